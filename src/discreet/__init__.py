@@ -1,0 +1,1 @@
+"""Recommendations that keep a secret: learned with a proven differential-privacy promise."""

@@ -1,0 +1,125 @@
+"""Say what is wrong with an argument, the rule it broke and what to do, in one sentence form.
+
+Every error a user can cause is a `DiscreetError`; the command line prints its message and exits with 1.
+Messages about data count records and name columns; they never quote a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class DiscreetError(Exception):
+    """Report a problem the caller can mend; the message is one clear sentence."""
+
+
+class ParameterError(DiscreetError, ValueError):
+    """Report an argument outside its rule."""
+
+
+class DataError(DiscreetError, ValueError):
+    """Report data that cannot be used, without quoting any of it."""
+
+
+class FileError(DiscreetError, OSError):
+    """Report a file that is missing, foreign, damaged or cannot be written."""
+
+
+class PrivacyError(DiscreetError, RuntimeError):
+    """Report an act that would break or blur a promise: it was not done."""
+
+
+class BudgetError(PrivacyError):
+    """Report spending that the budget does not cover; nothing was spent."""
+
+
+def require(ok: bool, name: str, value: object, rule: str, do: str = "") -> None:
+    """Raise a `ParameterError` unless `ok`."""
+    if not ok:
+        raise ParameterError(f"{name}={value!r} {rule}.{' ' + do if do else ''}")
+
+
+def real(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a float; refuse booleans, text and NaN."""
+    ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    require(ok, name, value, "must be a number", do)
+    number = float(value)  # type: ignore[arg-type]
+    require(not math.isnan(number), name, value, "must be a number", do)
+    return number
+
+
+def finite(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a finite float."""
+    number = real(name, value, do)
+    require(math.isfinite(number), name, value, "must be finite", do)
+    return number
+
+
+def positive(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a float above 0; infinity is allowed."""
+    number = real(name, value, do)
+    require(number > 0, name, value, "must be greater than 0", do)
+    return number
+
+
+def positive_finite(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a finite float above 0."""
+    number = positive(name, value, do)
+    require(math.isfinite(number), name, value, "must be finite", do)
+    return number
+
+
+def non_negative(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a finite float of at least 0."""
+    number = finite(name, value, do)
+    require(number >= 0, name, value, "must be at least 0", do)
+    return number
+
+
+def probability(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a float in [0, 1]."""
+    number = real(name, value, do)
+    require(0 <= number <= 1, name, value, "must lie in [0, 1]", do)
+    return number
+
+
+def failure_probability(name: str, value: object, do: str = "") -> float:
+    """Return `value` as a float in [0, 1): what a delta may be."""
+    number = real(name, value, do)
+    require(0 <= number < 1, name, value, "must lie in [0, 1)", do)
+    return number
+
+
+def integer(name: str, value: object, *, least: int | None = None, most: int | None = None, do: str = "") -> int:
+    """Return `value` as an int inside [least, most]."""
+    ok = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    require(ok, name, value, "must be a whole number", do)
+    number = int(value)  # type: ignore[call-overload]
+    if least is not None:
+        require(number >= least, name, value, f"must be at least {least}", do)
+    if most is not None:
+        require(number <= most, name, value, f"must be at most {most}", do)
+    return number
+
+
+def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> None:
+    """Raise unless `value` is among `allowed`."""
+    choices = ", ".join(sorted(repr(item) for item in allowed))
+    require(value in allowed, name, value, f"must be one of {choices}", do)
+
+
+def finite_array(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return a float64 array; refuse NaN and infinity without saying where they stand."""
+    try:
+        numbers = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers only.") from error
+    bad = int(np.count_nonzero(~np.isfinite(numbers)))
+    if bad:
+        raise DataError(f"{name} holds NaN or infinity; remove such values first.")
+    return numbers

@@ -1,0 +1,317 @@
+"""State a privacy promise as a value with a frame: what is protected, from whom, between which neighbors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self, final
+
+from rich.table import Table
+
+from discreet.checks import (
+    ParameterError,
+    PrivacyError,
+    failure_probability,
+    integer,
+    positive,
+    real,
+    require,
+)
+
+
+class Unit(StrEnum):
+    """Say what one secret is, from the smallest to the largest."""
+
+    VERDICT = "verdict"
+    CELL = "cell"
+    USER = "user"
+
+
+class Neighbours(StrEnum):
+    """Say how two data sets that must look alike differ in one secret."""
+
+    REPLACE = "replace"
+    ADD_OR_REMOVE = "add-or-remove"
+
+
+class Trust(StrEnum):
+    """Say against whom the promise holds."""
+
+    LOCAL = "local"
+    CENTRAL = "central"
+    JOINT = "joint"
+
+
+class Basis(StrEnum):
+    """Say why the promise should be believed."""
+
+    PROVED = "proved"
+    AS_PUBLISHED = "as-published"
+    NONE = "none"
+
+
+_UNIT_WORDS = {
+    Unit.VERDICT: "the value of any one rating (which items were rated is public)",
+    Unit.CELL: "whether and how any one person rated any one item",
+    Unit.USER: "any one person's whole history",
+}
+_NEIGHBOUR_WORDS = {
+    Neighbours.REPLACE: "was replaced by another",
+    Neighbours.ADD_OR_REMOVE: "was there at all",
+}
+_TRUST_WORDS = {
+    Trust.LOCAL: "anyone, the collector included",
+    Trust.CENTRAL: "everyone who sees the release",
+    Trust.JOINT: "everyone but the person whose recommendations these are",
+}
+_BASIS_WORDS = {
+    Basis.PROVED: "proved",
+    Basis.AS_PUBLISHED: "as published; we could not prove it",
+    Basis.NONE: "no promise is made",
+}
+# Which basis survives when two promises are put together: the weaker one.
+_WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
+
+
+def _up(value: float) -> float:
+    """Round upward by more than the last operation can have lost, so a reported loss is never too small."""
+    return value if value in (0.0, math.inf) else value * (1 + 4e-16)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """Promise that a release reveals at most `epsilon` (and fails with at most `delta`) about one secret.
+
+    `epsilon=math.inf` promises nothing and says so. Promises in different frames (unit, neighbors, trust)
+    neither compare nor add; `for_user` and `to_approximate` convert explicitly.
+
+    Example:
+        >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbours=Neighbours.ADD_OR_REMOVE,
+        ...           basis=Basis.PROVED).is_private
+        True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    unit: Unit
+    neighbours: Neighbours
+    trust: Trust
+    assumes: tuple[str, ...] = ()
+    basis: Basis = Basis.NONE
+    proof: str = ""
+    simulated: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, do="For a release without privacy pass math.inf.")
+        failure_probability("delta", self.delta)
+        for name, kind in (("unit", Unit), ("neighbours", Neighbours), ("trust", Trust), ("basis", Basis)):
+            value = getattr(self, name)
+            require(isinstance(value, kind), name, value, f"must be a {kind.__name__}")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        object.__setattr__(self, "assumes", tuple(dict.fromkeys(self.assumes)))
+        object.__setattr__(self, "notes", tuple(dict.fromkeys(self.notes)))
+        if math.isinf(self.epsilon):
+            object.__setattr__(self, "basis", Basis.NONE)
+        else:
+            require(self.basis is not Basis.NONE, "basis", self.basis, "goes only with epsilon=inf")
+
+    @property
+    def is_private(self) -> bool:
+        """Tell whether anybody is protected: a finite epsilon and noise that nobody can repeat."""
+        return math.isfinite(self.epsilon) and not self.simulated
+
+    @property
+    def frame(self) -> tuple[Unit, Neighbours, Trust]:
+        """Return what two promises must share to be compared or added."""
+        return self.unit, self.neighbours, self.trust
+
+    def _same_frame(self, other: Guarantee) -> None:
+        if self.frame != other.frame:
+            mine, theirs = ("/".join(g.frame) for g in (self, other))
+            raise PrivacyError(
+                f"Promises in different frames ({mine} and {theirs}) neither compare nor add. "
+                "Convert one of them first."
+            )
+
+    def __le__(self, other: Guarantee) -> bool:
+        """Tell whether this promise is at least as strong as the other."""
+        self._same_frame(other)
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    def __ge__(self, other: Guarantee) -> bool:
+        """Tell whether this promise is at most as strong as the other."""
+        return other <= self
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        """Return the promise of making both releases, by basic composition."""
+        self._same_frame(other)
+        weaker = max(self.basis, other.basis, key=_WEAKNESS.__getitem__)
+        return replace(
+            self,
+            epsilon=_up(self.epsilon + other.epsilon),
+            delta=min(_up(self.delta + other.delta), math.nextafter(1, 0)),
+            assumes=self.assumes + other.assumes,
+            notes=self.notes + other.notes,
+            basis=weaker,
+            proof=self.proof if self.proof == other.proof else "",
+            simulated=self.simulated or other.simulated,
+        )
+
+    def for_user(self, ratings: int) -> Guarantee:
+        """Return what this means for a person with `ratings` ratings (or catalog cells), by group privacy.
+
+        A promise about verdicts stays silent on which items were rated; the result lists that as assumed.
+        """
+        integer("ratings", ratings, least=1)
+        if self.unit is Unit.USER:
+            raise PrivacyError("A promise per user already covers the person's whole history.")
+        silent = ("which items were rated is public",) if self.unit is Unit.VERDICT else ()
+        return replace(
+            self,
+            unit=Unit.USER,
+            epsilon=_up(self.epsilon * ratings),
+            delta=_group_delta(self.epsilon, self.delta, ratings),
+            assumes=(*self.assumes, *silent, f"a person has at most {ratings} ratings"),
+        )
+
+    def to_approximate(self, delta: float) -> Guarantee:
+        """Return the same promise stated with a larger delta; epsilon is unchanged."""
+        failure_probability("delta", delta)
+        require(delta >= self.delta, "delta", delta, f"must be at least the promise's own delta ({self.delta:g})")
+        return replace(self, delta=delta)
+
+    def to_replace(self) -> Guarantee:
+        """Return the promise between data sets where one secret was replaced: one removal and one addition."""
+        if self.neighbours is Neighbours.REPLACE:
+            return self
+        return replace(
+            self,
+            neighbours=Neighbours.REPLACE,
+            epsilon=_up(2 * self.epsilon),
+            delta=_group_delta(self.epsilon, self.delta, 2),
+        )
+
+    def as_simulated(self) -> Guarantee:
+        """Return the promise marked as made with repeatable noise: it protects nobody."""
+        return replace(self, simulated=True)
+
+    def sentence(self) -> str:
+        """Say the promise to a person."""
+        if math.isinf(self.epsilon):
+            return "NOT PRIVATE: no promise is made about anybody's data."
+        level = f"ε = {_number(self.epsilon)}"
+        if self.delta:
+            level += f", except with probability δ = {_number(self.delta)}"
+        text = (
+            f"Against {_TRUST_WORDS[self.trust]}: whether {_UNIT_WORDS[self.unit]} "
+            if self.unit is not Unit.CELL
+            else f"Against {_TRUST_WORDS[self.trust]}: {_UNIT_WORDS[self.unit]} "
+        )
+        if self.unit is Unit.CELL:
+            text += "changes the odds of anything released by a factor of at most "
+        else:
+            text += f"{_NEIGHBOUR_WORDS[self.neighbours]} changes the odds of anything released by a factor of at most "
+        text += f"e^ε = {_number(_capped_exp(self.epsilon))} ({level}; {_BASIS_WORDS[self.basis]})."
+        if self.simulated:
+            text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
+        return text
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the label's lines: what, and its value."""
+        verdict = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
+        lines = [
+            ("Promise", verdict),
+            ("epsilon", _number(self.epsilon)),
+            ("delta", _number(self.delta) if self.delta else "0 (pure)"),
+            ("Protects", _UNIT_WORDS[self.unit]),
+            ("Neighbors", f"data sets in which one {self.unit.value} {_NEIGHBOUR_WORDS[self.neighbours]}"),
+            ("Against", _TRUST_WORDS[self.trust]),
+            ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
+            ("Noise", "simulated from a seed: protects nobody" if self.simulated else "operating system entropy"),
+        ]
+        if math.isinf(self.epsilon):
+            lines = [line for line in lines if line[0] not in ("Noise", "Protects", "Neighbors", "Against")]
+        lines += [("Assumed", text) for text in self.assumes]
+        lines += [("Note", text) for text in self.notes]
+        return lines
+
+    def label(self, title: str = "Privacy facts") -> Table:
+        """Return the table that `discreet label` prints."""
+        table = Table(title=title, show_header=False, title_style="bold", min_width=60)
+        table.add_column("what", style="bold", no_wrap=True)
+        table.add_column("value")
+        previous = ""
+        for what, value in self.rows():
+            table.add_row("" if what == previous else what, value)
+            previous = what
+        return table
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back; an infinite epsilon is the text "inf"."""
+        return {
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "delta": self.delta,
+            "unit": self.unit.value,
+            "neighbours": self.neighbours.value,
+            "trust": self.trust.value,
+            "assumes": list(self.assumes),
+            "basis": self.basis.value,
+            "proof": self.proof,
+            "simulated": self.simulated,
+            "notes": list(self.notes),
+            "sentence": self.sentence(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        try:
+            simulated = record["simulated"]
+            require(isinstance(simulated, bool), "simulated", simulated, "must be true or false")
+            return cls(
+                epsilon=real("epsilon", float(record["epsilon"])),
+                delta=real("delta", float(record["delta"])),
+                unit=Unit(record["unit"]),
+                neighbours=Neighbours(record["neighbours"]),
+                trust=Trust(record["trust"]),
+                assumes=tuple(map(str, record["assumes"])),
+                basis=Basis(record["basis"]),
+                proof=str(record["proof"]),
+                simulated=simulated,
+                notes=tuple(map(str, record["notes"])),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
+
+
+def _group_delta(epsilon: float, delta: float, size: int) -> float:
+    """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up."""
+    if delta == 0:
+        return 0.0
+    largest = math.nextafter(1, 0)
+    exponent = (size - 1) * epsilon
+    if math.isinf(epsilon) or exponent > 700:
+        return largest
+    factor = math.exp(exponent) * -math.expm1(-size * epsilon) / -math.expm1(-epsilon)
+    return min(delta * factor * (1 + 1e-14), largest)
+
+
+def _capped_exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _number(value: float) -> str:
+    """Write a number so that the written one is never smaller than the real one."""
+    if math.isinf(value):
+        return "∞"
+    if value == 0:
+        return "0"
+    text = f"{value:.4g}"
+    if float(text) < value:
+        step = 10.0 ** (math.floor(math.log10(value)) - 3)
+        text = f"{value + step / 2:.4g}"
+    return text
