@@ -1,0 +1,104 @@
+"""Bound what one person can contribute, by rules that look at nothing but that person's own ratings.
+
+A rule that looked at other people (keep the rarest items, keep the first lines of the file) would let one
+person change which ratings of another are used, and no sensitivity would hold.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data.ordering import cells_of_rows
+from discreet.data.vocabulary import Vocabulary
+
+_BLOCK = 1 << 22
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def clip_to_scale(values: npt.NDArray[np.float32], low: float, high: float) -> npt.NDArray[np.float32]:
+    """Return the values inside [low, high]; the same array if they already are.
+
+    The ends are rounded inward to 32 bits, so that no stored value exceeds the declared scale.
+    """
+    least, most = _round_inward(low, high)
+    if values.size == 0 or (values.min() >= least and values.max() <= most):
+        return values
+    return np.clip(values, least, most)
+
+
+def _round_inward(low: float, high: float) -> tuple[np.float32, np.float32]:
+    least, most = np.float32(low), np.float32(high)
+    if float(least) < low:
+        least = np.nextafter(least, np.float32(math.inf))
+    if float(most) > high:
+        most = np.nextafter(most, np.float32(-math.inf))
+    return (least, most) if least <= most else (np.float32(low), np.float32(low))
+
+
+def keep_per_user(
+    indptr: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int32],
+    times: npt.NDArray[np.int64] | None,
+    users: Vocabulary,
+    catalog: Vocabulary,
+    cap: int,
+) -> npt.NDArray[np.bool_]:
+    """Mark at most `cap` ratings a person: the latest, and among equals (or without times) by a public hash.
+
+    The hash mixes the person's and the item's external ids: it depends neither on the numbering, which other
+    people shape, nor on the order of the file, and it favors no item.
+    """
+    keep = np.ones(items.size, dtype=np.bool_)
+    lengths = np.diff(indptr)
+    heavy = np.flatnonzero(lengths > cap)
+    if heavy.size == 0:
+        return keep
+    # Hashed twice, so that a person and an item with the same id do not cancel out.
+    user_hash, item_hash = _mix(hash_ids(users.take(heavy))), hash_ids(catalog)
+    for first, last in _blocks(lengths[heavy]):
+        people = heavy[first:last]
+        cells = cells_of_rows(indptr, people)
+        local = np.repeat(np.arange(people.size), lengths[people])
+        draw = _mix(item_hash[items[cells]] ^ user_hash[first:last][local])
+        keys = (draw, local) if times is None else (draw, ~times[cells], local)
+        order = np.lexsort(keys)
+        rank = np.arange(cells.size) - np.repeat(
+            np.cumsum(lengths[people]) - lengths[people], lengths[people]
+        )
+        keep[cells[order[rank >= cap]]] = False
+    return keep
+
+
+def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
+    """Return a fixed public 64-bit hash of each id; it never changes between versions."""
+    ids = vocabulary.ids
+    if not vocabulary.is_text:
+        return _mix(ids.astype(np.int64).view(np.uint64))
+    width = ids.dtype.itemsize // 4
+    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(vocabulary), width)
+    state = np.full(len(vocabulary), _GOLDEN)
+    for position in range(width):
+        letter = letters[:, position].astype(np.uint64)
+        # Padding must not count: how wide the array is depends on other people's ids.
+        state = np.where(letter == 0, state, _mix(state ^ letter))
+    return state
+
+
+def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scramble 64-bit numbers one to one: the output function of the splitmix64 generator."""
+    state = state + _GOLDEN
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def _blocks(lengths: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut rows into runs of about four million ratings, so that sorting needs little room."""
+    ends = np.cumsum(lengths)
+    cuts = np.flatnonzero(np.diff(ends // _BLOCK, prepend=0)).tolist()
+    edges = [0, *[cut for cut in cuts if cut > 0], lengths.size]
+    return list(pairwise(edges))

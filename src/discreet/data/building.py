@@ -1,0 +1,219 @@
+"""Turn three columns into sorted, checked arrays; messages count ratings and never quote one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.checks import DataError, one_of
+from discreet.data.facts import N_ITEMS, N_USERS, SCALE, PublicFacts, count_off_step, magnitude, step_of
+from discreet.data.ordering import Index, by_person_and_item, repeats
+from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
+
+Column = Iterable[Any] | pl.Series
+Duplicates = Literal["refuse", "last", "mean"]
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """Hold ratings by person, items in order; `listed` is the order they came in, None if it is this one."""
+
+    indptr: npt.NDArray[np.int64]
+    items: Codes
+    values: npt.NDArray[np.float32]
+    times: npt.NDArray[np.int64] | None
+    listed: Index | None
+
+
+def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabulary, Codes]:
+    """Number the ids by a declared vocabulary, or by the sorted distinct ids."""
+    if declared is None:
+        return Vocabulary.factorize(ids, what)
+    series = as_series(ids, what)
+    codes = declared.index_of(series)
+    unknown = int(np.count_nonzero(codes == UNKNOWN))
+    if unknown:
+        raise DataError(
+            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones."
+        )
+    return declared, codes
+
+
+def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
+    """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
+    series = as_series(ids, "item ids")
+    if catalog is None and n_items is not None:
+        catalog = _numbered_catalog(series, n_items)
+    found, codes = encode(series, catalog, "item ids")
+    if n_items is not None and len(found) != n_items:
+        raise DataError(
+            f"n_items={n_items:,} was declared and {len(found):,} items were found; "
+            "pass catalog= with every item id, rated or not."
+        )
+    return found, codes
+
+
+def _numbered_catalog(series: pl.Series, n_items: int) -> Vocabulary | None:
+    if series.dtype != pl.Int64:
+        return None
+    low, high = (0, 0) if len(series) == 0 else (series.min(), series.max())
+    for start in (0, 1):
+        if low >= start and high < start + n_items:  # type: ignore[operator]
+            return Vocabulary.range(n_items, start)
+    return None
+
+
+def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
+    """Return the ratings as float32, 1 where none are given; refuse missing and infinite ones."""
+    if values is None:
+        return np.ones(count, dtype=np.float32)
+    numbers = _to_floats(values)
+    bad = count_not_finite(numbers)
+    if bad:
+        raise DataError(
+            f"{bad:,} of {numbers.size:,} ratings are missing, NaN or infinite; remove such rows first."
+        )
+    return numbers
+
+
+def _to_floats(values: Column) -> npt.NDArray[np.float32]:
+    if isinstance(values, pl.Series):
+        if not (values.dtype.is_numeric() or values.dtype == pl.Null):
+            raise DataError(
+                f"ratings must be numbers, not {values.dtype}; choose another column or convert it."
+            )
+        return values.cast(pl.Float32).fill_null(float("nan")).to_numpy()
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError("ratings must be numbers; text was among them.") from error
+
+
+def count_not_finite(numbers: npt.NDArray[np.float32]) -> int:
+    """Count NaN and infinity without a temporary as long as the array."""
+    parts = (numbers[start : start + _CHUNK] for start in range(0, numbers.size, _CHUNK))
+    return sum(int(np.count_nonzero(~np.isfinite(part))) for part in parts)
+
+
+def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
+    """Return times as int64; refuse missing ones."""
+    if times is None:
+        return None
+    series = times if isinstance(times, pl.Series) else pl.Series("time", times)
+    if not series.dtype.is_numeric():
+        raise DataError(f"times must be whole numbers, not {series.dtype}; convert them first.")
+    missing = series.null_count()
+    if missing:
+        raise DataError(
+            f"{missing:,} of {len(series):,} times are missing; fill them in or leave the column out."
+        )
+    return series.cast(pl.Int64).to_numpy()
+
+
+def sort_ratings(
+    rows: Codes,
+    items: Codes,
+    values: npt.NDArray[np.float32],
+    times: npt.NDArray[np.int64] | None,
+    *,
+    n_users: int,
+    n_items: int,
+    duplicates: Duplicates = "refuse",
+) -> Sorted:
+    """Sort by person and item, and refuse or merge ratings of the same pair."""
+    one_of("duplicates", duplicates, get_args(Duplicates))
+    indptr, order = by_person_and_item(rows, items, n_users, n_items)
+    if order is not None:
+        items, values = items[order], values[order]
+        times = None if times is None else times[order]
+    result = Sorted(indptr=indptr, items=items, values=values, times=times, listed=order)
+    again = repeats(indptr, items)
+    extra = int(np.count_nonzero(again))
+    if extra == 0:
+        return result
+    if duplicates == "refuse":
+        raise DataError(
+            f"{extra:,} of {items.size:,} ratings repeat a pair of person and item; "
+            'pass duplicates="last" to keep the last listed, or duplicates="mean" to average them.'
+        )
+    return _merge(result, ~again, duplicates)
+
+
+def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorted:
+    """Keep one rating of each run of equal pairs; `first` marks where a run starts."""
+    starts = np.flatnonzero(first)
+    listed = np.arange(first.size, dtype=np.int64) if data.listed is None else data.listed.astype(np.int64)
+    run = np.cumsum(first) - 1
+    kept_listing = np.maximum.reduceat(listed, starts)
+    chosen = np.flatnonzero(listed == kept_listing[run])
+    values = data.values[chosen]
+    if how == "mean":
+        sizes = np.diff(starts, append=first.size)
+        values = (np.add.reduceat(data.values.astype(np.float64), starts) / sizes).astype(np.float32)
+    before = np.concatenate([[0], np.cumsum(first)])
+    return Sorted(
+        indptr=before[data.indptr],
+        items=data.items[chosen],
+        values=values,
+        times=None if data.times is None else data.times[chosen],
+        listed=None if data.listed is None else data.listed[chosen],
+    )
+
+
+def settle_facts(
+    values: npt.NDArray[np.float32],
+    n_users: int,
+    n_items: int,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    step: float | None = None,
+    max_per_user: int | None = None,
+    declared_users: int | None = None,
+    catalog_declared: bool = False,
+) -> PublicFacts:
+    """Return the facts: those declared, and those taken from the ratings, which are named in `from_file`."""
+    from_file = [] if catalog_declared else [N_ITEMS]
+    if low is None or high is None:
+        from_file.append(SCALE)
+        low = float(values.min(initial=np.inf)) if low is None else low
+        high = float(values.max(initial=-np.inf)) if high is None else high
+        low, high = (low, high) if low <= high else (1.0, 5.0)
+        step = step_of(values, low) if step is None else step
+    if declared_users is None:
+        from_file.append(N_USERS)
+        declared_users = magnitude(n_users)
+    return PublicFacts(
+        n_items=n_items,
+        low=low,
+        high=high,
+        step=step,
+        max_per_user=max_per_user,
+        n_users=declared_users,
+        from_file=tuple(from_file),
+    )
+
+
+def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
+    """Refuse ratings outside the scale or off its steps; say how many, never which."""
+    low, high = np.float32(facts.low), np.float32(facts.high)
+    if values.size and (values.min() < low or values.max() > high):
+        outside = int(np.count_nonzero((values < low) | (values > high)))
+        raise DataError(
+            f"{outside:,} of {values.size:,} ratings lie outside the declared scale "
+            f"{facts.low:g} to {facts.high:g}; declare the scale they are on."
+        )
+    if facts.step is not None and SCALE not in facts.from_file:
+        off = count_off_step(values, facts.low, facts.step)
+        if off:
+            raise DataError(
+                f"{off:,} of {values.size:,} ratings are not on the declared steps of {facts.step:g} "
+                f"from {facts.low:g}; declare the step they are on, or none."
+            )

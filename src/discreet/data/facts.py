@@ -1,0 +1,134 @@
+"""Declare what an attacker is assumed to know already: the catalog, the scale, how many people about."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import ParameterError, finite, integer, positive_finite, require
+
+SCALE, N_ITEMS, N_USERS = "scale", "n_items", "n_users"
+# Steps tried, in this order, when the scale is taken from a file.
+_USUAL_STEPS = (1.0, 0.5)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFacts:
+    """Say what is public about a data set before anybody looks into it.
+
+    `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
+    declared; `n_users` is an order of magnitude. `from_file` names the facts (`"scale"`, `"n_items"`,
+    `"n_users"`) that a reader took from the file: a promise made with them holds only if they really are
+    public.
+
+    Example:
+        >>> PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).assumptions()[1]
+        'ratings lie in 1 to 5 in steps of 1'
+    """
+
+    n_items: int
+    low: float = 1.0
+    high: float = 5.0
+    step: float | None = None
+    max_per_user: int | None = None
+    n_users: int | None = None
+    from_file: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        integer("n_items", self.n_items, least=1, most=2**31 - 1)
+        finite("low", self.low)
+        finite("high", self.high)
+        require(self.low <= self.high, "low", self.low, f"must not exceed high={self.high!r}")
+        if self.step is not None:
+            positive_finite("step", self.step)
+        if self.max_per_user is not None:
+            integer("max_per_user", self.max_per_user, least=1)
+        if self.n_users is not None:
+            integer("n_users", self.n_users, least=1)
+        known = {SCALE, N_ITEMS, N_USERS}
+        require(set(self.from_file) <= known, "from_file", self.from_file, f"may name only {sorted(known)}")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "step", None if self.step is None else float(self.step))
+        object.__setattr__(self, "from_file", tuple(dict.fromkeys(self.from_file)))
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return the lines for a label's "Assumed"; facts taken from the file say so."""
+        steps = "" if self.step is None else f" in steps of {self.step:g}"
+        scale = "one value only" if self.low == self.high else f"{self.low:g} to {self.high:g}{steps}"
+        lines = [
+            f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}",
+            f"ratings lie in {scale}{self._origin(SCALE)}",
+        ]
+        if self.max_per_user is not None:
+            lines.append(f"at most {self.max_per_user:,} ratings of a person are used")
+        if self.n_users is not None:
+            rounded = " and rounded to a power of two" if N_USERS in self.from_file else ""
+            origin = self._origin(N_USERS).replace(
+                " (taken from the file)", f" (taken from the file{rounded})"
+            )
+            lines.append(f"it is known that there are about {self.n_users:,} people{origin}")
+        return tuple(lines)
+
+    def _origin(self, fact: str) -> str:
+        return " (taken from the file)" if fact in self.from_file else ""
+
+    def with_cap(self, max_per_user: int | None) -> PublicFacts:
+        """Return the facts with the smaller of both caps; None is no cap."""
+        caps = [cap for cap in (self.max_per_user, max_per_user) if cap is not None]
+        return replace(self, max_per_user=min(caps)) if caps else self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back."""
+        return {
+            "n_items": self.n_items,
+            "low": self.low,
+            "high": self.high,
+            "step": self.step,
+            "max_per_user": self.max_per_user,
+            "n_users": self.n_users,
+            "from_file": list(self.from_file),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        try:
+            return cls(
+                n_items=record["n_items"],
+                low=record["low"],
+                high=record["high"],
+                step=record["step"],
+                max_per_user=record["max_per_user"],
+                n_users=record["n_users"],
+                from_file=tuple(map(str, record["from_file"])),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"These are not public facts that discreet wrote: {error}.") from error
+
+
+def magnitude(count: int) -> int:
+    """Return the power of two nearest to `count` on a logarithmic scale."""
+    return 1 << max(0, round(math.log2(count))) if count else 1
+
+
+def step_of(values: npt.NDArray[np.float32], low: float) -> float | None:
+    """Return the usual step that every value keeps, counted from `low`, or None."""
+    for step in _USUAL_STEPS:
+        if (low / step).is_integer() and count_off_step(values, low, step) == 0:
+            return step
+    return None
+
+
+def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chunk: int = 1 << 22) -> int:
+    """Count the values that are not a whole number of steps above `low`."""
+    bad = 0
+    for start in range(0, values.size, chunk):
+        steps = (values[start : start + chunk].astype(np.float64) - low) / step
+        bad += int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-3))
+    return bad

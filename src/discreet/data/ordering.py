@@ -1,0 +1,98 @@
+"""Sort ratings by person and item in linear time: one counting sort, then each row on its own.
+
+numpy's comparison sort takes three times as long on a hundred million pairs. scipy's conversion between
+compressed rows and columns is a stable counting sort, compiled and public, so it is used as one here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Index = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+def group(keys: npt.NDArray[np.int32], groups: int) -> tuple[Index, npt.NDArray[np.int64]]:
+    """Return the positions that put `keys` (each below `groups`) in order, and where each group starts."""
+    starts: npt.NDArray[Any] = np.arange(keys.size + 1, dtype=_index_type(keys.size))
+    # One stored cell a row, whose column is the key: turning rows into columns sorts by key.
+    cells = sp.csr_array(
+        (np.empty(keys.size, dtype=np.int8), keys, starts), shape=(keys.size, groups)
+    ).tocsc()
+    return cells.indices, cells.indptr.astype(np.int64)
+
+
+def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int64]:
+    """Return where each group starts once the keys are in order."""
+    starts = np.zeros(groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=groups), out=starts[1:])
+    return starts
+
+
+def is_sorted(keys: npt.NDArray[Any]) -> bool:
+    """Tell whether the keys never fall."""
+    return bool(np.all(keys[1:] >= keys[:-1]))
+
+
+def by_person_and_item(
+    rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
+) -> tuple[npt.NDArray[np.int64], Index | None]:
+    """Return where each person's ratings start and the order of all; None if they already stand in order."""
+    order: Index | None = None
+    if is_sorted(rows):
+        indptr = group_starts(rows, n_users)
+        if rows_are_sorted(indptr, items):
+            return indptr, None
+    else:
+        order, indptr = group(rows, n_users)
+        items = items[order]
+    return indptr, sort_rows(indptr, items, n_items, order)
+
+
+def sort_rows(
+    indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32], n_items: int, order: Index | None = None
+) -> Index:
+    """Return the positions (or `order`, rearranged) that put the items of each row in order."""
+    positions: npt.NDArray[Any] = (
+        np.arange(items.size, dtype=_index_type(items.size)) if order is None else order
+    )
+    rows: Any = sp.csr_array((positions, items, indptr), shape=(indptr.size - 1, n_items), copy=True)
+    rows.sort_indices()
+    arranged: Index = rows.data
+    return arranged
+
+
+def rows_are_sorted(indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32]) -> bool:
+    """Tell whether the items never fall inside a row."""
+    falls = items[1:] < items[:-1]
+    falls[row_boundaries(indptr, items.size)] = False
+    return not falls.any()
+
+
+def repeats(indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Mark each rating whose item is the one before it in the same sorted row."""
+    same = np.zeros(items.size, dtype=np.bool_)
+    np.equal(items[1:], items[:-1], out=same[1:])
+    same[indptr[:-1][indptr[:-1] < items.size]] = False
+    return same
+
+
+def row_boundaries(indptr: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Return each k such that ratings k and k + 1 belong to different rows."""
+    inner = indptr[(indptr > 0) & (indptr < size)]
+    return inner - 1
+
+
+def cells_of_rows(indptr: npt.NDArray[np.int64], rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the positions of all ratings of the given rows, row after row."""
+    lengths = indptr[rows + 1] - indptr[rows]
+    shift = np.repeat(indptr[rows] - (np.cumsum(lengths) - lengths), lengths)
+    cells: npt.NDArray[np.int64] = np.arange(shift.size, dtype=np.int64) + shift
+    return cells
+
+
+def _index_type(size: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if size < 2**31 - 1 else np.int64

@@ -1,0 +1,214 @@
+"""Translate between the ids people use (text or whole numbers) and the row numbers arrays use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.checks import DataError, ParameterError
+
+Ids = npt.NDArray[np.int64] | npt.NDArray[np.str_]
+Codes = npt.NDArray[np.int32]
+
+_CHUNK = 1 << 22
+# A lookup table over the whole range of integer ids is worth it up to this many cells, or four per rating.
+_TABLE = 1 << 24
+UNKNOWN = -1
+
+
+@final
+class Vocabulary:
+    """Number external ids from 0; ids are all whole numbers or all text, and each occurs once.
+
+    Asking is lenient: a vocabulary of whole numbers understands `"50"`, one of text understands `50`.
+
+    Example:
+        >>> films = Vocabulary.of(["Alien", "Brazil"])
+        >>> films.index_of(["Brazil", "Clue"]).tolist()
+        [1, -1]
+    """
+
+    def __init__(self, series: pl.Series) -> None:
+        self._series = series
+
+    @classmethod
+    def of(cls, ids: Iterable[Any] | pl.Series) -> Self:
+        """Keep `ids` in their order; refuse an id that comes twice."""
+        series = as_series(ids, "ids")
+        repeated = len(series) - series.n_unique()
+        if repeated:
+            raise DataError(f"{repeated:,} of {len(series):,} ids came before; an id may come only once.")
+        return cls(series)
+
+    @classmethod
+    def range(cls, count: int, start: int = 0) -> Self:
+        """Return the whole numbers from `start` on."""
+        return cls(pl.Series("id", np.arange(start, start + count, dtype=np.int64)))
+
+    @classmethod
+    def factorize(cls, ids: Iterable[Any] | pl.Series, what: str = "ids") -> tuple[Self, Codes]:
+        """Return the sorted distinct ids and the number of each given id, in linear time."""
+        series = as_series(ids, what)
+        if series.dtype == pl.Int64:
+            numbers = series.to_numpy()
+            if numbers.size and _fits_table(numbers, numbers.size):
+                return cls._tabulate(numbers)
+        distinct = cls(series.unique().sort())
+        return distinct, distinct.index_of(series)
+
+    @classmethod
+    def _tabulate(cls, numbers: npt.NDArray[np.int64]) -> tuple[Self, Codes]:
+        low = int(numbers.min())
+        present = np.zeros(int(numbers.max()) - low + 1, dtype=np.bool_)
+        for part in _chunks(numbers):
+            present[part - low] = True
+        distinct = np.flatnonzero(present).astype(np.int64) + low
+        table = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        codes = np.empty(numbers.size, dtype=np.int32)
+        for part, target in zip(_chunks(numbers), _chunks(codes), strict=True):
+            np.take(table, part - low, out=target)
+        return cls(pl.Series("id", distinct)), codes
+
+    @property
+    def is_text(self) -> bool:
+        """Tell whether the ids are text."""
+        return self._series.dtype == pl.String
+
+    @cached_property
+    def ids(self) -> Ids:
+        """Return the ids in order, as a read-only array of int64 or of fixed-width text."""
+        numbers: Ids = (
+            np.asarray(self._series.to_list(), dtype=np.str_)
+            if self.is_text
+            else self._series.to_numpy().view()
+        )
+        numbers.flags.writeable = False
+        return numbers
+
+    @property
+    def series(self) -> pl.Series:
+        """Return the ids in order, as a polars series."""
+        return self._series
+
+    def id_at(self, indices: Any) -> Any:
+        """Return the id at an index, or the array of ids at several."""
+        return self.ids[indices]
+
+    def take(self, indices: npt.NDArray[Any]) -> Vocabulary:
+        """Return the vocabulary of the ids at `indices` (numbers, or a mask), in that order."""
+        if indices.dtype == np.bool_:
+            return Vocabulary(self._series.filter(pl.Series(indices)))
+        return Vocabulary.of(self._series.gather(pl.Series(indices.astype(np.int64))))
+
+    def index_of(self, ids: Iterable[Any] | pl.Series) -> Codes:
+        """Return the number of each id as int32; -1 where it is unknown."""
+        series = _convert(as_series(ids, "ids", nulls=True), self._series.dtype)
+        if len(self) == 0 or len(series) == 0:
+            return np.full(len(series), UNKNOWN, dtype=np.int32)
+        found = self._lookup_text(series) if self.is_text else self._lookup_numbers(series)
+        return found.astype(np.int32, copy=False)
+
+    def _lookup_text(self, series: pl.Series) -> npt.NDArray[Any]:
+        return (
+            series.cast(self._enum, strict=False).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
+        )
+
+    @cached_property
+    def _enum(self) -> pl.Enum:
+        return pl.Enum(self._series)
+
+    def _lookup_numbers(self, series: pl.Series) -> npt.NDArray[Any]:
+        known, sorter = self._sorted
+        numbers = series.fill_null(0).to_numpy()
+        place = np.minimum(np.searchsorted(known, numbers), known.size - 1)
+        found = np.where(known[place] == numbers, place if sorter is None else sorter[place], UNKNOWN)
+        return np.where(series.is_null().to_numpy(), UNKNOWN, found)
+
+    @cached_property
+    def _sorted(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+        numbers = self._series.to_numpy()
+        if np.all(numbers[1:] > numbers[:-1]):
+            return numbers, None
+        sorter = np.argsort(numbers, kind="stable")
+        return numbers[sorter], sorter
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __contains__(self, identifier: object) -> bool:
+        return bool(self.index_of([identifier])[0] != UNKNOWN)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self is other or (self.is_text == other.is_text and self._series.equals(other._series))
+
+    def __hash__(self) -> int:
+        ends = tuple(self._series.gather([0, len(self) - 1]).to_list()) if len(self) else ()
+        return hash((len(self), ends))
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {len(self):,} {'texts' if self.is_text else 'whole numbers'}>"
+
+
+def as_series(ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False) -> pl.Series:
+    """Return ids as a series of Int64 or String; refuse anything else without quoting it."""
+    if isinstance(ids, pl.Series):
+        series = ids.alias("id")
+    else:
+        array = ids if isinstance(ids, np.ndarray) else _to_list(ids)
+        try:
+            series = pl.Series("id", array, strict=True)
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            series = pl.Series("id", [None if item is None else str(item) for item in array], dtype=pl.String)
+    return _clean(series, what, nulls)
+
+
+def _to_list(ids: Iterable[Any]) -> list[Any]:
+    if isinstance(ids, str | bytes):
+        raise ParameterError("ids must be a list of ids, not one text; put it into a list.")
+    return list(ids)
+
+
+def _clean(series: pl.Series, what: str, nulls: bool) -> pl.Series:
+    dtype = series.dtype
+    missing = series.null_count()
+    if missing and not nulls:
+        raise DataError(f"{missing:,} of {len(series):,} {what} are missing; remove such rows first.")
+    if dtype == pl.String:
+        return series
+    if dtype.is_integer():
+        return _to_int64(series, what)
+    if dtype in (pl.Categorical, pl.Enum):
+        return series.cast(pl.String)
+    if dtype == pl.Null or len(series) == 0:
+        return series.cast(pl.Int64)
+    if dtype.is_float():
+        whole = (series == series.round()).all() and bool(series.is_finite().all())
+        if whole:
+            return series.cast(pl.Int64)
+    raise DataError(f"{what} must be whole numbers or text, not {dtype}; convert them first.")
+
+
+def _to_int64(series: pl.Series, what: str) -> pl.Series:
+    try:
+        return series.cast(pl.Int64)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{what} must fit in 64 bits with a sign; pass larger numbers as text.") from error
+
+
+def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return series if series.dtype == dtype else series.cast(dtype, strict=False)
+
+
+def _fits_table(numbers: npt.NDArray[np.int64], count: int) -> bool:
+    return int(numbers.max()) - int(numbers.min()) < max(_TABLE, 4 * count)
+
+
+def _chunks(array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    return [array[start : start + _CHUNK] for start in range(0, array.size, _CHUNK)]
