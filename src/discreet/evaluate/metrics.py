@@ -1,0 +1,139 @@
+"""Name the metrics, and score predicted ratings against held-out ones.
+
+A name says what is measured and against which candidates: `rmse`, `mae`, `accuracy` and `are` compare cells;
+`hr@10` ranks the whole catalog, `hr@10:99` ranks a person's held-out items among 99 sampled ones. The two
+protocols give numbers that must never be compared, so the name carries the difference everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, ParameterError, finite_array
+
+Floats = npt.NDArray[np.float64]
+
+RATING_METRICS = ("rmse", "mae", "accuracy", "are")
+RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", "coverage")
+KNOWN = (
+    "rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, capped-recall@20, precision@10, mrr, coverage@10"
+)
+
+_FORM = re.compile(r"([a-z-]+)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?")
+_FORMS_TEXT = (
+    f"The metrics are {KNOWN}; append :99 to rank among 99 sampled items instead of the whole catalog."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Say what to measure, at which depth `k`, and among how many sampled items (None: the whole catalog).
+
+    Example:
+        >>> Metric.parse("hr@10:99")
+        Metric(kind='hr', k=10, sampled=99)
+        >>> str(Metric.parse("mrr"))
+        'mrr'
+    """
+
+    kind: str
+    k: int | None = None
+    sampled: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind in RATING_METRICS:
+            ok = self.k is None and self.sampled is None
+        else:
+            ok = self.kind in RANKING_METRICS and (self.k is not None or self.kind == "mrr")
+            # Coverage asks which part of the catalog is ever shown; a sample cannot tell.
+            ok = ok and not (self.kind == "coverage" and self.sampled is not None)
+        if not ok:
+            raise ParameterError(f"metric={str(self)!r} is not known. {_FORMS_TEXT}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a name such as `rmse`, `hr@10` or `hr@10:99`."""
+        found = _FORM.fullmatch(text.strip().lower())
+        if found is None:
+            raise ParameterError(f"metric={text!r} is not known. {_FORMS_TEXT}")
+        kind, k, sampled = found.groups()
+        return cls(kind, int(k) if k else None, int(sampled) if sampled else None)
+
+    @property
+    def ranks(self) -> bool:
+        """Tell whether the metric looks at lists of items rather than at predicted ratings."""
+        return self.kind in RANKING_METRICS
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Tell whether a smaller number is the better one."""
+        return self.kind in ("rmse", "mae", "are")
+
+    def __str__(self) -> str:
+        depth = "" if self.k is None else f"@{self.k}"
+        return self.kind + depth + ("" if self.sampled is None else f":{self.sampled}")
+
+
+def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Return the metrics named by a comma-separated text or a list, each once, in the order given."""
+    names = (
+        metrics.split(",")
+        if isinstance(metrics, str)
+        else [metrics]
+        if isinstance(metrics, Metric)
+        else metrics
+    )
+    chosen = tuple(dict.fromkeys(m if isinstance(m, Metric) else Metric.parse(m) for m in names))
+    if not chosen:
+        raise ParameterError(f"metrics must name at least one metric. {_FORMS_TEXT}")
+    return chosen
+
+
+def root_mean_squared_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
+    """Return the square root of the mean squared difference."""
+    predicted, actual = _pair(predicted, actual)
+    return float(np.sqrt(np.mean(np.square(predicted - actual))))
+
+
+def mean_absolute_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
+    """Return the mean absolute difference."""
+    predicted, actual = _pair(predicted, actual)
+    return float(np.mean(np.abs(predicted - actual)))
+
+
+def average_relative_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
+    """Return the squared Frobenius norm of the difference over that of the truth."""
+    predicted, actual = _pair(predicted, actual)
+    size = float(np.sum(np.square(actual)))
+    if size == 0:
+        raise DataError("The true values are all 0, so an error relative to them has no meaning.")
+    return float(np.sum(np.square(predicted - actual))) / size
+
+
+def accuracy(
+    predicted: npt.ArrayLike, actual: npt.ArrayLike, *, above: float, cut: float | None = None
+) -> float:
+    """Return the share of cells whose verdict is predicted: liked is `actual > above`.
+
+    A rating is predicted to be liked when `predicted > above`; for signed scores pass `cut=0.0`.
+    """
+    predicted, actual = _pair(predicted, actual)
+    return float(np.mean((predicted > (above if cut is None else cut)) == (actual > above)))
+
+
+def _pair(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> tuple[Floats, Floats]:
+    guesses, truths = finite_array("The predictions", predicted), finite_array("The ratings", actual)
+    if guesses.shape != truths.shape:
+        raise ParameterError(
+            f"predicted has shape {guesses.shape}, actual has {truths.shape}; they must be equal."
+        )
+    if guesses.size == 0:
+        raise DataError("There are no held-out ratings to score.")
+    return guesses, truths

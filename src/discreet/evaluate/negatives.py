@@ -1,0 +1,64 @@
+"""Draw, for each person, items that person has not met, to rank held-out items among."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, integer
+from discreet.data.interactions import Interactions
+from discreet.randomness import experiment_generator
+
+Indices = npt.NDArray[np.int64]
+
+# People are drawn for in groups of this size: it bounds memory, and as a constant it keeps draws repeatable.
+_GROUP = 1 << 16
+
+
+def sample_negatives(
+    train: Interactions, test: Interactions, people: Indices, count: int, *, seed: int, run: int = 0
+) -> npt.NDArray[np.int32]:
+    """Return `count` distinct items for each of `people`, uniform over what is in neither of their rows.
+
+    Raises:
+        DataError: Somebody has fewer than `count` items left.
+    """
+    integer("count", count, least=1)
+    seen = np.union1d(cell_keys(train), cell_keys(test))
+    n_items = train.n_items
+    starts = np.searchsorted(seen, people * n_items)
+    sizes = np.searchsorted(seen, (people + 1) * n_items) - starts
+    short = int(np.count_nonzero(n_items - sizes < count))
+    if short:
+        raise DataError(
+            f"{short} of {people.size} people have fewer than {count} items left to sample. "
+            f"Rank the whole catalog instead: leave out the :{count}."
+        )
+    # How many unseen items stand before each seen one; with the person's offset the keys stay sorted.
+    owners = seen // n_items
+    rank_in_row = np.arange(seen.size) - np.searchsorted(seen, owners * n_items)
+    unseen_before = owners * n_items + (seen - owners * n_items - rank_in_row)
+    generator = experiment_generator(seed, "negatives", count, run)
+    drawn = np.empty((people.size, count), dtype=np.int32)
+    for begin in range(0, people.size, _GROUP):
+        group = slice(begin, begin + _GROUP)
+        ranks = _distinct_below(n_items - sizes[group], count, generator)
+        skipped = np.searchsorted(unseen_before, (people[group] * n_items)[:, None] + ranks, side="right")
+        drawn[group] = ranks + skipped - starts[group, None]
+    return drawn
+
+
+def cell_keys(data: Interactions) -> Indices:
+    """Return one number per rating, `user row * n_items + item`; they come out sorted."""
+    return data.rows().astype(np.int64) * data.n_items + data.items
+
+
+def _distinct_below(bounds: Indices, count: int, generator: np.random.Generator) -> Indices:
+    """Draw `count` distinct numbers below each bound, every set equally likely (Floyd's method)."""
+    drawn = np.empty((bounds.size, count), dtype=np.int64)
+    for step in range(count):
+        newest = bounds - count + step
+        guess = generator.integers(0, newest + 1)
+        taken = (drawn[:, :step] == guess[:, None]).any(axis=1)
+        drawn[:, step] = np.where(taken, newest, guess)
+    return drawn
