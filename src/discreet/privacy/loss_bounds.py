@@ -1,0 +1,205 @@
+"""Know each mechanism's privacy loss: pure, at every Renyi order, and as a distribution.
+
+A loss is looked up by the kind of a `Leaf`; a kind that is not listed has no entry and raises, so an
+unknown mechanism can never be free. Bounds are proved in proofs/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.privacy.events import Leaf
+from discreet.privacy.rounding import round_up
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+Orders = npt.NDArray[np.float64]
+
+_SLACK = 16 * 2.0**-53
+# Whole orders only where a sampled Gaussian is involved: its divergence has a stable closed form there.
+_WHOLE_ORDERS = np.concatenate([np.arange(2.0, 65.0), np.round(np.geomspace(65, 512, 12))])
+_ALL_ORDERS = 1 + np.geomspace(1e-4, 1e7, 900)
+# What the Fourier transforms of one composition may lose in delta (proofs/accounting.md, section 5).
+_TRANSFORM_ERROR = 1e-10
+_ROUNDED_TO_GRID = ("RandomizedResponseDpEvent", "ZCDpEvent")
+
+
+def pure_loss(leaf: Leaf) -> float:
+    """Return the mechanism's pure epsilon, rounded up; infinite when it has none."""
+    kind, values = leaf
+    if kind.startswith("PoissonSampled"):
+        return _sampled_pure(values[0], pure_loss(Leaf(kind.removeprefix("PoissonSampled"), values[1:])))
+    match kind, values:
+        case "GaussianDpEvent", (multiplier,):
+            return 0.0 if math.isinf(multiplier) else math.inf
+        case "LaplaceDpEvent", (multiplier,):
+            return 0.0 if math.isinf(multiplier) else round_up(1 / Fraction(multiplier))
+        case "DiscreteLaplaceDpEvent", (parameter, sensitivity):
+            return round_up(Fraction(parameter) * Fraction(sensitivity))
+        case "RandomizedResponseDpEvent", (noise, buckets):
+            return math.log1p(buckets * (1 - noise) / noise) * (1 + _SLACK) if buckets > 1 else 0.0
+        case "ZCDpEvent", (rho, xi):
+            return xi if rho == 0 else math.inf
+    raise KeyError(kind)
+
+
+def _sampled_pure(share: float, epsilon: float) -> float:
+    """Return log(1 + share (e^epsilon - 1)): what is left of a pure loss under Poisson sampling."""
+    if math.isinf(epsilon):
+        return math.inf
+    if epsilon > 30:
+        return (epsilon + math.log(share + (1 - share) * math.exp(-epsilon))) * (
+            1 + _SLACK
+        ) + _SLACK * epsilon
+    return math.log1p(share * math.expm1(epsilon)) * (1 + _SLACK)
+
+
+def _renyi(leaf: Leaf, orders: Orders) -> Orders:
+    """Return the mechanism's Renyi divergence at each order, never too small."""
+    kind, values = leaf
+    if kind == "GaussianDpEvent":
+        return orders / 2 * (values[0] ** -2 * (1 + _SLACK))
+    if kind == "ZCDpEvent" and values[0] > 0:
+        return (values[1] + values[0] * orders) * (1 + _SLACK)
+    if kind == "PoissonSampledGaussianDpEvent":
+        return np.array(_sampled_gaussian_renyi(*values, tuple(orders)))
+    loss = pure_loss(leaf)
+    bound = _laplace_renyi(loss, orders) if kind == "LaplaceDpEvent" else _pure_renyi(loss, orders)
+    # Any pure loss is also half its square in concentrated differential privacy, and never above itself.
+    safest: Orders = np.minimum(np.minimum(bound, orders * loss * loss / 2), loss)
+    return np.multiply(safest, 1 + _SLACK)
+
+
+def _pure_renyi(loss: float, orders: Orders) -> Orders:
+    """Return the divergence of randomized response over two answers, the worst of all pure mechanisms."""
+    likely, unlikely = -np.log1p(np.exp(-loss)), -np.log1p(np.exp(-loss)) - loss
+    log_moment: Orders = np.logaddexp(likely + (orders - 1) * loss, unlikely - (orders - 1) * loss)
+    return (log_moment + _SLACK * (1 + orders * loss)) / (orders - 1)
+
+
+def _laplace_renyi(loss: float, orders: Orders) -> Orders:
+    first = np.log(orders / (2 * orders - 1)) + (orders - 1) * loss
+    second = np.log((orders - 1) / (2 * orders - 1)) - orders * loss
+    return (np.logaddexp(first, second) + _SLACK * (1 + orders * loss)) / (orders - 1)
+
+
+@lru_cache(maxsize=64)
+def _sampled_gaussian_renyi(share: float, multiplier: float, orders: tuple[float, ...]) -> tuple[float, ...]:
+    from dp_accounting import dp_event
+    from dp_accounting.rdp import RdpAccountant
+
+    event = dp_event.PoissonSampledDpEvent(share, dp_event.GaussianDpEvent(multiplier))
+    return tuple(RdpAccountant(orders).compose(event).rdp * (1 + 1e-9) + 1e-14)
+
+
+def _total_renyi(parts: Mapping[Leaf, int]) -> tuple[Orders, Orders]:
+    sampled = any(leaf.kind == "PoissonSampledGaussianDpEvent" for leaf in parts)
+    orders = _WHOLE_ORDERS if sampled else _ALL_ORDERS
+    total = np.zeros_like(orders)
+    for leaf, times in parts.items():
+        total += times * _renyi(leaf, orders)
+    return orders, total * (1 + _SLACK * (1 + len(parts)))
+
+
+def renyi_epsilon(parts: Mapping[Leaf, int], delta: float) -> float:
+    """Return the epsilon at `delta` that the summed Renyi divergences imply, never too small."""
+    orders, total = _total_renyi(parts)
+    gain = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    epsilons = total + gain + _SLACK * (total + np.abs(gain) + abs(math.log(delta)) / (orders - 1))
+    return max(float(np.min(epsilons)), 0.0)
+
+
+def renyi_delta(parts: Mapping[Leaf, int], epsilon: float) -> float:
+    """Return the delta at `epsilon` that the summed Renyi divergences imply, never too small."""
+    orders, total = _total_renyi(parts)
+    lost = (orders - 1) * (total - epsilon)
+    gain = orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    best = float(np.min(lost + gain + _SLACK * (1 + np.abs(gain) + (orders - 1) * (total + epsilon))))
+    return math.exp(best) * (1 + _SLACK) if best < 0 else 1.0
+
+
+class DistributionBound:
+    """Bound a composition by its privacy-loss distribution, where every mechanism has one.
+
+    `scale` is about the epsilon that will come out; it sets the grid.
+    """
+
+    def __init__(self, parts: Mapping[Leaf, int], *, scale: float) -> None:
+        self._parts = {leaf: times for leaf, times in parts.items() if _reach(leaf) > 0}
+        self._known = all(leaf.kind != "ZCDpEvent" or leaf.values[0] == 0 for leaf in self._parts)
+        self._interval = _grid(self._parts, scale)
+        self._error = _TRANSFORM_ERROR * (sum(self._parts.values()) + len(self._parts))
+
+    def epsilon(self, delta: float) -> float:
+        """Return an epsilon at `delta`; infinite when this bound has nothing to say."""
+        if not self._known or delta <= 2 * self._error:
+            return math.inf
+        return max(float(self._distribution().get_epsilon_for_delta(delta - self._error)), 0.0) * (1 + 1e-12)
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta at `epsilon`; 1 when this bound has nothing to say."""
+        if not self._known or self._error > 0.1:
+            return 1.0
+        return min(max(float(self._distribution().get_delta_for_epsilon(epsilon)), 0.0) + self._error, 1.0)
+
+    def _distribution(self) -> PrivacyLossDistribution:
+        from dp_accounting.pld import privacy_loss_distribution
+
+        total = privacy_loss_distribution.identity(self._interval)
+        for leaf, times in self._parts.items():
+            one = _distribution_of(leaf, self._interval, privacy_loss_distribution)
+            total = total.compose(one if times == 1 else one.self_compose(times))
+        return total
+
+
+def _grid(parts: Mapping[Leaf, int], scale: float) -> float:
+    """Return a step that is fine beside `scale`, finer where each release is rounded up to it, never tiny."""
+    rounded = sum(times for leaf, times in parts.items() if leaf.kind in _ROUNDED_TO_GRID)
+    furthest = max((_reach(leaf) for leaf in parts), default=1.0)
+    return max(min(scale, 1e6) / (2000 + 200 * min(rounded, 500)), furthest / 20_000, 1e-7)
+
+
+def _reach(leaf: Leaf) -> float:
+    """Return about how far the loss of one release extends."""
+    loss = pure_loss(leaf)
+    if math.isfinite(loss):
+        return loss
+    shift = 1 / leaf.values[-1] if leaf.kind.endswith("GaussianDpEvent") else 1.0
+    return shift * shift / 2 + 10 * shift
+
+
+def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDistribution:
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+    grid: dict[str, Any] = {"value_discretization_interval": interval}
+    kind, values = leaf.kind, leaf.values
+    if kind.startswith("PoissonSampled"):
+        kind, values, grid = (
+            kind.removeprefix("PoissonSampled"),
+            values[1:],
+            {**grid, "sampling_prob": values[0]},
+        )
+    match kind, values:
+        case "GaussianDpEvent", (multiplier,):
+            return library.from_gaussian_mechanism(multiplier, **grid)
+        case "LaplaceDpEvent", (multiplier,):
+            return library.from_laplace_mechanism(multiplier, **grid)
+        case "DiscreteLaplaceDpEvent", (parameter, sensitivity):
+            return library.from_discrete_laplace_mechanism(
+                parameter, int(sensitivity), use_connect_dots=True, **grid
+            )
+        case "RandomizedResponseDpEvent", (noise, buckets):
+            grid["neighboring_relation"] = NeighboringRelation.REPLACE_ONE
+            return library.from_randomized_response(noise, int(buckets), **grid)
+        case "ZCDpEvent", (_, xi):
+            return library.from_privacy_parameters(DifferentialPrivacyParameters(xi, 0.0), interval)
+    raise KeyError(kind)

@@ -1,0 +1,34 @@
+"""Round privacy losses upward, so that a reported one is never too small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+
+def round_up(exact: Fraction) -> float:
+    """Return the smallest float that is not below an exact number of at least 0."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def sum_up(values: Iterable[float]) -> float:
+    """Return the sum of non-negative floats, rounded up once; exact sums stay exact.
+
+    Example:
+        >>> sum_up([0.5, 0.25, 0.25])
+        1.0
+    """
+    numbers = list(values)
+    if any(math.isinf(number) for number in numbers):
+        return math.inf
+    return round_up(sum(map(Fraction, numbers), Fraction(0)))
+
+
+def times_up(value: float, count: int) -> float:
+    """Return `count` times a non-negative float, rounded up."""
+    return value if math.isinf(value) else round_up(Fraction(value) * count)
