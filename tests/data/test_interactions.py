@@ -129,8 +129,11 @@ def test_without_values_every_rating_is_one():
 
 def test_an_empty_history_is_legal_when_the_catalog_is_declared():
     catalog = Vocabulary.of(["a", "b"])
-    data = Interactions.from_arrays([], [], [], catalog=catalog, people=Vocabulary.of([1]))
+    data = Interactions.from_arrays([], [], [], catalog=catalog, people=Vocabulary.of([1]), low=1, high=5)
     assert (data.n_users, data.n_items, data.n_ratings) == (1, 2, 0)
+    for without in ({}, {"catalog": catalog}):
+        with pytest.raises(DataError, match="no ratings"):
+            Interactions.from_arrays([], [], [], **without)
     assert data.bounded(1).n_ratings == 0 and data.by_item.indptr.tolist() == [0, 0, 0]
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from discreet.checks import DataError, one_of
-from discreet.data.facts import N_ITEMS, N_USERS, SCALE, PublicFacts, count_off_step, magnitude, step_of
+from discreet.data.declaring import Duplicates
 from discreet.data.ordering import Index, by_person_and_item, repeats
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
 
 Column = Iterable[Any] | pl.Series
-Duplicates = Literal["refuse", "last", "mean"]
 _CHUNK = 1 << 22
 
 
@@ -122,14 +121,12 @@ def sort_ratings(
     items: Codes,
     values: npt.NDArray[np.float32],
     times: npt.NDArray[np.int64] | None,
-    *,
-    n_users: int,
-    n_items: int,
+    size: tuple[int, int],
     duplicates: Duplicates = "refuse",
 ) -> Sorted:
-    """Sort by person and item, and refuse or merge ratings of the same pair."""
+    """Sort by person and item, and refuse or merge ratings of the same pair; `size` counts both."""
     one_of("duplicates", duplicates, get_args(Duplicates))
-    indptr, order = by_person_and_item(rows, items, n_users, n_items)
+    indptr, order = by_person_and_item(rows, items, *size)
     if order is not None:
         items, values = items[order], values[order]
         times = None if times is None else times[order]
@@ -165,55 +162,3 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
         times=None if data.times is None else data.times[chosen],
         listed=None if data.listed is None else data.listed[chosen],
     )
-
-
-def settle_facts(
-    values: npt.NDArray[np.float32],
-    n_users: int,
-    n_items: int,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    step: float | None = None,
-    max_per_user: int | None = None,
-    declared_users: int | None = None,
-    catalog_declared: bool = False,
-) -> PublicFacts:
-    """Return the facts: those declared, and those taken from the ratings, which are named in `from_file`."""
-    from_file = [] if catalog_declared else [N_ITEMS]
-    if low is None or high is None:
-        from_file.append(SCALE)
-        low = float(values.min(initial=np.inf)) if low is None else low
-        high = float(values.max(initial=-np.inf)) if high is None else high
-        low, high = (low, high) if low <= high else (1.0, 5.0)
-        step = step_of(values, low) if step is None else step
-    if declared_users is None:
-        from_file.append(N_USERS)
-        declared_users = magnitude(n_users)
-    return PublicFacts(
-        n_items=n_items,
-        low=low,
-        high=high,
-        step=step,
-        max_per_user=max_per_user,
-        n_users=declared_users,
-        from_file=tuple(from_file),
-    )
-
-
-def check_scale(values: npt.NDArray[np.float32], facts: PublicFacts) -> None:
-    """Refuse ratings outside the scale or off its steps; say how many, never which."""
-    low, high = np.float32(facts.low), np.float32(facts.high)
-    if values.size and (values.min() < low or values.max() > high):
-        outside = int(np.count_nonzero((values < low) | (values > high)))
-        raise DataError(
-            f"{outside:,} of {values.size:,} ratings lie outside the declared scale "
-            f"{facts.low:g} to {facts.high:g}; declare the scale they are on."
-        )
-    if facts.step is not None and SCALE not in facts.from_file:
-        off = count_off_step(values, facts.low, facts.step)
-        if off:
-            raise DataError(
-                f"{off:,} of {values.size:,} ratings are not on the declared steps of {facts.step:g} "
-                f"from {facts.low:g}; declare the step they are on, or none."
-            )

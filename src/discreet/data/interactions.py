@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Any, Self, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,13 @@ from discreet.checks import DataError, ParameterError, require
 from discreet.data.bounding import clip_to_scale, keep_per_user
 from discreet.data.building import (
     Column,
-    Duplicates,
-    check_scale,
     encode,
     encode_items,
-    settle_facts,
     sort_ratings,
     to_times,
     to_values,
 )
+from discreet.data.declaring import Declarations, check_scale, settle_facts
 from discreet.data.facts import PublicFacts
 from discreet.data.ordering import Index, cells_of_rows, group, rows_are_sorted, sort_rows
 from discreet.data.vocabulary import Vocabulary
@@ -93,49 +91,28 @@ class Interactions:
         values: Column | None = None,
         times: Column | None = None,
         *,
-        facts: PublicFacts | None = None,
         name: str = "data",
-        low: float | None = None,
-        high: float | None = None,
-        step: float | None = None,
-        max_per_user: int | None = None,
-        n_items: int | None = None,
-        n_users: int | None = None,
-        catalog: Vocabulary | None = None,
-        people: Vocabulary | None = None,
-        duplicates: Duplicates = "refuse",
+        **declared: Unpack[Declarations],
     ) -> Self:
-        """Build from columns of external ids, one rating a row.
+        """Build from columns of external ids, one rating a row; without `values` every rating is 1.
 
-        Facts that are neither in `facts` nor declared one by one are taken from the ratings, and
-        `facts.from_file` says so. Without `values` every rating is 1. A `catalog` may hold items nobody
-        rated; `n_items` alone stands for the ids 0..n-1 or 1..n. `people` fixes the rows.
+        Facts that are not declared (`facts=`, or `low=`, `high=`, `step=`, `max_per_user=`, `n_users=`, and
+        `catalog=` or `n_items=`) are taken from the ratings, and `facts.from_file` says so. A `catalog` may
+        hold items nobody rated; `n_items` alone stands for the ids 0..n-1 or 1..n. `people` fixes the rows.
 
         Raises:
             DataError: Lengths differ, something is missing, a pair repeats, or a declared fact is broken.
         """
-        if facts is not None and catalog is None:
-            n_items = facts.n_items
-        known, columns = encode_items(items, catalog, n_items)
-        persons, rows = encode(users, people, "user ids")
+        facts = declared.get("facts")
+        n_items = declared.get("n_items") if facts is None else facts.n_items
+        catalog, columns = encode_items(items, declared.get("catalog"), n_items)
+        people, rows = encode(users, declared.get("people"), "user ids")
         ratings, moments = to_values(values, columns.size), to_times(times)
         _same_length(rows, columns, ratings, moments)
-        data = sort_ratings(
-            rows, columns, ratings, moments, n_users=len(persons), n_items=len(known), duplicates=duplicates
-        )
-        if facts is None:
-            low, high = (1.0, 1.0) if values is None and low is None and high is None else (low, high)
-            facts = settle_facts(
-                data.values,
-                len(persons),
-                len(known),
-                low=low,
-                high=high,
-                step=step,
-                max_per_user=max_per_user,
-                declared_users=n_users,
-                catalog_declared=catalog is not None or n_items is not None,
-            )
+        duplicates = declared.get("duplicates", "refuse")
+        size = (len(people), len(catalog))
+        data = sort_ratings(rows, columns, ratings, moments, size, duplicates)
+        facts = settle_facts(data.values, *size, values is None, declared)
         check_scale(data.values, facts)
         return cls(
             indptr=data.indptr,
@@ -143,8 +120,8 @@ class Interactions:
             values=data.values,
             times=data.times,
             listed=data.listed,
-            users=persons,
-            catalog=known,
+            users=people,
+            catalog=catalog,
             facts=facts,
             name=name,
         )

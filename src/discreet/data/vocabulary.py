@@ -122,12 +122,16 @@ class Vocabulary:
     def _enum(self) -> pl.Enum:
         return pl.Enum(self._series)
 
-    def _lookup_numbers(self, series: pl.Series) -> npt.NDArray[Any]:
+    def _lookup_numbers(self, series: pl.Series) -> Codes:
         known, sorter = self._sorted
         numbers = series.fill_null(0).to_numpy()
-        place = np.minimum(np.searchsorted(known, numbers), known.size - 1)
-        found = np.where(known[place] == numbers, place if sorter is None else sorter[place], UNKNOWN)
-        return np.where(series.is_null().to_numpy(), UNKNOWN, found)
+        codes = np.empty(numbers.size, dtype=np.int32)
+        for part, target in zip(_chunks(numbers), _chunks(codes), strict=True):
+            place = _find(known, part)
+            target[:] = place if sorter is None else np.where(place == UNKNOWN, UNKNOWN, sorter[place])
+        if series.null_count():
+            codes[series.is_null().to_numpy()] = UNKNOWN
+        return codes
 
     @cached_property
     def _sorted(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
@@ -204,6 +208,15 @@ def _to_int64(series: pl.Series, what: str) -> pl.Series:
 
 def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     return series if series.dtype == dtype else series.cast(dtype, strict=False)
+
+
+def _find(known: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each number stands in the ascending `known`; a run without gaps needs no search."""
+    if int(known[-1]) - int(known[0]) == known.size - 1:
+        inside = (numbers >= known[0]) & (numbers <= known[-1])
+        return np.where(inside, numbers - known[0], UNKNOWN)
+    place = np.minimum(np.searchsorted(known, numbers), known.size - 1)
+    return np.where(known[place] == numbers, place, UNKNOWN)
 
 
 def _fits_table(numbers: npt.NDArray[np.int64], count: int) -> bool:

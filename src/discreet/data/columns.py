@@ -1,0 +1,174 @@
+"""Find out which column of a table holds the person, the item, the rating and the time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from discreet.checks import DataError, ParameterError, one_of
+
+USER, ITEM, RATING, TIME = "user", "item", "rating", "time"
+ROLES = (USER, ITEM, RATING, TIME)
+Choice = Mapping[str, str | None]
+
+# Names in letters and digits only, lower case; earlier ones win.
+_USUAL_NAMES = {
+    USER: "userid user uid reviewerid customerid customer personid person memberid visitorid profileid",
+    ITEM: (
+        "itemid item iid movieid movie placeid place productid product asin parentasin bookid isbn book "
+        "businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid newsid"
+    ),
+    RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
+    TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Hold the columns of a table that are needed, in the order of its rows."""
+
+    users: pl.Series
+    items: pl.Series
+    values: pl.Series | None
+    times: pl.Series | None
+
+
+def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> dict[str, str]:
+    """Return which column plays which role: as the caller says, else by the usual names."""
+    chosen = dict(choice or {})
+    for role in chosen:
+        one_of("columns", role, ROLES, do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
+    usual = {_simplify(name): name for name in reversed(names)}
+    found: dict[str, str] = {}
+    for role in ROLES:
+        if role in chosen:
+            name = chosen[role]
+        else:
+            name = next((usual[word] for word in _USUAL_NAMES[role].split() if word in usual), None)
+        if name is not None and not (role == RATING and implicit):
+            found[role] = name
+    _check(found, names, implicit)
+    return found
+
+
+def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
+    """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
+    given = {name for name in (choice or {}).values() if name is not None}
+    simple = {_simplify(name) for name in names}
+    return bool(given & set(names)) or any(simple & set(_USUAL_NAMES[role].split()) for role in (USER, ITEM))
+
+
+def _simplify(name: str) -> str:
+    """Drop a type suffix such as `:token`, case and punctuation."""
+    return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
+
+
+def _check(found: dict[str, str], names: Sequence[str], implicit: bool) -> None:
+    there = f"the columns are {', '.join(names)}"
+    for role, name in found.items():
+        if name not in names:
+            raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
+    needed = (USER, ITEM) if implicit else (USER, ITEM, RATING)
+    missing = [role for role in needed if role not in found]
+    if missing:
+        hint = " or, if every row just says that something was liked, read it as implicit" * (
+            RATING in missing
+        )
+        raise DataError(
+            f"No column is known to hold the {' or the '.join(missing)}; {there}; "
+            f"say which with columns, as in {missing[0]}=NAME{hint}."
+        )
+    if len(set(found.values())) < len(found):
+        raise ParameterError(f"columns={found!r} must not take two roles from one column.")
+
+
+def from_table(table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str]) -> Columns:
+    """Return the chosen columns with their types settled; refuse text where numbers belong."""
+    values, times = (table[roles[role]] if role in roles else None for role in (RATING, TIME))
+    return Columns(
+        users=table[roles[USER]],
+        items=table[roles[ITEM]],
+        values=None if values is None else to_numbers(values, "ratings"),
+        times=None if times is None else to_seconds(times),
+    )
+
+
+def to_numbers(series: pl.Series, what: str) -> pl.Series:
+    """Return a numeric series; text that holds numbers is converted, other text is counted and refused."""
+    if series.dtype.is_numeric() or series.dtype == pl.Null:
+        return series
+    if series.dtype == pl.Boolean:
+        return series.cast(pl.Float32)
+    if series.dtype != pl.String:
+        raise DataError(
+            f"The {what} must be numbers, not {series.dtype}; choose another column or convert it."
+        )
+    numbers = series.str.strip_chars().cast(pl.Float64, strict=False)
+    bad = numbers.null_count() - series.null_count()
+    if bad:
+        raise DataError(
+            f"{bad:,} of {len(series):,} {what} are text where a number belongs; "
+            "choose another column or remove such rows."
+        )
+    return numbers
+
+
+def to_seconds(series: pl.Series) -> pl.Series:
+    """Return times as whole numbers: numbers as they are, dates as seconds since 1970."""
+    if series.dtype.is_temporal() and series.dtype != pl.Time:
+        return series.cast(pl.Datetime("us")).dt.epoch("s")
+    if series.dtype == pl.String:
+        dates = _parse_dates(series)
+        return to_numbers(series, "times").cast(pl.Int64) if dates is None else dates.dt.epoch("s")
+    return series
+
+
+def _parse_dates(series: pl.Series) -> pl.Series | None:
+    for parse in (_as_datetime, _as_date):
+        dates = parse(series)
+        if dates is not None and dates.null_count() == series.null_count():
+            return dates
+    return None
+
+
+def _as_datetime(series: pl.Series) -> pl.Series | None:
+    try:
+        return series.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _as_date(series: pl.Series) -> pl.Series | None:
+    try:
+        return series.str.to_date(strict=False).cast(pl.Datetime("us"))
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
+    """Return the columns of a polars or pandas frame; pandas itself is not needed for that."""
+    if isinstance(frame, pl.LazyFrame):
+        names: list[Any] = frame.collect_schema().names()
+        roles = choose(names, choice, implicit=implicit)
+        return from_table(frame.select(roles.values()).collect(), roles)
+    if isinstance(frame, pl.DataFrame):
+        return from_table(frame, choose(frame.columns, choice, implicit=implicit))
+    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+        raise ParameterError(f"A {type(frame).__name__} is not a data frame; pass one of pandas or polars.")
+    labels = {str(label): label for label in frame.columns}
+    roles = choose(list(labels), choice, implicit=implicit)
+    return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles)
+
+
+def _of_pandas(column: Any) -> pl.Series:
+    array = column.to_numpy()
+    if array.dtype != object:
+        return pl.Series(array)
+    missing = column.isna().to_numpy()
+    return pl.Series(
+        [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)], strict=False
+    )
