@@ -81,7 +81,7 @@ def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom)
     flat = _flat(target)
     exact = _checked_scale("sigma", sigma)
     high, low = _digits(exact, _gaussian_digit_count(exact))
-    decisions = high.size + kernels.EXPONENT_BYTES
+    decisions = high.size + kernels.ACCEPTANCE_DECISIONS
     _feed(kernels.add_gaussian, flat, random, decisions, 1, high, low, _rate(exact, high.size), *_decay())
 
 
@@ -184,7 +184,8 @@ def _feed_bytes(
     """Bring random bytes until every element is drawn; what a kernel leaves of them is thrown away."""
     done = 0
     while done < target.size:
-        stream = random.bytes(min(_CHUNK, most + usual * (target.size - done)))
+        left = target.size - done
+        stream = random.bytes(min(_CHUNK, most * min(kernels.BLOCK, left) + usual * left))
         done = kernel(target, done, stream, *tables)
 
 
@@ -231,12 +232,12 @@ def _digits(scale: Fraction, count: int) -> tuple[Words, Words]:
 def _decay() -> tuple[Words, Words]:
     """Return exp(-byte / 2^(1 + 8 place)): what one byte of the exponent leaves to be accepted."""
     words = []
-    for place in range(kernels.EXPONENT_BYTES):
+    for place in range(kernels.TABLED_BYTES):
         for byte in range(256):
             power = _PRECISE.exp(-_decimal(Fraction(byte, 2 ** (1 + 8 * place))))
             words.append(min(int(_PRECISE.multiply(power, _UNIT)), 2**128 - 1))
     high, low = _split_all(words)
-    shape = (kernels.EXPONENT_BYTES, 256)
+    shape = (kernels.TABLED_BYTES, 256)
     return high.reshape(shape), low.reshape(shape)
 
 

@@ -18,11 +18,16 @@ Integers = npt.NDArray[np.int64]
 # Unsigned constants: numba would turn a mix of int64 and uint64 into a float.
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _BYTE, _HALF, _HALF_MASK = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
-_TOP_BYTE, _BYTE_MASK = np.uint64(56), np.uint64(0xFF)
+_TOP_BYTE, _BYTE_MASK, _REST_MASK = np.uint64(56), np.uint64(0xFF), np.uint64((1 << 56) - 1)
+
+# Draws made together, so that comparing bytes is vector work.
+BLOCK = 64
 
 BYTES_PER_DECISION = 16
-# Bytes of the exponent that the Gaussian's acceptance looks at; what follows is below 2^-89.
-EXPONENT_BYTES = 12
+# The Gaussian's acceptance looks up this many bytes of the exponent and takes so many turns over the rest.
+TABLED_BYTES = 2
+MOST_TURNS = np.uint64(8)
+ACCEPTANCE_DECISIONS = 10
 # The acceptance keeps |y|/sigma with this many binary digits after the point.
 RATIO_BITS = 121
 _UNITY_HIGH = np.uint64(1 << (RATIO_BITS - 64))
@@ -38,54 +43,76 @@ def _word(stream: Bytes, at: int, count: int) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _decide(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
-    """Return true with probability (high, low), and the place after the bytes read: nearly always one."""
-    first, lead = np.uint64(stream[at]), high >> _TOP_BYTE
-    if first != lead:
-        return bool(first < lead), at + 1
-    word = (first << _TOP_BYTE) | _word(stream, at + 1, 7)
-    if word != high:
-        return bool(word < high), at + 8
-    return bool(_word(stream, at + 8, 8) < low), at + 16
+def _break_tie(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
+    """Decide where the first byte equals that of (high, low): by seven bytes more, or by fifteen."""
+    word, rest = _word(stream, at, 7), high & _REST_MASK
+    if word != rest:
+        return bool(word < rest), at + 7
+    return bool(_word(stream, at + 7, 8) < low), at + 15
 
 
 @njit(cache=True, nogil=True)
-def _magnitude(stream: Bytes, at: int, high: Words, low: Words) -> tuple[int, int]:
-    """Return a geometric draw put together from its independent binary digits."""
-    value = 0
+def _decide(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
+    """Return true with probability (high, low), and the place after the bytes read: nearly always one."""
+    first, lead = np.uint64(stream[at]), high >> _TOP_BYTE
+    if first == lead:
+        return _break_tie(stream, at + 1, high, low)
+    return bool(first < lead), at + 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_magnitudes(values: Integers, stream: Bytes, at: int, high: Words, low: Words) -> int:
+    """Set each value to a geometric draw, put together from its independent binary digits."""
+    count = values.size
+    spare = at + count * high.size
+    values[:] = 0
     for digit in range(high.size):
-        one, at = _decide(stream, at, high[digit], low[digit])
-        value |= int(one) << digit
-    return value, at
+        lead = np.uint8(high[digit] >> _TOP_BYTE)
+        firsts = stream[at + digit * count : at + (digit + 1) * count]
+        ties = 0
+        # Without a branch in it, this loop is compiled to vector instructions.
+        for index in range(count):
+            values[index] |= np.int64(firsts[index] < lead) << digit
+            ties += firsts[index] == lead
+        if ties:
+            for index in range(count):
+                if firsts[index] == lead:
+                    one, spare = _break_tie(stream, spare, high[digit], low[digit])
+                    values[index] |= np.int64(one) << digit
+    return spare
 
 
 @njit(cache=True, nogil=True)
 def add_geometric(target: Integers, done: int, stream: Bytes, high: Words, low: Words) -> int:
     """Add a geometric draw to each element."""
-    last = stream.size - BYTES_PER_DECISION * high.size
+    values = np.empty(BLOCK, dtype=np.int64)
     at = 0
-    while done < target.size and at <= last:
-        value, at = _magnitude(stream, at, high, low)
-        target[done] += value
-        done += 1
+    while done < target.size:
+        block = values[: min(BLOCK, target.size - done)]
+        if at + block.size * BYTES_PER_DECISION * high.size > stream.size:
+            break
+        at = _fill_magnitudes(block, stream, at, high, low)
+        target[done : done + block.size] += block
+        done += block.size
     return done
 
 
 @njit(cache=True, nogil=True)
 def add_laplace(target: Integers, done: int, stream: Bytes, high: Words, low: Words) -> int:
     """Add a two-sided geometric draw to each element; minus zero is drawn again."""
-    last = stream.size - BYTES_PER_DECISION * high.size - 1
+    values = np.empty(BLOCK, dtype=np.int64)
     at = 0
-    while done < target.size and at <= last:
-        value, at = _magnitude(stream, at, high, low)
-        minus = stream[at] & 1
-        at += 1
-        if minus:
-            if value == 0:
-                continue
-            value = -value
-        target[done] += value
-        done += 1
+    while done < target.size:
+        block = values[: min(BLOCK, target.size - done)]
+        if at + block.size * (BYTES_PER_DECISION * high.size + 1) > stream.size:
+            break
+        at = _fill_magnitudes(block, stream, at, high, low)
+        for index in range(block.size):
+            minus, value = np.int64(stream[at + index] & 1), block[index]
+            if value != 0 or minus == 0:
+                target[done] += (value ^ -minus) + minus
+                done += 1
+        at += block.size
     return done
 
 
@@ -99,52 +126,49 @@ def _high_product(a: np.uint64, b: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _exponent(
-    magnitude: np.uint64, rate_high: np.uint64, rate_low: np.uint64
-) -> tuple[bool, np.uint64, np.uint64]:
-    """Return (x - 1)^2 / 2 for x = magnitude * rate in units of 2^-121, and whether it is below 128."""
-    # x = magnitude * rate, rounded down to 121 digits after the point.
-    low = magnitude * rate_high
-    high = _high_product(magnitude, rate_high)
+def exponent(magnitude: np.uint64, rate_high: np.uint64, rate_low: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return (x - 1)^2 / 2 in units of 2^-121, for x = magnitude * rate; at or above 128, just below 128."""
+    # x, rounded down to 121 digits after the point.
     carry = _high_product(magnitude, rate_low)
-    low += carry
-    high += np.uint64(low < carry)
-    # |x - 1|
-    if high >= _UNITY_HIGH:
-        high -= _UNITY_HIGH
-    else:
-        high = _UNITY_HIGH - high - np.uint64(low != _ZERO)
-        low = _ZERO - low
-    if high >= _FAR_HIGH:
-        return False, _ZERO, _ZERO
+    low = magnitude * rate_high + carry
+    high = _high_product(magnitude, rate_high) + np.uint64(low < carry)
+    # |x - 1|: flipping all digits negates a number up to its last digit.
+    flip = _ZERO - np.uint64(high < _UNITY_HIGH)
+    high, low = (high - _UNITY_HIGH) ^ flip, low ^ flip
+    far = _ZERO - np.uint64(high >= _FAR_HIGH)
     # The square of a number below 16 with 124 digits after the point; halving only moves the point.
     high = (high << np.uint64(3)) | (low >> np.uint64(61))
-    low = low << np.uint64(3)
-    cross = _high_product(high, low)
+    cross = _high_product(high, low << np.uint64(3))
     square_low = high * high
     square_high = _high_product(high, high)
     for _ in range(2):
         square_low += cross
         square_high += np.uint64(square_low < cross)
-    return True, square_high, square_low
+    return square_high | far, square_low | far
 
 
 @njit(cache=True, nogil=True)
 def _survives(
     stream: Bytes, at: int, exponent_high: np.uint64, exponent_low: np.uint64, high: Words, low: Words
 ) -> tuple[bool, int]:
-    """Return true with probability exp(-exponent): each byte of the exponent must survive on its own."""
-    for place in range(EXPONENT_BYTES):
-        if place < 8:
-            byte = (exponent_high >> np.uint64(56 - 8 * place)) & _BYTE_MASK
-        else:
-            byte = (exponent_low >> np.uint64(120 - 8 * place)) & _BYTE_MASK
-        if byte == _ZERO:
-            continue
+    """Return true with probability exp(-exponent), an exponent below 128 in units of 2^-121."""
+    for place in range(TABLED_BYTES):
+        byte = (exponent_high >> np.uint64(56 - 8 * place)) & _BYTE_MASK
         survived, at = _decide(stream, at, high[place, byte], low[place, byte])
         if not survived:
             return False, at
-    return True, at
+    # What is left is a number r below 2^-9: the first k with no success at probability r/k is odd with
+    # probability exp(-r). The low word is too small to matter after the first turn.
+    rest_high = ((exponent_high << np.uint64(16)) >> np.uint64(9)) | (exponent_low >> np.uint64(57))
+    rest_low = exponent_low << np.uint64(7)
+    turn = _ONE
+    while turn <= MOST_TURNS:
+        again, at = _decide(stream, at, rest_high // turn, rest_low)
+        if not again:
+            break
+        rest_low = _ZERO
+        turn += _ONE
+    return bool(turn & _ONE), at
 
 
 @njit(cache=True, nogil=True)
@@ -159,22 +183,30 @@ def add_gaussian(
     decay_low: Words,
 ) -> int:
     """Add a discrete Gaussian draw to each element: a two-sided geometric one that survived its test."""
-    last = stream.size - BYTES_PER_DECISION * (high.size + EXPONENT_BYTES) - 1
+    values = np.empty(BLOCK, dtype=np.int64)
+    exponents = np.empty((2, BLOCK), dtype=np.uint64)
     shift = np.uint64(62 - high.size)
+    most = BYTES_PER_DECISION * (high.size + ACCEPTANCE_DECISIONS) + 1
     at = 0
-    while done < target.size and at <= last:
-        value, at = _magnitude(stream, at, high, low)
-        minus = stream[at] & 1
-        at += 1
-        if minus and value == 0:
-            continue
-        near, exponent_high, exponent_low = _exponent(np.uint64(value) << shift, rate[0], rate[1])
-        if not near:
-            continue
-        accepted, at = _survives(stream, at, exponent_high, exponent_low, decay_high, decay_low)
-        if accepted:
-            target[done] += -value if minus else value
-            done += 1
+    while done < target.size:
+        block = values[: min(BLOCK, target.size - done)]
+        if at + block.size * most > stream.size:
+            break
+        at = _fill_magnitudes(block, stream, at, high, low)
+        for index in range(block.size):
+            upper, lower = exponent(np.uint64(block[index]) << shift, rate[0], rate[1])
+            exponents[0, index], exponents[1, index] = upper, lower
+        for index in range(block.size):
+            minus, value = np.int64(stream[at] & 1), block[index]
+            at += 1
+            if value == 0 and minus == 1:
+                continue
+            accepted, at = _survives(
+                stream, at, exponents[0, index], exponents[1, index], decay_high, decay_low
+            )
+            if accepted:
+                target[done] += (value ^ -minus) + minus
+                done += 1
     return done
 
 
