@@ -85,10 +85,10 @@ def test_the_table_is_complete_and_the_demo_comes_first():
 
 
 def test_description_is_json_and_says_where_things_are(cache, tiny):
-    before = {row["name"]: row["found"] for row in json.loads(json.dumps(catalog.describe()))}
-    assert before["discreet-demo"] == "built in" and before["movielens-100k"] is None
+    before = {row["name"]: row["here"] for row in json.loads(json.dumps(catalog.describe()))}
+    assert before["discreet-demo"] == "built in" and before["movielens-100k"] == "no"
     path = _put(cache / "ml-100k")
-    after = {row["name"]: row["found"] for row in catalog.describe()}
+    after = {row["name"]: row["here"] for row in catalog.describe()}
     assert after["movielens-100k"] == str(path)
 
 

@@ -117,7 +117,7 @@ def terms(dataset: str) -> str:
 
 
 def describe() -> list[dict[str, Any]]:
-    """Return one record a dataset, ready for a table or JSON, with where it was found."""
+    """Return one record a dataset, ready for a table or JSON, with where it is on this machine."""
     return [
         {
             "name": entry.name,
@@ -130,17 +130,17 @@ def describe() -> list[dict[str, Any]]:
             "terms": entry.terms,
             "citation": entry.citation,
             "page": entry.page,
-            "found": _whereabouts(entry),
+            "here": _whereabouts(entry),
         }
         for entry in DATASETS.values()
     ]
 
 
-def _whereabouts(entry: Dataset) -> str | None:
+def _whereabouts(entry: Dataset) -> str:
     if not entry.folders:
         return "built in"
     path = find(entry.name)
-    return None if path is None else str(path)
+    return "no" if path is None else str(path)
 
 
 def _entry(dataset: str) -> Dataset:
