@@ -1,0 +1,174 @@
+"""Part ratings into those to learn from and those to be tested on; both keep the same people and catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self, Unpack, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, ParameterError, integer, real, require
+from discreet.data.columns import Choice
+from discreet.data.declaring import Declarations
+from discreet.data.interactions import Interactions
+from discreet.data.readers import build
+from discreet.data.tables import read_source
+from discreet.randomness import experiment_generator
+
+Kind = Literal["random", "kfold", "leave-one-out", "given"]
+_FORMS = "random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Hold what to learn from and what to be tested on; people and items seen in one alone stay in both."""
+
+    train: Interactions
+    test: Interactions
+
+    @classmethod
+    def by_mask(cls, data: Interactions, is_test: npt.NDArray[np.bool_]) -> Self:
+        """Hold out the marked ratings."""
+        return cls(train=data.where(~is_test), test=data.where(is_test))
+
+
+def random_split(data: Interactions, fraction: float, seed: int) -> Split:
+    """Hold out the nearest whole number to `fraction` of all ratings, drawn evenly."""
+    share = real("fraction", fraction)
+    require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
+    held_out = round(share * data.n_ratings)
+    if not 0 < held_out < data.n_ratings:
+        raise DataError(
+            f"{data.n_ratings:,} ratings cannot be split with a fraction of {share:g}: a part is empty."
+        )
+    is_test = np.zeros(data.n_ratings, dtype=np.bool_)
+    is_test[:held_out] = True
+    experiment_generator(seed, "random split").shuffle(is_test)
+    return Split.by_mask(data, is_test)
+
+
+def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
+    """Yield k splits whose tests are disjoint, of equal size give or take one, and together all ratings."""
+    integer("k", k, least=2)
+    if data.n_ratings < k:
+        raise DataError(f"{data.n_ratings:,} ratings are too few for {k} folds.")
+    fold = np.arange(data.n_ratings, dtype=np.int64) % k
+    experiment_generator(seed, "folds").shuffle(fold)
+    return (Split.by_mask(data, fold == number) for number in range(k))
+
+
+def leave_one_out(data: Interactions) -> Split:
+    """Hold out one rating of each person: the latest, or without times the first listed.
+
+    Of several at the same time the last listed is taken. A person with a single rating keeps it for
+    learning: somebody without any cannot be tested fairly.
+    """
+    lengths = np.diff(data.indptr)
+    if not np.any(lengths > 1):
+        raise DataError("Nobody has two ratings, so leaving one out would leave nothing.")
+    rows = data.rows()
+    listed = np.arange(data.n_ratings) if data.listed is None else data.listed
+    keys = (-listed.astype(np.int64), rows) if data.times is None else (listed, data.times, rows)
+    # Sorted by person, the one to hold out stands last in its row.
+    order = np.lexsort(keys)
+    is_test = np.zeros(data.n_ratings, dtype=np.bool_)
+    is_test[order[data.indptr[1:][lengths > 1] - 1]] = True
+    return Split.by_mask(data, is_test)
+
+
+def given(
+    train: str | Path,
+    test: str | Path,
+    *,
+    folder: str | Path | None = None,
+    columns: Choice | None = None,
+    name: str | None = None,
+    implicit: bool = False,
+    **declared: Unpack[Declarations],
+) -> Split:
+    """Read two files that were split by somebody else; their people and items together are those of both.
+
+    Names that are no path of their own are looked for in `folder`, also with `.gz` behind.
+    """
+    if declared.get("duplicates", "refuse") != "refuse":
+        raise ParameterError("duplicates cannot be merged across a given split; clean the two files first.")
+    sources = [read_source(_find(path, folder), columns, implicit=implicit) for path in (train, test)]
+    learned_from = len(sources[0].columns.users)
+    if not all(len(source.columns.users) for source in sources):
+        raise DataError("A given split needs ratings in both files.")
+    data = build(sources, name=name, declared=declared)
+    listed = np.arange(data.n_ratings) if data.listed is None else data.listed
+    return Split.by_mask(data, listed >= learned_from)
+
+
+def _find(path: str | Path, folder: str | Path | None) -> Path:
+    places = (
+        [Path(path)] if folder is None else [Path(path), Path(folder) / path, Path(folder) / f"{path}.gz"]
+    )
+    return next((place for place in places if place.is_file()), places[-1] if folder is None else places[1])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitPlan:
+    """Hold a split that was described in words, until there are data to split."""
+
+    kind: Kind
+    fraction: float = 0.1
+    folds: int = 10
+    files: tuple[str, str] = ("", "")
+
+    def splits(
+        self,
+        data: Interactions,
+        seed: int,
+        *,
+        folder: str | Path | None = None,
+        columns: Choice | None = None,
+    ) -> Iterator[Split]:
+        """Yield the split, or one for each fold; given files are read with the people and items of `data`."""
+        if self.kind == "kfold":
+            return kfold(data, self.folds, seed)
+        if self.kind == "random":
+            split = random_split(data, self.fraction, seed)
+        elif self.kind == "leave-one-out":
+            split = leave_one_out(data)
+        else:
+            split = given(
+                *self.files,
+                folder=folder,
+                columns=columns,
+                name=data.name,
+                implicit=data.facts.low == data.facts.high,
+                facts=data.facts,
+                catalog=data.catalog,
+                people=data.users,
+            )
+        return iter((split,))
+
+
+def parse_split(text: str) -> SplitPlan:
+    """Read `random:0.1`, `kfold:10`, `leave-one-out` or `given:TRAIN,TEST`.
+
+    Example:
+        >>> parse_split("kfold:5").folds
+        5
+    """
+    kind, _, value = text.strip().partition(":")
+    try:
+        if kind == "random" and 0 < float(value) < 1:
+            return SplitPlan(kind="random", fraction=float(value))
+        if kind == "kfold" and int(value) >= 2:
+            return SplitPlan(kind="kfold", folds=int(value))
+        if kind == "leave-one-out" and not value:
+            return SplitPlan(kind="leave-one-out")
+        train, test = (part.strip() for part in value.split(","))
+        if kind == "given" and train and test:
+            return SplitPlan(kind="given", files=(train, test))
+    except ValueError:
+        pass
+    raise ParameterError(f"split={text!r} is not understood. Write {_FORMS}.")
