@@ -32,3 +32,12 @@ def sum_up(values: Iterable[float]) -> float:
 def times_up(value: float, count: int) -> float:
     """Return `count` times a non-negative float, rounded up."""
     return value if math.isinf(value) else round_up(Fraction(value) * count)
+
+
+def left_over(limit: float, spent: float) -> float:
+    """Return what is left of a finite limit, rounded down and never below 0."""
+    if spent >= limit:
+        return 0.0
+    exact = Fraction(limit) - Fraction(spent)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)

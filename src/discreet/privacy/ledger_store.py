@@ -1,0 +1,226 @@
+"""Keep a ledger's rows in SQLite: durable before control returns, append-only, and safe between processes.
+
+Every operation on a file opens a connection of its own, so threads and forks share nothing. A file that
+is not a ledger is recognized by its first hundred bytes, before SQLite may touch it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import final
+from urllib.parse import quote
+
+from discreet.checks import FileError, PrivacyError
+
+# "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
+APPLICATION = 0x44534354
+VERSION = 1
+# How long to wait for other processes; each of them holds the file for milliseconds.
+_PATIENCE_SECONDS = 60.0
+
+_TABLES = (
+    """CREATE TABLE budgets (
+    id INTEGER PRIMARY KEY, time TEXT NOT NULL, dataset TEXT NOT NULL, guarantee TEXT NOT NULL,
+    reason TEXT NOT NULL, process INTEGER NOT NULL)""",
+    """CREATE TABLE spendings (
+    id INTEGER PRIMARY KEY, time TEXT NOT NULL, dataset TEXT NOT NULL, what TEXT NOT NULL,
+    epsilon REAL NOT NULL, delta REAL NOT NULL, frame TEXT NOT NULL, guarantee TEXT NOT NULL,
+    events TEXT NOT NULL, process INTEGER NOT NULL)""",
+    """CREATE TABLE outcomes (
+    id INTEGER PRIMARY KEY REFERENCES spendings(id), time TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('done', 'failed')))""",
+)
+_NAMES = ("budgets", "spendings", "outcomes")
+
+
+def _append_only(table: str) -> Iterator[str]:
+    """Yield triggers against changing, deleting and (what INSERT OR REPLACE would do) overwriting a row."""
+    refuse = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+    yield f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {refuse}"
+    yield f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} {refuse}"
+    exists = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id)"
+    yield f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} {exists} {refuse}"
+
+
+_SCHEMA = (
+    *_TABLES,
+    "CREATE INDEX spendings_by_dataset ON spendings(dataset)",
+    *(statement for table in _NAMES for statement in _append_only(table)),
+)
+
+# SQLite remembers locks per process. A fork in the middle of an operation would leave the child with locks
+# nobody holds, so a fork waits for the operation to end.
+_gate = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
+
+
+@final
+class Store:
+    """Hand out connections to one ledger, in memory or in a file, one operation at a time."""
+
+    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._process = os.getpid()
+        self._memory: sqlite3.Connection | None = None
+        if path is None:
+            self._memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            weakref.finalize(self, self._memory.close)
+            _settle(self._memory)
+            _write_schema(self._memory)
+            return
+        if not path.exists() and not read_only:
+            _create(path)
+        with self.reading() as connection:
+            _check_contents(connection, path)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection to look at the rows."""
+        with _gate, _one_sentence(self.path), self._connection() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection that nobody else can write beside; what was added is on the disk afterwards."""
+        if self.read_only:
+            raise PrivacyError("This ledger was opened for reading. Open it without read_only=True to spend.")
+        with _gate, _one_sentence(self.path), self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        if self.path is None:
+            if self._memory is None or self._process != os.getpid():
+                raise PrivacyError(
+                    "A ledger in memory stays with the process that made it. Share one by Ledger.open(path)."
+                )
+            yield self._memory
+            return
+        _check_header(self.path)
+        with contextlib.closing(_connect(self.path, "ro" if self.read_only else "rw")) as connection:
+            yield connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=_PATIENCE_SECONDS,
+    )
+    try:
+        _settle(connection)
+        return connection
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if mode == "ro" and error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+            # A writer was killed half way: its unfinished rows must be rolled back before anybody can read.
+            return _connect(path, "rw")
+        raise
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _settle(connection: sqlite3.Connection) -> None:
+    """Choose durability over speed: EXTRA also syncs the folder, so a power cut cannot undo a commit."""
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+def _write_schema(connection: sqlite3.Connection) -> None:
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    for statement in _SCHEMA:
+        connection.execute(statement)
+
+
+def _create(path: Path) -> None:
+    """Make a ledger aside and link it into place whole, so that nobody ever sees half of one.
+
+    When several processes create it at once, one link succeeds and all of them use that file.
+    """
+    try:
+        handle, aside = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be created: {error.strerror}. Choose a folder that can be written."
+        ) from error
+    try:
+        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            _write_schema(connection)
+            connection.execute("COMMIT")
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise FileError(
+            f"{path} cannot be created: {error.strerror}. Choose a folder that can be written."
+        ) from error
+    finally:
+        Path(aside).unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is not a ledger by its first bytes; SQLite has not seen the file yet."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read as a ledger: {error.strerror}.") from error
+    owner, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0") or owner != APPLICATION:
+        raise FileError(f"{path} is not a ledger and was left as it is. Choose another path.")
+    if version != VERSION:
+        raise FileError(
+            f"{path} is a ledger of version {version} and was left as it is; this discreet reads {VERSION}."
+        )
+
+
+def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a ledger whose pages are damaged or whose tables and triggers are not exactly ours."""
+    verdict = [row[0] for row in connection.execute("PRAGMA quick_check")]
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    if verdict != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
+        raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
+
+
+@contextlib.contextmanager
+def _one_sentence(path: Path | None) -> Iterator[None]:
+    """Turn what SQLite reports into one sentence."""
+    where = "The ledger in memory" if path is None else str(path)
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise FileError(f"{where} cannot be used: {error}.") from error
+    except (sqlite3.DatabaseError, ValueError) as error:
+        raise FileError(f"{where} is a damaged ledger and was left as it is ({error}).") from error
