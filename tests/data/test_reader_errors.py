@@ -1,0 +1,134 @@
+"""Bad input gets one clear sentence that counts records and quotes none."""
+
+import gzip
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.checks import DataError, DiscreetError, FileError, ParameterError
+from discreet.data.readers import from_frame, from_scipy, read
+
+HEADER = "user,item,rating\n"
+
+
+def refuse(path, kind, says, **options):
+    with pytest.raises(DiscreetError, match=says) as caught:
+        read(path, **options)
+    message = str(caught.value)
+    assert isinstance(caught.value, kind) and "\n" not in message and message.endswith(".")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        (HEADER, "a header and no ratings"),
+        ("user,title,rating\n1,2,3\n", "hold the item; the columns are user, title, rating"),
+        ("user,item\n1,2\n", "hold the rating; the columns are user, item;.*implicit"),
+        ("a,b,c\n1,2,3\n", "hold the user or the item or the rating; the columns are a, b, c"),
+        ("one\n1\n2\n", "one column only"),
+        (HEADER + "1,2,\n1,3,4\n", "1 of 2 ratings are missing"),
+        (HEADER + "1,2,NaN\n1,3,4\n2,3,nan\n", "2 of 3 ratings are missing, NaN"),
+        (HEADER + "1,2,inf\n", "1 of 1 ratings are missing, NaN or infinite"),
+        (HEADER + "1,2,3\n1,3,secret\n", "1 of 2 ratings are text where a number belongs"),
+        (HEADER + "1,2,3\n1,2,4\n1,2,5\n", "2 of 3 ratings repeat a pair.*duplicates="),
+        (HEADER + ",2,3\n1,2,4\n", "1 of 2 user ids are missing"),
+        (HEADER + "1,2,3\n1\n", "missing"),
+        ("user,item,rating,time\n1,2,3,noon\n", "1 of 1 times are text"),
+        ("user,item,rating,time\n1,2,3,\n1,3,3,5\n", "1 of 2 times are missing"),
+    ],
+)
+def test_text_that_cannot_be_used(tmp_path, text, says):
+    for name, content in (("bad.csv", text.encode()), ("bad.csv.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(content)
+        assert "secret" not in refuse(tmp_path / name, DataError, says)
+
+
+def test_ratings_outside_the_scale_are_counted(tmp_path):
+    path = tmp_path / "scale.csv"
+    path.write_text(HEADER + "1,2,77\n1,3,4\n2,3,-66\n")
+    message = refuse(path, DataError, "2 of 3 ratings lie outside the declared scale 1 to 5", low=1, high=5)
+    assert "77" not in message and "66" not in message
+    path.write_text(HEADER + "1,2,2.5\n1,3,4\n")
+    refuse(path, DataError, "1 of 2 ratings are not on the declared steps", low=1, high=5, step=1)
+
+
+def test_repeated_pairs_are_merged_when_told(tmp_path):
+    path = tmp_path / "again.csv"
+    path.write_text(HEADER + "1,2,3\n1,2,5\n")
+    assert read(path, duplicates="last").values.tolist() == [5]
+    assert read(path, duplicates="mean").values.tolist() == [4]
+
+
+def test_files_that_are_not_there_or_not_tables(tmp_path):
+    refuse(tmp_path / "nowhere.csv", FileError, "There is no file")
+    refuse(tmp_path, FileError, "holds 0 tables")
+    (tmp_path / "a.csv").write_text(HEADER)
+    (tmp_path / "b.csv").write_text(HEADER)
+    refuse(tmp_path, FileError, "holds 2 tables.*name the file")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("junk.csv", bytes(range(256)) * 40, "not a text table"),
+        ("noise.bin", np.random.default_rng(0).bytes(5000), "not a text table"),
+        ("cut.csv.gz", gzip.compress(b"user,item,rating\n" + b"1,2,3\n" * 1000)[:-20], "damaged"),
+        ("fake.gz", b"\x1f\x8b" + bytes(50), "damaged"),
+        ("pack.zip", b"PK\x03\x04" + bytes(50), "zip archive"),
+        ("half.parquet", b"PAR1" + bytes(50), "damaged"),
+        ("ragged.csv", b"user,item,rating\n1,2,3\n1,3,4,5,6\n", "differ in their number of fields"),
+        ("latin.csv", "user,item,rating\nJos\u00e9,2,3\n".encode("latin-1"), "UTF-8"),
+    ],
+)
+def test_files_that_are_damaged_or_foreign(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    refuse(tmp_path / name, FileError, says)
+
+
+def test_a_parquet_file_cut_in_half(tmp_path):
+    pl.DataFrame({"user": range(1000), "item": range(1000), "rating": [3.0] * 1000}).write_parquet(
+        tmp_path / "r.parquet"
+    )
+    whole = (tmp_path / "r.parquet").read_bytes()
+    (tmp_path / "r.parquet").write_bytes(whole[: len(whole) // 2])
+    refuse(tmp_path / "r.parquet", FileError, "damaged")
+
+
+def test_columns_that_are_not_there(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text(HEADER + "1,2,3\n")
+    refuse(
+        path,
+        DataError,
+        "no column 'stars' to take the rating from; the columns are user",
+        columns={"rating": "stars"},
+    )
+    refuse(path, ParameterError, "must be one of", columns={"film": "item"})
+    refuse(path, ParameterError, "two roles from one column", columns={"user": "item"})
+
+
+def test_a_dense_table_that_contradicts_itself(tmp_path):
+    row = ",".join(["5"] + ["99"] * 98 + ["1", "2"])
+    (tmp_path / "j.csv").write_text(row + "\n")
+    refuse(tmp_path / "j.csv", DataError, "1 of 1 rows")
+    (tmp_path / "j.csv").write_text(row.replace("5,", "2,", 1) + "\n" + ",".join(["x"] * 101) + "\n")
+    refuse(tmp_path / "j.csv", DataError, "text where a number belongs")
+
+
+def test_objects_that_are_no_tables():
+    with pytest.raises(ParameterError, match="not a data frame"):
+        from_frame([1, 2, 3])
+    with pytest.raises(ParameterError, match="not a scipy sparse matrix"):
+        from_scipy([[1, 2]])
+    with pytest.raises(DataError, match="holds no ratings"):
+        from_frame(pl.DataFrame({"user": [], "item": [], "rating": []}))
+    with pytest.raises(DataError, match="text where a number belongs"):
+        from_frame(pl.DataFrame({"user": [1], "item": [1], "rating": ["good"]}))
+    with pytest.raises(DataError, match="1 of 2 ratings are missing"):
+        from_frame(pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": [1, None]}))
+    with pytest.raises(DataError, match="must be numbers, not"):
+        from_frame(pl.DataFrame({"user": [1], "item": [1], "rating": [[1]]}))

@@ -1,0 +1,165 @@
+"""Splits part ratings, lose none, and keep people and catalog."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.checks import DataError, FileError, ParameterError
+from discreet.data import Interactions
+from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split
+
+needs_data = pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="DISCREET_DATA names no folder")
+
+
+def some(n_users=30, per_user=8, n_items=20, seed=1, times=False):
+    draw = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), per_user)
+    items = np.concatenate([draw.permutation(n_items)[:per_user] for _ in range(n_users)])
+    order = draw.permutation(users.size)
+    stamps = draw.integers(0, 4, users.size) if times else None
+    return Interactions.from_arrays(users[order], items[order], draw.integers(1, 6, users.size), stamps)
+
+
+def keys(data):
+    return set((data.rows().astype(np.int64) * data.n_items + data.items).tolist())
+
+
+def parted(split, data):
+    assert split.train.users is data.users and split.test.catalog is data.catalog
+    assert keys(split.train).isdisjoint(keys(split.test))
+    return keys(split.train) | keys(split.test) == keys(data)
+
+
+def test_a_random_split_parts_all_ratings_and_a_seed_repeats_it():
+    data = some()
+    split, again, other = (random_split(data, 0.25, seed) for seed in (3, 3, 4))
+    assert parted(split, data) and split.test.n_ratings == 60
+    assert keys(split.test) == keys(again.test) != keys(other.test)
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.5, 2, float("nan")])
+def test_fractions_that_leave_nothing_are_refused(fraction):
+    with pytest.raises(ParameterError):
+        random_split(some(), fraction, 0)
+
+
+def test_too_few_ratings_are_refused():
+    one = Interactions.from_arrays([1], [1], [1])
+    for attempt in (lambda: random_split(one, 0.5, 0), lambda: kfold(one, 2, 0), lambda: leave_one_out(one)):
+        with pytest.raises(DataError):
+            attempt()
+
+
+@pytest.mark.parametrize("k", [2, 7])
+def test_folds_are_disjoint_even_and_cover_everything(k):
+    data = some()
+    splits = list(kfold(data, k, 5))
+    assert all(parted(split, data) for split in splits)
+    sizes = [split.test.n_ratings for split in splits]
+    assert sum(sizes) == data.n_ratings and max(sizes) - min(sizes) <= 1
+    assert set().union(*(keys(split.test) for split in splits)) == keys(data)
+
+
+def held_out(data):
+    test = leave_one_out(data).test
+    ids = test.users.id_at(test.rows()).tolist(), test.catalog.id_at(test.items).tolist()
+    return dict(zip(*ids, strict=True))
+
+
+def test_the_latest_is_left_out_and_of_equals_the_last_listed():
+    users, items = [1, 1, 1, 2, 2, 2, 3], [30, 10, 20, 30, 20, 10, 10]
+    times = [5, 9, 9, 7, 7, 6, 1]
+    assert held_out(Interactions.from_arrays(users, items, times=times)) == {1: 20, 2: 20}
+
+
+def test_without_times_the_first_listed_is_left_out_even_after_selections():
+    users, items = [2, 1, 1, 2, 1, 2], [30, 20, 10, 10, 30, 20]
+    data = Interactions.from_arrays(users, items)
+    assert held_out(data) == {1: 20, 2: 30}
+    assert held_out(data.select_users([1, 0])) == {1: 20, 2: 30}
+    assert held_out(data.select_items([0, 2])) == {1: 10, 2: 30}
+    assert held_out(data.where(data.items != 2)) == {1: 20, 2: 10}
+    in_order = Interactions.from_arrays([1, 1, 2, 2], [10, 20, 10, 30])
+    assert in_order.listed is None and held_out(in_order) == {1: 10, 2: 10}
+
+
+@pytest.mark.parametrize("times", [False, True])
+def test_leave_one_out_agrees_with_a_plain_loop(times):
+    data = some(times=times)
+    listed = data.listed
+    expected = {}
+    for row in range(data.n_users):
+        span = range(data.indptr[row], data.indptr[row + 1])
+        best = (
+            max(span, key=lambda k: (data.times[k], listed[k]))
+            if times
+            else min(span, key=lambda k: listed[k])
+        )
+        expected[row] = int(data.catalog.id_at(data.items[best]))
+    assert held_out(data) == expected
+    assert parted(leave_one_out(data), data)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.base").write_text("1\t10\t3\n1\t20\t4\n2\t10\t5\n")
+    (tmp_path / "a.test").write_text("1\t30\t2\n3\t10\t1\n")
+    return tmp_path
+
+
+def test_given_files_share_people_and_catalog(files):
+    for split in (given("a.base", "a.test", folder=files), given(files / "a.base", files / "a.test")):
+        assert (split.train.n_ratings, split.test.n_ratings) == (3, 2)
+        assert split.train.users.ids.tolist() == [1, 2, 3] and split.test.catalog.ids.tolist() == [10, 20, 30]
+        assert split.train.facts == split.test.facts and split.train.facts.low == 1
+        assert split.test.values.tolist() == [2, 1]
+
+
+def test_given_files_that_cannot_be_are_refused(files):
+    with pytest.raises(FileError, match="no file"):
+        given("b.base", "a.test", folder=files)
+    with pytest.raises(DataError, match="repeat"):
+        given("a.base", "a.base", folder=files)
+    with pytest.raises(ParameterError, match="duplicates"):
+        given("a.base", "a.test", folder=files, duplicates="last")
+
+
+def test_a_plan_is_read_from_words_and_carried_out(files):
+    data = some()
+    assert [split.test.n_ratings for split in parse_split("random:0.25").splits(data, 1)] == [60]
+    assert len(list(parse_split(" kfold:4 ").splits(data, 1))) == 4
+    assert next(parse_split("leave-one-out").splits(data, 1)).test.n_ratings == 30
+    whole = Interactions.from_arrays([1, 1, 2, 1, 3, 4], [10, 20, 10, 30, 10, 40], [3, 4, 5, 2, 1, 1])
+    split = next(parse_split("given:a.base,a.test").splits(whole, 1, folder=files))
+    assert split.train.users is whole.users and split.test.n_ratings == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "random",
+        "random:2",
+        "random:x",
+        "kfold:1",
+        "kfold:2.5",
+        "leave-one-out:3",
+        "given:a",
+        "given:a,b,c",
+        "x:1,2",
+    ],
+)
+def test_other_words_are_refused(text):
+    with pytest.raises(ParameterError, match=r"random:0\.1, kfold:10"):
+        parse_split(text)
+
+
+@needs_data
+def test_the_published_splits_of_movielens_come_back_whole():
+    folder = Path(os.environ["DISCREET_DATA"]) / "ml-100k"
+    split = given("u1.base", "u1.test", folder=folder, low=1, high=5, step=1, n_items=1682)
+    assert (split.train.n_ratings, split.test.n_ratings) == (80_000, 20_000)
+    assert (split.train.n_users, split.train.n_items) == (943, 1682)
+    assert np.unique(split.test.rows()).size == 459
