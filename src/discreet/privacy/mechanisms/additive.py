@@ -1,0 +1,257 @@
+"""Add Laplace or Gaussian noise to vectors and symmetric matrices.
+
+Values are rounded to a grid of powers of two and whole steps of noise are added there (`fixed_point`). The
+grid follows from public numbers only: the noise, the sensitivity and the number of coordinates. Rounding and
+the grid cost some privacy; the noise is widened to pay for it, by a share of less than 2^-11 unless so many
+coordinates or so much noise is asked for that the grid has to be coarser.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from discreet.checks import non_negative, positive, positive_finite, require
+from discreet.privacy.mechanisms.fixed_point import (
+    NoiseGrid,
+    finite_floats,
+    grid_exponent,
+    noise_in_steps,
+    power_of_two,
+    root_above,
+    round_down,
+    square_matrix,
+)
+from discreet.privacy.rounding import round_up
+from discreet.privacy.sampling import add_discrete_gaussian, add_discrete_laplace
+from discreet.randomness import PrivacyRandom
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+Floats = npt.NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laplace:
+    """Add Laplace noise to each coordinate of a vector.
+
+    Guarantee
+        Pure `l1_sensitivity / scale` for inputs at most `l1_sensitivity` apart in the l1 norm; under
+        composition no worse than continuous Laplace noise. The grid's rounding is included
+        (proofs/laplace.md).
+
+    Assumes
+        Draws are exact up to 2^-60 each and the bytes behind them are uniform (proofs/sampling.md).
+
+    Parameters:
+        scale: The noise has density proportional to exp(-|noise| / scale); 0 means no noise and no privacy.
+        l1_sensitivity: How far apart in the l1 norm two inputs are that must look alike; for a symmetric
+            matrix the norm runs over all its entries.
+
+    Example:
+        >>> half = Laplace.calibrated(epsilon=0.5, l1_sensitivity=1.0)
+        >>> half.release([3.0, 4.0], PrivacyRandom.from_os()).shape
+        (2,)
+    """
+
+    scale: float
+    l1_sensitivity: float
+
+    def __post_init__(self) -> None:
+        _check_noise("scale", self.scale, "l1_sensitivity", self.l1_sensitivity)
+
+    @classmethod
+    def calibrated(cls, *, epsilon: float, l1_sensitivity: float) -> Self:
+        """Return the mechanism with the least noise that promises pure `epsilon`; none at infinity."""
+        positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        positive_finite("l1_sensitivity", l1_sensitivity)
+        if math.isinf(epsilon):
+            return cls(scale=0.0, l1_sensitivity=l1_sensitivity)
+        scale = _least_noise(Fraction(l1_sensitivity) / Fraction(epsilon), epsilon)
+        return cls(scale=scale, l1_sensitivity=l1_sensitivity)
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one coordinate, without what the grid adds."""
+        return 2 * self.scale**2
+
+    def event(self) -> DpEvent:
+        """Return what a release costs, for the accountant."""
+        import dp_accounting
+
+        if self.scale == 0:
+            return dp_accounting.NonPrivateDpEvent()
+        return dp_accounting.LaplaceDpEvent(round_down(Fraction(self.scale) / Fraction(self.l1_sensitivity)))
+
+    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the values, of any shape, with noise on each of them.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = np.asarray(vector)
+        grid = self._grid(values.size)
+        return finite_floats(values) if grid is None else grid.release(values, random)
+
+    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
+
+        An entry off the diagonal counts twice in the sensitivity, so half the scale protects it.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = square_matrix(matrix)
+        grid = self._grid(values.size)
+        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
+
+    def cdf(self, noise: npt.ArrayLike) -> Floats:
+        """Return the probability that the noise is at most so much, without what the grid adds."""
+        x = np.asarray(noise, dtype=np.float64)
+        if self.scale == 0:
+            return np.asarray(x >= 0, dtype=np.float64)
+        tail = np.exp(-np.abs(x) / self.scale) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def _grid(self, size: int) -> NoiseGrid | None:
+        if self.scale == 0 or size == 0:
+            return None
+        # One step a coordinate for rounding, two because the noise itself is discrete.
+        steps = Fraction(3 * size)
+        scale, sensitivity = Fraction(self.scale), Fraction(self.l1_sensitivity)
+        exponent = grid_exponent(scale, sensitivity / steps)
+        noise = scale * (1 / power_of_two(exponent) + steps / sensitivity)
+        return NoiseGrid(
+            exponent=exponent,
+            noise=noise_in_steps(noise),
+            off_diagonal=noise_in_steps(noise / 2),
+            add=add_discrete_laplace,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian:
+    """Add Gaussian noise to each coordinate of a vector.
+
+    Guarantee
+        What continuous Gaussian noise of multiplier `sigma / l2_sensitivity` guarantees, alone and composed,
+        for inputs at most `l2_sensitivity` apart in the l2 norm. The grid's rounding is included
+        (proofs/gaussian.md).
+
+    Assumes
+        Draws are exact up to 2^-60 each and the bytes behind them are uniform (proofs/sampling.md).
+
+    Parameters:
+        sigma: The standard deviation of the noise; 0 means no noise and no privacy.
+        l2_sensitivity: How far apart in the l2 norm two inputs are that must look alike; for a symmetric
+            matrix this is the Frobenius norm of the whole matrix.
+
+    Example:
+        >>> Gaussian.calibrated(epsilon=1.0, delta=1e-6, l2_sensitivity=2.0).sigma > 2
+        True
+    """
+
+    sigma: float
+    l2_sensitivity: float
+
+    def __post_init__(self) -> None:
+        _check_noise("sigma", self.sigma, "l2_sensitivity", self.l2_sensitivity)
+
+    @classmethod
+    def calibrated(cls, *, epsilon: float, delta: float, l2_sensitivity: float) -> Self:
+        """Return the mechanism with the least noise that promises (epsilon, delta); none at infinity."""
+        from discreet.privacy.accountant import gaussian_multiplier
+
+        positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        positive_finite("l2_sensitivity", l2_sensitivity)
+        if math.isinf(epsilon):
+            return cls(sigma=0.0, l2_sensitivity=l2_sensitivity)
+        multiplier = gaussian_multiplier(epsilon, delta)
+        require(math.isfinite(multiplier), "epsilon", epsilon, "asks for more noise than a float can hold")
+        sigma = _least_noise(Fraction(multiplier) * Fraction(l2_sensitivity), epsilon)
+        return cls(sigma=sigma, l2_sensitivity=l2_sensitivity)
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the noise on one coordinate, without what the grid adds."""
+        return self.sigma**2
+
+    def event(self) -> DpEvent:
+        """Return what a release costs, for the accountant."""
+        import dp_accounting
+
+        if self.sigma == 0:
+            return dp_accounting.NonPrivateDpEvent()
+        return dp_accounting.GaussianDpEvent(round_down(Fraction(self.sigma) / Fraction(self.l2_sensitivity)))
+
+    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the values, of any shape, with noise on each of them.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = np.asarray(vector)
+        grid = self._grid(values.size)
+        return finite_floats(values) if grid is None else grid.release(values, random)
+
+    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
+
+        An entry off the diagonal counts twice in the Frobenius norm, so sigma / sqrt(2) protects it.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = square_matrix(matrix)
+        grid = self._grid(values.size)
+        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
+
+    def cdf(self, noise: npt.ArrayLike) -> Floats:
+        """Return the probability that the noise is at most so much, without what the grid adds."""
+        x = np.asarray(noise, dtype=np.float64)
+        if self.sigma == 0:
+            return np.asarray(x >= 0, dtype=np.float64)
+        return np.asarray(ndtr(x / self.sigma), dtype=np.float64)
+
+    def _grid(self, size: int) -> NoiseGrid | None:
+        if self.sigma == 0 or size == 0:
+            return None
+        # Rounding moves each coordinate's difference by at most one step.
+        steps = root_above(Fraction(size))
+        sigma, sensitivity = Fraction(self.sigma), Fraction(self.l2_sensitivity)
+        exponent = grid_exponent(sigma, sensitivity / steps)
+        noise = sigma * (1 / power_of_two(exponent) + steps / sensitivity)
+        # Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2.
+        return NoiseGrid(
+            exponent=exponent,
+            noise=noise_in_steps(root_above(noise**2 + 4)),
+            off_diagonal=noise_in_steps(root_above(noise**2 / 2 + 4)),
+            add=add_discrete_gaussian,
+        )
+
+
+def _check_noise(noise_name: str, noise: float, sensitivity_name: str, sensitivity: float) -> None:
+    non_negative(noise_name, noise)
+    positive_finite(sensitivity_name, sensitivity)
+    ok = Fraction(noise) / Fraction(sensitivity) < 2**1000
+    require(ok, noise_name, noise, f"is out of proportion to {sensitivity_name}={sensitivity!r}")
+
+
+def _least_noise(exact: Fraction, epsilon: float) -> float:
+    """Return the noise as a float that stays enough when the event rounds down and the accountant up."""
+    require(exact < 2**1000, "epsilon", epsilon, "asks for more noise than a float can hold", "Raise it.")
+    return round_up(exact * (1 + Fraction(1, 2**48)))
+
+
+def _mirrored(matrix: Floats) -> Floats:
+    upper = np.triu(matrix)
+    return upper + np.triu(matrix, 1).T

@@ -1,0 +1,149 @@
+"""Round values to a grid of powers of two and add whole steps of noise there.
+
+No floating-point artifact of the noise can tell the input: every output is a whole number of steps, and
+which numbers are possible does not depend on the data. Arrays are worked on in chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, require
+from discreet.privacy.rounding import round_up
+from discreet.privacy.sampling import LARGEST_SCALE
+from discreet.randomness import PrivacyRandom
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+# Adds noise of a width, in steps, to whole numbers in place.
+Adder = Callable[[Integers, float, PrivacyRandom], None]
+
+# What the grid may cost in noise, as a share of it; a finer grid costs less and overflows sooner.
+_GRID_COST = Fraction(1, 2**12)
+# At least so many steps in the noise, so that rounding is lost in it; at most so many, to fit an int64.
+_LEAST_STEPS, _MOST_STEPS = 2**10, 2**50
+_TOO_FAR = 2.0**62
+_CHUNK = 1 << 16
+_BLOCK_ROWS = 64
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseGrid:
+    """Say how far apart the grid points are, 2^exponent, and how many steps wide the noise is.
+
+    `off_diagonal` is its width off the diagonal of a symmetric matrix.
+    """
+
+    exponent: int
+    noise: float
+    off_diagonal: float
+    add: Adder
+
+    def release(self, values: npt.NDArray[Any], random: PrivacyRandom) -> Floats:
+        """Return the values with noise; the result is the only array of their size that is made."""
+        out = np.empty(values.shape, dtype=np.float64)
+        source, target = values.reshape(-1), out.reshape(-1)
+        for start in range(0, source.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            target[part] = self._noisy(finite_floats(source[part]), self.noise, random)
+        return out
+
+    def release_symmetric(self, values: npt.NDArray[Any], random: PrivacyRandom) -> Floats:
+        """Return the symmetric matrix that the upper triangle defines, with symmetric noise."""
+        size = values.shape[0]
+        out = np.empty((size, size), dtype=np.float64)
+        for start in range(0, size, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, size)
+            rows = slice(start, stop)
+            block = self._noisy(finite_floats(values[rows, start:]), self.off_diagonal, random)
+            # Below the diagonal the square at the left was noised in vain; its upper half counts.
+            upper = np.triu(block[:, : stop - start], 1)
+            out[rows, rows] = upper + upper.T
+            out[rows, stop:] = block[:, stop - start :]
+            out[stop:, rows] = block[:, stop - start :].T
+        np.fill_diagonal(out, self.release(values.diagonal(), random))
+        return out
+
+    def _noisy(self, values: Floats, noise: float, random: PrivacyRandom) -> Floats:
+        """Round, add noise and go back; scaling by a power of two is exact."""
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.rint(np.ldexp(values, -self.exponent))
+            if np.any(np.abs(scaled) >= _TOO_FAR):
+                raise DataError(
+                    f"A value is beyond 2^{62 + self.exponent}, the end of the grid that this noise needs. "
+                    "Clip the values, or release fewer of them at a time."
+                )
+            steps = scaled.astype(np.int64, order="C")
+            self.add(steps, noise, random)
+            return np.ldexp(steps.astype(np.float64), self.exponent)
+
+
+def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:
+    """Return the exponent of a step that is small against the noise and costs little of the sensitivity.
+
+    A step of `finest_needed` would double the sensitivity.
+    """
+    fine = floor_log2(min(noise / _LEAST_STEPS, finest_needed * _GRID_COST))
+    return max(fine, floor_log2(noise / _MOST_STEPS) + 1)
+
+
+def noise_in_steps(noise: Fraction) -> float:
+    """Return the width as a float, rounded up."""
+    require(
+        noise <= LARGEST_SCALE, "noise", float(noise), "must be at most 2^55 steps", "Release fewer values."
+    )
+    return round_up(noise)
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """Return 2^exponent exactly."""
+    return Fraction(2) ** exponent
+
+
+def floor_log2(value: Fraction) -> int:
+    """Return the largest whole exponent whose power of two is not above the value."""
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if power_of_two(guess) <= value else guess - 1
+
+
+def root_above(value: Fraction) -> Fraction:
+    """Return a number above the square root, by a share of less than 2^-60."""
+    digits = max(0, 64 - floor_log2(value) // 2)
+    return Fraction(math.isqrt(math.ceil(value * 4**digits)) + 1, 2**digits)
+
+
+def round_down(exact: Fraction) -> float:
+    """Return the largest float that is not above an exact number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
+
+
+def finite_floats(values: npt.NDArray[Any]) -> Floats:
+    """Return a float64 copy of finite numbers, exactly as they are."""
+    if not np.can_cast(values.dtype, np.float64, casting="safe"):
+        raise DataError(
+            f"Values of type {values.dtype} are not real numbers of at most 64 bits; convert them first."
+        )
+    numbers = values.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise DataError("The values hold NaN or infinity; remove such values first.")
+    # Beyond 2^53 a float skips whole numbers, which the sensitivity knows nothing of.
+    if values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
+        raise DataError("A whole number beyond 2^53 does not fit a float; clip the values first.")
+    return numbers
+
+
+def square_matrix(matrix: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return the argument as an array; refuse what is not square."""
+    values = np.asarray(matrix)
+    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    require(square, "matrix", values.shape, "must have as many rows as columns")
+    return values
