@@ -95,11 +95,13 @@ def failure_probability(name: str, value: object, do: str = "") -> float:
     return number
 
 
-def integer(name: str, value: object, *, least: int | None = None, most: int | None = None, do: str = "") -> int:
+def integer(
+    name: str, value: object, *, least: int | None = None, most: int | None = None, do: str = ""
+) -> int:
     """Return `value` as an int inside [least, most]."""
     ok = isinstance(value, int | np.integer) and not isinstance(value, bool)
     require(ok, name, value, "must be a whole number", do)
-    number = int(value)  # type: ignore[call-overload]
+    number: int = int(value)  # type: ignore[call-overload]
     if least is not None:
         require(number >= least, name, value, f"must be at least {least}", do)
     if most is not None:

@@ -73,7 +73,11 @@ class PrivacyRandom:
 
     __slots__ = ("_script", "_stream", "simulated")
 
-    def __init__(self) -> NoReturn:
+    simulated: bool
+    _script: npt.NDArray[np.uint8] | None
+    _stream: _Stream
+
+    def __init__(self) -> None:
         raise PrivacyError(
             "PrivacyRandom() is not how a source is made. Use PrivacyRandom.from_os(), or simulate(seed)."
         )

@@ -1,0 +1,350 @@
+"""The command line: one verb, one library call.
+
+People get rich output, programs get one JSON object with `--json`. The exit code is 0, 1 (it failed, one
+clear sentence on standard error) or 2 (the arguments could not be understood).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from discreet.checks import DiscreetError, FileError
+
+app = typer.Typer(
+    name="discreet",
+    help="Recommendations that keep a secret: learned with a proven differential-privacy promise.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Data = Annotated[
+    str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
+]
+ModelName = Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="How much may be revealed; inf means no privacy.")]
+Delta = Annotated[
+    float | None, typer.Option("--delta", help="Probability that the promise fails; default: the model's.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+]
+Scale = Annotated[
+    str | None, typer.Option("--scale", help="Declare the rating scale: LOW,HIGH (else read from the file).")
+]
+MaxPerUser = Annotated[
+    int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
+]
+
+
+def main() -> None:
+    """Run the command line; a problem the user can mend is one sentence and exit code 1."""
+    try:
+        app()
+    except DiscreetError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(
+            f"[bold red]discreet:[/] {_plain(str(error))}"
+        )
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Run the main job on the embedded data: fit, label, recommend, compare. No download."""
+    from discreet import demo as tour
+
+    result = tour.run()
+    _emit(result.to_json()) if as_json else tour.show(result, Console())
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models with what they protect, from whom, and where they come from."""
+    from discreet.recipes import describe_models
+
+    rows = describe_models()
+    if as_json:
+        _emit(rows)
+        return
+    table = Table("model", "protects", "against", "feedback", "what it does")
+    for row in rows:
+        table.add_row(row["name"], row["unit"], row["trust"], row["feedback"], row["summary"])
+    Console().print(table)
+
+
+@app.command()
+def datasets(
+    action: Annotated[str | None, typer.Argument(help="`get` to fetch a dataset.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The dataset to get.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the known datasets, or `get NAME` to fetch one into the cache."""
+    from discreet.data import catalog
+
+    if action is None:
+        rows = catalog.describe()
+        if as_json:
+            _emit(rows)
+            return
+        table = Table("dataset", "users", "items", "ratings", "scale", "terms", "here")
+        for row in rows:
+            table.add_row(
+                *(str(row[key]) for key in ("name", "users", "items", "ratings", "scale", "terms", "here"))
+            )
+        Console().print(table)
+        return
+    if action != "get" or name is None:
+        raise typer.BadParameter("say `discreet datasets` or `discreet datasets get NAME`.")
+    path = _with_bar(lambda progress: catalog.get(name, progress=progress))
+    if as_json:
+        _emit({"name": name, "path": str(path)})
+    else:
+        Console().print(f"{name} is at {path}\nTerms: {catalog.DATASETS[name].terms}", highlight=False)
+
+
+@app.command()
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    epsilon: Epsilon,
+    model: ModelName = "biases",
+    delta: Delta = None,
+    settings: Settings = None,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The data's name in the ledger.")] = None,
+    columns: Columns = None,
+    scale: Scale = None,
+    max_per_user: MaxPerUser = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model and write it with its label."""
+    estimator = _estimator(model, epsilon, delta, settings)
+    _writable(out, force=force)
+    interactions = _load(data, columns, scale, max_per_user, name)
+    from discreet.privacy.ledger import Ledger
+
+    fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
+    fitted.save(out, force=force)
+    if as_json:
+        _emit({"model": model, "file": str(out), "guarantee": fitted.guarantee.to_json()})
+        return
+    console = Console()
+    console.print(fitted.guarantee.label(f"Privacy facts: {model}"))
+    console.print(f"Written to {out}. {fitted.guarantee.sentence()}", highlight=False)
+
+
+@app.command()
+def recommend(
+    file: Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")],
+    history: Annotated[Path, typer.Option("--history", help="Ratings of the people to recommend to.")],
+    user: Annotated[
+        str | None, typer.Option("--user", help="Whose row of the history; needed if there are several.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
+    columns: Columns = None,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recommend to one person from that person's own history."""
+    from discreet.data.sources import read_history
+    from discreet.models.storage import load
+
+    fitted = load(file)
+    person = read_history(
+        history, user=user, columns=_columns(columns), implicit=fitted.facts.low == fitted.facts.high
+    )
+    best = fitted.recommend(person, k, exclude_seen=not include_seen)
+    if as_json:
+        _emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
+        return
+    table = Table("#", "item", "score")
+    for rank, (item, score) in enumerate(best, start=1):
+        table.add_row(str(rank), str(item), f"{score:.3f}")
+    Console().print(table)
+
+
+@app.command()
+def evaluate(
+    data: Data,
+    epsilon: Epsilon,
+    model: ModelName = "biases",
+    delta: Delta = None,
+    settings: Settings = None,
+    split: Annotated[
+        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST")
+    ] = "random:0.1",
+    metric: Annotated[
+        str,
+        typer.Option("--metric", help="Comma-separated: rmse, mae, accuracy, hr@10, ndcg@10, hr@10:99, ..."),
+    ] = "rmse",
+    repeat: Annotated[
+        int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")
+    ] = 0,
+    columns: Columns = None,
+    scale: Scale = None,
+    max_per_user: MaxPerUser = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on held-out ratings; nothing is released."""
+    estimator = _estimator(model, epsilon, delta, settings)
+    from discreet.evaluate.protocol import evaluate as measure
+
+    result = measure(
+        estimator,
+        _load(data, columns, scale, max_per_user, None),
+        split=split,
+        metrics=[name.strip() for name in metric.split(",") if name.strip()],
+        repeat=repeat,
+        seed=seed,
+    ).to_json()
+    if as_json:
+        _emit(result)
+        return
+    table = Table("metric", "mean", "std", "runs", title=f"{model} on {data}, {split}")
+    for name, value in result["metrics"].items():
+        table.add_row(name, f"{value['mean']:.4f}", f"{value['std']:.4f}", str(value["runs"]))
+    Console().print(table)
+    Console().print(result["guarantee"]["sentence"], highlight=False)
+
+
+@app.command()
+def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: AsJson = False) -> None:
+    """Print what a model promises, and every array it holds with why it may be published."""
+    from discreet.models.storage import read_label
+    from discreet.privacy.guarantee import Guarantee
+
+    content = read_label(file)
+    if as_json:
+        _emit(content)
+        return
+    console = Console()
+    console.print(Guarantee.from_json(content["guarantee"]).label(f"Privacy facts: {content['name']}"))
+    table = Table("array", "where it comes from", title="What is inside")
+    for name, origin in content["provenance"].items():
+        table.add_row(name, origin)
+    console.print(table)
+
+
+@app.command()
+def budget(file: Annotated[Path, typer.Argument(help="A ledger file.")], as_json: AsJson = False) -> None:
+    """Print what was spent from a ledger, on what, and what is left."""
+    from discreet.privacy.ledger import Ledger, report, report_json
+
+    if not file.exists():
+        raise FileError(f"{file} does not exist. A ledger is made by `discreet fit --ledger`.")
+    with Ledger.open(file, read_only=True) as book:
+        _emit(report_json(book)) if as_json else Console().print(report(book))
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Which paper: a folder of `papers/`.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and smaller data: minutes.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a paper's experiments and hold them against its printed numbers; needs a checkout."""
+    from discreet.reproduce import reproduce as run
+
+    console = Console(stderr=True)
+    rows = run(paper, quick=quick, say=lambda text: console.print(text, highlight=False))
+    if as_json:
+        _emit(rows)
+        return
+    table = Table("where", "measure", "expected", "measured", "runs", "holds", title=paper)
+    for row in rows:
+        measured = "-" if row["measured"] is None else f"{row['measured']:.4g} ± {row['spread']:.2g}"
+        expected = f"{row['rule']} {row['expected']:g} ± {row['tolerance']:g}"
+        table.add_row(
+            row["where"],
+            row["measure"],
+            expected,
+            measured,
+            str(row["runs"]),
+            "yes" if row["holds"] else "no",
+        )
+    Console().print(table)
+
+
+def _estimator(model: str, epsilon: float, delta: float | None, settings: list[str] | None) -> Any:
+    from discreet import recipes
+
+    parsed = recipes.parse_settings(model, settings or [])
+    parsed["epsilon"] = epsilon
+    if delta is not None:
+        parsed["delta"] = delta
+    return recipes.estimator(model, parsed)
+
+
+def _load(
+    source: str, columns: str | None, scale: str | None, max_per_user: int | None, name: str | None
+) -> Any:
+    from discreet.data.sources import open_data
+
+    return open_data(
+        source, columns=_columns(columns), scale=_scale(scale), max_per_user=max_per_user, name=name
+    )
+
+
+def _columns(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not separator or not value for _, separator, value in pairs):
+        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _scale(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError as error:
+        raise typer.BadParameter("--scale must have the form LOW,HIGH.") from error
+    return low, high
+
+
+def _writable(path: Path, *, force: bool) -> None:
+    """Refuse an output that could not be written before anything is paid for."""
+    if path.exists() and not force:
+        raise FileError(f"{path} exists already. Pass --force to replace it.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist, or it is a folder itself.")
+    import os
+
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise FileError(f"{path} cannot be written: its folder does not allow it.")
+
+
+def _emit(content: Any) -> None:
+    sys.stdout.write(json.dumps(content) + "\n")
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _with_bar(work: Any) -> Any:
+    from discreet.models.progress import terminal_progress
+
+    with terminal_progress(None) as progress:
+        return work(progress)

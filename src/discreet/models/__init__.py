@@ -1,0 +1,1 @@
+"""Estimators that promise, pay and train, and the fitted models they release."""

@@ -1,0 +1,112 @@
+"""Fit in one order only: promise, pay, bound the data, train, attach."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, final
+
+from discreet.checks import DataError, failure_probability, positive, require
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models.fitted import FittedModel
+from discreet.models.progress import Progress, terminal_progress
+from discreet.models.scorers import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+
+
+class Estimator(ABC):
+    """Describe a way to learn: public settings, the promise they allow, and the training.
+
+    A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
+    public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final: no
+    estimator can touch data before it is paid for.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    #: "explicit" reads ratings, "implicit" reads which items were chosen, "verdict" reads liked or not.
+    feedback: ClassVar[str] = "explicit"
+    #: Where the method comes from, for the table of models.
+    source: ClassVar[str] = ""
+
+    epsilon: float
+    delta: float
+
+    @abstractmethod
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise of a fit on data with these public facts; needs no data."""
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the dp-accounting events of a fit, so that a ledger's reader can recount its cost."""
+        return ()
+
+    @abstractmethod
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        """Learn from bounded data; every number that leaves here is noised or public."""
+
+    def _bound(self, data: Interactions) -> Interactions:
+        """Clip the ratings to the scale and cap each person's contribution, looking at one row at a time."""
+        return data.bounded()
+
+    def _refuse(self, data: Interactions) -> None:
+        """Refuse data that cannot teach anything; the sentence goes to whoever holds the data."""
+        if data.n_users < 2 or data.n_items < 2:
+            raise DataError("The data must have at least two users and two items.")
+        if self.feedback == "explicit" and data.n_ratings and data.values.min() == data.values.max():
+            raise DataError("All ratings are equal; there is no preference to learn.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @final
+    def fit(
+        self,
+        data: Interactions,
+        *,
+        ledger: Ledger | None = None,
+        random: PrivacyRandom | None = None,
+        progress: Progress | None = None,
+    ) -> FittedModel:
+        """Learn from `data` and return a model that carries its promise.
+
+        The promise is paid for in `ledger` before a rating is read; a crash after that is still paid.
+
+        Raises:
+            BudgetError: The ledger's budget does not cover the promise; nothing was spent or read.
+        """
+        self._refuse(data)
+        random = random or PrivacyRandom.from_os()
+        promise = self.promise(data.facts)
+        if random.simulated:
+            promise = promise.as_simulated()
+        # Without a ledger nobody can recount the events, so they need not be built.
+        events = () if ledger is None else self.events(data.facts)
+        ledger = ledger or Ledger.in_memory()
+        with (
+            ledger.spend(data.name, promise, what=self.name, events=events),
+            terminal_progress(progress) as report,
+        ):
+            scorer = self._train(self._bound(data), random, report)
+        return FittedModel(
+            guarantee=promise,
+            facts=data.facts,
+            catalog=data.catalog,
+            name=self.name,
+            parameters=self.settings,
+            scorer=scorer,
+        )
+
+
+def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
+    """Check an estimator's epsilon and delta; Gaussian noise needs a delta above 0."""
+    positive("epsilon", epsilon, do="For a run without privacy pass math.inf.")
+    failure_probability("delta", delta)
+    if gaussian and math.isfinite(epsilon):
+        require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")

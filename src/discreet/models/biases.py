@@ -1,0 +1,207 @@
+"""Learn how good each item is, and nothing else: the model every private factorization has to beat.
+
+Budget and constants were settled on a validation part of one public data set and hold for all; they are
+public. A person's whole contribution is scaled to length 1, so nothing is dropped and nothing is clipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import ParameterError
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models.base import Estimator, check_budget
+from discreet.models.contributions import blocks, exact_total
+from discreet.models.factor_scorers import RatingScorer
+from discreet.models.progress import Progress
+from discreet.models.scorers import Scorer
+from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.shrinkage import Shrunken, shrink
+
+Floats = npt.NDArray[np.float64]
+
+# How the budget is shared: overall mean, a first look at the items, the final item effects.
+SHARES = (0.02, 0.20, 0.78)
+# The part of a person's vector that counts ratings, against the part that sums residuals. Ratings are in
+# units in which the scale runs from -1 to 1.
+_COUNT_PART = 0.2
+# A person's own mean is shrunk as if they had rated this many average items more.
+USER_RIDGE = 3.0
+# Well-known items need less weight: a power of the (noisy) count.
+_POPULARITY_POWER = -0.5
+# How far the overall mean may lie from the middle of the scale, a priori.
+_MEAN_SPREAD = 0.5
+# A person tells the mean and half a count; the vector (mean, 1/2) is at most this long.
+_MEAN_LENGTH = math.sqrt(1.25)
+# What one rating typically deviates from its prediction: without noise this alone says how far to shrink.
+_TYPICAL_RESIDUAL = 0.45
+_LEAST_COUNT = 0.1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedBiases:
+    """Hold what the releases told: overall mean and item effects, in units where the scale is [-1, 1]."""
+
+    mean: float
+    people: float
+    items: Shrunken
+    counts: Floats
+    middle: float
+    half: float
+
+    def unit(self, ratings: Floats) -> Floats:
+        """Return ratings in units where the scale is [-1, 1]."""
+        return (ratings - self.middle) / self.half
+
+
+def release_biases(
+    data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
+) -> ReleasedBiases:
+    """Release the overall mean and every item's effect; together one Gaussian with this multiplier.
+
+    `multiplier=0` adds no noise. The proof is in proofs/biases.md.
+    """
+    low, high = data.facts.low, data.facts.high
+    if low >= high:
+        raise ParameterError(
+            f"The rating scale from {low:g} to {high:g} leaves nothing to learn. Declare the scale."
+        )
+    middle, half = (low + high) / 2, (high - low) / 2
+    noise = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
+    mean, people = _release_mean(data, middle, half, noise[0], random)
+    progress("biases", 1, 3)
+    flat = np.zeros(data.n_items)
+    sums, counts = _release_residuals(
+        data, (middle, half), mean, flat, np.ones(data.n_items), noise[1], random
+    )
+    logarithm = np.log(counts)
+    features = np.stack([np.ones(data.n_items), logarithm - np.average(logarithm, weights=counts)], axis=1)
+    variance = _variance(counts, np.ones(data.n_items), people, noise[1])
+    first = shrink(sums, counts, variance, features)
+    progress("biases", 2, 3)
+    pull = counts**_POPULARITY_POWER
+    sums, final_counts = _release_residuals(data, (middle, half), mean, first.mean, pull, noise[2], random)
+    variance = _variance(final_counts, pull, people, noise[2])
+    items = shrink(sums + final_counts * first.mean, final_counts, variance, features)
+    progress("biases", 3, 3)
+    return ReleasedBiases(mean=mean, people=people, items=items, counts=counts, middle=middle, half=half)
+
+
+def _release_mean(
+    data: Interactions, middle: float, half: float, multiplier: float, random: PrivacyRandom
+) -> tuple[float, float]:
+    """Release the mean of people's means and how many people there are; shrink the mean by its noise."""
+    told = np.zeros(2)
+    for block in blocks(data):
+        rated = block.counts > 0
+        own = block.per_person((block.values - middle) / half)[rated] / block.counts[rated]
+        told += exact_total(own), exact_total(np.full(own.size, 0.5))
+    sigma = multiplier * _MEAN_LENGTH
+    if multiplier:
+        told = Gaussian(sigma=sigma, l2_sensitivity=_MEAN_LENGTH).release(told, random)
+    people = max(2 * told[1], 2 * sigma, 1.0)
+    mean = people * told[0] / (people**2 + (sigma / _MEAN_SPREAD) ** 2)
+    return float(np.clip(mean, -1, 1)), float(people)
+
+
+def _release_residuals(
+    data: Interactions,
+    scale: tuple[float, float],
+    mean: float,
+    effects: Floats,
+    pull: Floats,
+    multiplier: float,
+    random: PrivacyRandom,
+) -> tuple[Floats, Floats]:
+    """Release each item's weighted sum of residuals and of weights; one person's vector has length 1."""
+    middle, half = scale
+    totals = np.zeros((2, data.n_items))
+    for block in blocks(data):
+        residuals = (block.values - middle) / half - mean - effects[block.items]
+        own = block.per_person(residuals) / (block.counts + USER_RIDGE)
+        residuals -= own[block.people]
+        item_weight = pull[block.items]
+        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + _COUNT_PART**2))
+        block.add_by_item(weights * residuals, totals[0])
+        block.add_by_item(weights * _COUNT_PART, totals[1])
+    if multiplier:
+        totals = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(totals.ravel(), random).reshape(2, -1)
+    return totals[0], np.maximum(totals[1] / _COUNT_PART, max(multiplier / _COUNT_PART, _LEAST_COUNT))
+
+
+def _variance(counts: Floats, pull: Floats, people: float, multiplier: float) -> Floats:
+    """Return the variance of the items' sums: the known noise, and what chance puts into few ratings.
+
+    A person with n ratings weighs each by about 1/sqrt(n (typical^2 + part^2)), so the released counts and
+    the number of people tell the typical weight of one rating.
+    """
+    spread = _TYPICAL_RESIDUAL**2
+    person = people / ((spread + _COUNT_PART**2) * max(float(counts @ (1 / pull)), 1.0))
+    return multiplier**2 + spread * person * pull * counts
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Biases(Estimator):
+    """Predict each rating from the item's (noisy) quality and the person's own generosity.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/biases.md). Three releases share the budget.
+    """
+
+    name: ClassVar[str] = "biases"
+    source: ClassVar[str] = "ours, after McSherry and Mironov 2009"
+
+    epsilon: float
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/biases.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the three Gaussian releases."""
+        if math.isinf(self.epsilon):
+            return ()
+        multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), SHARES)
+        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
+        told = release_biases(data, multiplier, random, progress)
+        return RatingScorer(
+            mean=told.middle + told.half * told.mean,
+            item_bias=told.half * told.items.mean,
+            item_factors=np.zeros((data.n_items, 0)),
+            ridge=np.array([USER_RIDGE]),
+            low=data.facts.low,
+            high=data.facts.high,
+        )
+
+
+def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
+    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
+    return Guarantee(
+        epsilon=estimator.epsilon,
+        delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
+        unit=Unit.USER,
+        neighbours=Neighbours.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        assumes=facts.assumptions(),
+        basis=Basis.PROVED,
+        proof=proof,
+    )

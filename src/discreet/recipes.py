@@ -1,0 +1,144 @@
+"""Know every estimator by name; read and write its settings as text and TOML. The only registry."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from discreet.checks import ParameterError
+from discreet.data.interactions import PublicFacts
+from discreet.models.base import Estimator
+from discreet.models.baselines import Als, ImplicitAls, Popularity
+from discreet.models.biases import Biases
+
+MODELS: dict[str, type[Estimator]] = {model.name: model for model in (Biases, Popularity, Als, ImplicitAls)}
+
+
+def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator:
+    """Return the estimator called `name` with these settings."""
+    kind = _kind(name)
+    known = {field.name for field in _fields(kind)}
+    for key in settings or {}:
+        if key not in known:
+            raise ParameterError(f"{name} has no setting {key!r}. It has {', '.join(sorted(known))}.")
+    required = [
+        field.name for field in _fields(kind) if field.default is MISSING and field.default_factory is MISSING
+    ]
+    missing = [key for key in required if key not in (settings or {})]
+    if missing:
+        raise ParameterError(f"{name} needs {' and '.join(missing)}.")
+    return kind(**(settings or {}))
+
+
+def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Turn `key=value` texts into settings of the types that `name` declares."""
+    hints = get_type_hints(_kind(name))
+    known = {field.name for field in _fields(_kind(name))}
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, separator, text = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not separator or not key:
+            raise ParameterError(f"--set {pair!r} must have the form key=value.")
+        if key not in known:
+            raise ParameterError(f"{name} has no setting {key!r}. It has {', '.join(sorted(known))}.")
+        settings[key] = _parse(key, text.strip(), hints[key])
+    return settings
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """Return the settings that have a default, with it."""
+    return {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
+
+
+def describe_models() -> list[dict[str, str]]:
+    """Return a row for every model: what it protects, against whom, what it reads and where it comes from."""
+    facts = PublicFacts(n_items=1000, n_users=1024)
+    rows = []
+    for name, kind in sorted(MODELS.items()):
+        try:
+            promise = estimator(name, {"epsilon": 1.0}).promise(facts)
+        except ParameterError:
+            promise = estimator(name, {"epsilon": math.inf}).promise(facts)
+        private = math.isfinite(promise.epsilon)
+        rows.append(
+            {
+                "name": name,
+                "unit": promise.unit.value if private else "nothing",
+                "trust": promise.trust.value if private else "nobody",
+                "basis": promise.basis.value,
+                "feedback": kind.feedback,
+                "summary": (kind.__doc__ or "").splitlines()[0],
+                "source": kind.source,
+            }
+        )
+    return rows
+
+
+def from_toml(text: str) -> Estimator:
+    """Read an estimator from TOML: `model = "name"` and its settings under `[settings]`."""
+    try:
+        recipe = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"The recipe is not valid TOML: {error}.") from error
+    unknown = set(recipe) - {"model", "settings"}
+    if "model" not in recipe or unknown:
+        raise ParameterError('A recipe has model = "NAME" and a table [settings], nothing else.')
+    return estimator(recipe["model"], recipe.get("settings", {}))
+
+
+def to_toml(recipe: Estimator) -> str:
+    """Write an estimator as TOML that `from_toml` reads back; settings left at None are left out."""
+    lines = [f"model = {json.dumps(recipe.name)}", "", "[settings]"]
+    lines += [f"{key} = {_toml(value)}" for key, value in recipe.settings.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(name: str) -> type[Estimator]:
+    if name not in MODELS:
+        raise ParameterError(f"model={name!r} is not known. The models are {', '.join(sorted(MODELS))}.")
+    return MODELS[name]
+
+
+def _fields(kind: type[Estimator]) -> tuple[Field[Any], ...]:
+    return fields(kind)  # type: ignore[arg-type]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "inf" if math.isinf(value) else repr(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def _parse(key: str, text: str, hint: Any) -> Any:
+    """Read `text` as the type a setting declares."""
+    if get_origin(hint) in (Union, types.UnionType):
+        if text.lower() == "none" and type(None) in get_args(hint):
+            return None
+        hint = next(option for option in get_args(hint) if option is not type(None))
+    if get_origin(hint) is Literal:
+        return text
+    if get_origin(hint) is tuple:
+        inner = get_args(hint)[0]
+        return tuple(_parse(key, part.strip(), inner) for part in text.split(",") if part.strip())
+    try:
+        if hint is bool:
+            return {"true": True, "false": False}[text.lower()]
+        if hint is int:
+            return int(text)
+        if hint is float:
+            return float(text)
+    except (KeyError, ValueError) as error:
+        raise ParameterError(f"{key}={text!r} must be a {hint.__name__}.") from error
+    return text
