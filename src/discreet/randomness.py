@@ -120,7 +120,7 @@ class PrivacyRandom:
         if self._script is not None:
             return self._play(count)
         out = np.empty(count + _SLACK, dtype=np.uint8)
-        view = memoryview(out)
+        view = memoryview(out.data)
         done = 0
         while done < count:
             size = min(_CHUNK, count - done)
@@ -131,7 +131,7 @@ class PrivacyRandom:
     def _encrypt(self, size: int, target: memoryview) -> None:
         stream = self._stream
         if stream.process != _process():
-            # The parent may have held the lock while it forked, so the child takes a new stream, lock and all.
+            # The parent may have held the lock while it forked, so the child takes a new stream with its own.
             fresh = hashlib.sha256(stream.key + os.urandom(32)).digest() if self.simulated else os.urandom(32)
             stream = self._stream = _Stream(fresh)
         with stream.lock:

@@ -49,9 +49,7 @@ class Block:
 
     def per_person(self, terms: Floats) -> Floats:
         """Return the sum of `terms` over each person's own ratings."""
-        return np.bincount(self.people, weights=terms, minlength=self.counts.size).astype(
-            np.float64, copy=False
-        )
+        return column_sums(self.people, terms, self.counts.size)
 
     def unit_weights(self, squared_terms: Floats) -> Floats:
         """Return, for each rating, the weight that gives its person's vector a length of at most 1."""

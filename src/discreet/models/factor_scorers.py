@@ -34,9 +34,9 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
 class RatingScorer(Scorer):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    The person's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` holds
-    the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with that
-    power of the number of the person's ratings.
+    The person's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge`
+    holds the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with
+    that power of the number of the person's ratings.
     """
 
     kind: ClassVar[str] = "ratings"
