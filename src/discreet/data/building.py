@@ -126,10 +126,9 @@ def sort_ratings(
 ) -> Sorted:
     """Sort by person and item, and refuse or merge ratings of the same pair; `size` counts both."""
     one_of("duplicates", duplicates, get_args(Duplicates))
-    indptr, order = by_person_and_item(rows, items, *size)
+    indptr, items, order = by_person_and_item(rows, items, *size)
     if order is not None:
-        items, values = items[order], values[order]
-        times = None if times is None else times[order]
+        values, times = values[order], None if times is None else times[order]
     result = Sorted(indptr=indptr, items=items, values=values, times=times, listed=order)
     again = repeats(indptr, items)
     extra = int(np.count_nonzero(again))

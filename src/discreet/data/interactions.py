@@ -155,10 +155,10 @@ class Interactions:
     @cached_property
     def by_item(self) -> ByItem:
         """Return the ratings by item; sorted on first use."""
-        order, indptr = group(self.items, self.n_items)
+        indptr, users, order = group(self.items, self.n_items, self.rows())
         return ByItem(
             indptr=_read_only(indptr),
-            users=_read_only(self.rows()[order]),
+            users=_read_only(users),
             values=_read_only(self.values[order]),
             order=_read_only(order.astype(np.int64)),
         )
@@ -207,7 +207,7 @@ class Interactions:
         facts = replace(self.facts, n_items=chosen.size)
         if rows_are_sorted(kept.indptr, items):
             return replace(kept, items=items, catalog=catalog, facts=facts)
-        order = sort_rows(kept.indptr, items, chosen.size)
+        _, order = sort_rows(kept.indptr, items.copy(), chosen.size, np.arange(items.size))
         return replace(kept, items=items, catalog=catalog, facts=facts)._pick(order, kept.indptr)
 
     def with_values(self, values: npt.ArrayLike, facts: PublicFacts | None = None) -> Interactions:

@@ -15,14 +15,14 @@ import scipy.sparse as sp
 Index = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
-def group(keys: npt.NDArray[np.int32], groups: int) -> tuple[Index, npt.NDArray[np.int64]]:
-    """Return the positions that put `keys` (each below `groups`) in order, and where each group starts."""
+def group(
+    keys: npt.NDArray[np.int32], groups: int, carried: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index]:
+    """Sort by key (each below `groups`); return where groups start, what was carried along, and the order."""
     starts: npt.NDArray[Any] = np.arange(keys.size + 1, dtype=_index_type(keys.size))
     # One stored cell a row, whose column is the key: turning rows into columns sorts by key.
-    cells = sp.csr_array(
-        (np.empty(keys.size, dtype=np.int8), keys, starts), shape=(keys.size, groups)
-    ).tocsc()
-    return cells.indices, cells.indptr.astype(np.int64)
+    cells: Any = sp.csr_array((carried, keys, starts), shape=(keys.size, groups)).tocsc()
+    return cells.indptr.astype(np.int64), cells.data, cells.indices
 
 
 def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int64]:
@@ -39,30 +39,27 @@ def is_sorted(keys: npt.NDArray[Any]) -> bool:
 
 def by_person_and_item(
     rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
-) -> tuple[npt.NDArray[np.int64], Index | None]:
-    """Return where each person's ratings start and the order of all; None if they already stand in order."""
-    order: Index | None = None
-    if is_sorted(rows):
-        indptr = group_starts(rows, n_users)
-        if rows_are_sorted(indptr, items):
-            return indptr, None
-    else:
-        order, indptr = group(rows, n_users)
-        items = items[order]
-    return indptr, sort_rows(indptr, items, n_items, order)
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
+    """Return where each person's ratings start, the sorted items, and the order; None if it was so already."""
+    if not is_sorted(rows):
+        indptr, items, order = group(rows, n_users, items)
+        return indptr, *sort_rows(indptr, items, n_items, order)
+    indptr = group_starts(rows, n_users)
+    if rows_are_sorted(indptr, items):
+        return indptr, items, None
+    return indptr, *sort_rows(
+        indptr, items.copy(), n_items, np.arange(items.size, dtype=_index_type(items.size))
+    )
 
 
 def sort_rows(
-    indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32], n_items: int, order: Index | None = None
-) -> Index:
-    """Return the positions (or `order`, rearranged) that put the items of each row in order."""
-    positions: npt.NDArray[Any] = (
-        np.arange(items.size, dtype=_index_type(items.size)) if order is None else order
-    )
-    rows: Any = sp.csr_array((positions, items, indptr), shape=(indptr.size - 1, n_items), copy=True)
+    indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32], n_items: int, order: Index
+) -> tuple[npt.NDArray[np.int32], Index]:
+    """Put the items of each row in order, and `order` with them; both are used up."""
+    carried: npt.NDArray[Any] = order
+    rows: Any = sp.csr_array((carried, items, indptr), shape=(indptr.size - 1, n_items))
     rows.sort_indices()
-    arranged: Index = rows.data
-    return arranged
+    return rows.indices.astype(np.int32, copy=False), rows.data
 
 
 def rows_are_sorted(indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32]) -> bool:

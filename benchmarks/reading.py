@@ -1,0 +1,148 @@
+"""Time reading generated ratings against polars' own reading of the same file, and watch the memory.
+
+    python benchmarks/reading.py --json                      ten million rows
+    python benchmarks/reading.py --json --rows 100000000     a hundred million
+
+Each side runs in a process of its own, alternating, so that neither finds the memory the other left and both
+find the file in the page cache. `ratio` is the median of ours over the median of polars'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+_BLOCK = 5_000_000
+_ITEM_BITS = 15
+
+
+def write_ratings(folder: Path, rows: int) -> dict[str, Path]:
+    """Write the same ratings as CSV and Parquet, in no order, with ids that leave gaps."""
+    import polars as pl
+
+    draw = np.random.default_rng(1)
+    user_bits = max(8, int(np.log2(rows / 100)))
+    table = folder / "blocks"
+    table.mkdir()
+    with (folder / "ratings.csv").open("wb") as text:
+        for number, start in enumerate(range(0, rows, _BLOCK)):
+            frame = _block(np.arange(start, min(rows, start + _BLOCK), dtype=np.uint64), user_bits, draw)
+            frame.write_csv(text, include_header=start == 0)
+            frame.write_parquet(table / f"{number:05}.parquet")
+    pl.scan_parquet(table / "*.parquet").sink_parquet(folder / "ratings.parquet")
+    return {"csv": folder / "ratings.csv", "parquet": folder / "ratings.parquet"}
+
+
+def _block(index: np.ndarray, user_bits: int, draw: np.random.Generator):
+    """Return rows whose pairs never repeat: scrambling an index bit by bit is one to one."""
+    import polars as pl
+
+    bits = np.uint64(user_bits + _ITEM_BITS)
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    cell = index
+    for _ in range(3):
+        cell = (cell * np.uint64(0x9E3779B97F4A7C15)) & mask
+        cell ^= cell >> (bits // np.uint64(2))
+    return pl.DataFrame(
+        {
+            "userId": (cell >> np.uint64(_ITEM_BITS)).astype(np.int64) * 3 + 1,
+            "movieId": (cell & np.uint64((1 << _ITEM_BITS) - 1)).astype(np.int64) * 2 + 1,
+            "rating": draw.integers(1, 11, index.size).astype(np.float32) / 2,
+        }
+    )
+
+
+def read_ours(path: Path) -> dict[str, float]:
+    from discreet.data.readers import read
+
+    start = time.perf_counter()
+    data = read(path, low=0.5, high=5, step=0.5)
+    seconds = time.perf_counter() - start
+    arrays = (data.indptr, data.items, data.values, data.times, data.listed)
+    return {
+        "seconds": seconds,
+        "array_mb": sum(a.nbytes for a in arrays if a is not None) / 1e6,
+        "rows": data.n_ratings,
+    }
+
+
+def read_polars(path: Path) -> dict[str, float]:
+    import polars as pl
+
+    start = time.perf_counter()
+    frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+    return {
+        "seconds": time.perf_counter() - start,
+        "array_mb": frame.estimated_size() / 1e6,
+        "rows": frame.height,
+    }
+
+
+def measure(job, path: Path) -> dict[str, float]:
+    """Run one reading in a fresh process and add its peak memory."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(job, path, sender))
+    process.start()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def _run(job, path: Path, sender) -> None:
+    result = job(path)
+    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sender.send(result)
+
+
+def compare(path: Path, repeat: int) -> dict[str, object]:
+    runs = {"ours": [], "polars": []}
+    for _ in range(repeat):
+        runs["polars"].append(measure(read_polars, path))
+        runs["ours"].append(measure(read_ours, path))
+    seconds = {side: statistics.median(run["seconds"] for run in done) for side, done in runs.items()}
+    return {
+        "ratio": seconds["ours"] / seconds["polars"],
+        "seconds": seconds,
+        "peak_mb": {side: max(run["peak_mb"] for run in done) for side, done in runs.items()},
+        "array_mb": runs["ours"][0]["array_mb"],
+        "rows": runs["ours"][0]["rows"],
+        "file_mb": path.stat().st_size / 1e6,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        found = {
+            kind: compare(path, options.repeat)
+            for kind, path in write_ratings(Path(folder), options.rows).items()
+        }
+    result = {"benchmark": "reading", "peer": "polars", "ratio": found["csv"]["ratio"], **found}
+    if options.json:
+        print(json.dumps(result))
+        return
+    for kind in ("csv", "parquet"):
+        side = found[kind]
+        print(
+            f"{kind}: {side['rows']:,} rows, ours {side['seconds']['ours']:.2f} s, "
+            f"polars {side['seconds']['polars']:.2f} s, ratio {side['ratio']:.2f}, "
+            f"peak {side['peak_mb']['ours']:,.0f} MB, arrays {side['array_mb']:,.0f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()
