@@ -50,7 +50,7 @@ def distance(sample, cdf):
 
 
 def follows(sample, cdf, error=ERROR):
-    """Tell whether the sample may come from `cdf`; a true claim is rejected with probability at most `error`."""
+    """Tell whether the sample may come from `cdf`; wrongly no with probability at most `error`."""
     return bool(distance(sample, cdf) <= tolerance(np.size(sample), error))
 
 
@@ -65,7 +65,7 @@ def agree(sample_a, sample_b, error=ERROR):
 
 
 def cumulative(probabilities, first=0):
-    """Return the distribution function of whole numbers `first`, `first` + 1, ... with these probabilities."""
+    """Return the distribution function of `first`, `first` + 1, ... with these probabilities."""
     steps = np.concatenate([[0.0], np.cumsum(probabilities)])
 
     def cdf(values):
