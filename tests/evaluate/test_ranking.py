@@ -113,7 +113,7 @@ def test_places_count_what_is_above_and_level():
     scores[generator.random(scores.shape) < 0.3] = -np.inf
     rows = generator.integers(0, 20, size=500)
     targets = generator.integers(-4, 4, size=500).astype(np.float32)
-    better, tied = ranking.place(scores, rows, targets)
+    better, tied = ranking.place(scores.copy(), rows, targets)
     assert better.tolist() == (scores[rows] > targets[:, None]).sum(axis=1).tolist()
     assert tied.tolist() == (scores[rows] == targets[:, None]).sum(axis=1).tolist()
 

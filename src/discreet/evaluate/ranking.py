@@ -43,11 +43,12 @@ class Places:
 def place(candidates: Singles, rows: Indices, targets: Singles) -> tuple[Indices, Indices]:
     """Return how many entries of `candidates[rows[c]]` lie above `targets[c]`, and how many equal it.
 
-    What must not take part (items already seen, padding) is minus infinity.
+    What must not take part (items already seen, padding) is minus infinity. The rows are sorted in place: a
+    block of scores is the largest thing in memory, and a copy would double it.
     """
-    ordered = np.sort(candidates, axis=1)
-    upto = _count(ordered, rows, targets, inclusive=True)
-    return ordered.shape[1] - upto, upto - _count(ordered, rows, targets, inclusive=False)
+    candidates.sort(axis=1)
+    upto = _count(candidates, rows, targets, inclusive=True)
+    return candidates.shape[1] - upto, upto - _count(candidates, rows, targets, inclusive=False)
 
 
 def _count(ordered: Singles, rows: Indices, targets: Singles, *, inclusive: bool) -> Indices:

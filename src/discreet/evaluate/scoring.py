@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
 
-# Scores held at a time: a block of people times the catalog, in single precision (32 MB, sorted twice that).
+# Scores held at a time: a block of people times the catalog, in single precision (32 MB).
 _SCORES_PER_BLOCK = 1 << 23
 _CELLS_PER_BLOCK = 1 << 18
 
@@ -57,7 +57,7 @@ def measure(
     (by default the middle of the scale, or the model's own).
     """
     chosen = parse_metrics(metrics)
-    _check_split(train, test)
+    check_split(train, test)
     found: dict[Metric, float] = {}
     cells = [metric for metric in chosen if not metric.ranks]
     if cells:
@@ -68,7 +68,8 @@ def measure(
     return {str(metric): found[metric] for metric in chosen}
 
 
-def _check_split(train: Interactions, test: Interactions) -> None:
+def check_split(train: Interactions, test: Interactions) -> None:
+    """Refuse a split that holds out nothing, or something the training data show."""
     if test.n_ratings == 0:
         raise DataError("The split left no held-out ratings to score.")
     if train.n_users != test.n_users or train.n_items != test.n_items:
@@ -191,8 +192,9 @@ def _block_scores(model: Predictor, train: Interactions, people: Indices) -> Sin
 
 
 def _refuse_broken(numbers: npt.NDArray[np.floating]) -> None:
-    broken = int(np.count_nonzero(~np.isfinite(numbers)))
-    if broken:
+    # The extremes are finite only if all are, and finding them needs no temporary.
+    if not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
+        broken = int(np.count_nonzero(~np.isfinite(numbers)))
         raise DiscreetError(
             f"The model predicted NaN or infinity in {broken} of {numbers.size} cells; it has no score."
         )
