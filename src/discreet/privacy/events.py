@@ -52,7 +52,7 @@ _RULES: dict[str, dict[str, Callable[[str, object], float]]] = {
     "RandomizedResponseDpEvent": {"noise_parameter": _some_noise, "num_buckets": _whole},
     "ZCDpEvent": {"rho": non_negative, "xi": non_negative},
 }
-_SAMPLED = ("LaplaceDpEvent", "DiscreteLaplaceDpEvent")
+_SAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
 _STRUCTURE = {
     "NoOpDpEvent": (),
     "ComposedDpEvent": ("events",),
@@ -118,12 +118,10 @@ def _sampled(event: Any) -> list[Leaf]:
     share = probability("sampling_probability", event.sampling_probability)
     inner: Counter[Leaf] = Counter()
     _count(event.event, 1, inner)
-    if all(leaf.kind == "GaussianDpEvent" for leaf in inner) and inner:
-        multiplier = compose_gaussians(leaf.values[0] for leaf in inner.elements())
-        leaves = [Leaf("GaussianDpEvent", (multiplier,))]
-    elif len(inner) == 1 and inner.total() == 1 and next(iter(inner)).kind in _SAMPLED:
-        leaves = list(inner)
-    else:
+    leaves = list(inner)
+    if inner.total() > 1 and all(leaf.kind == "GaussianDpEvent" for leaf in inner):
+        leaves = [Leaf("GaussianDpEvent", (compose_gaussians(leaf.values[0] for leaf in inner.elements()),))]
+    elif inner.total() != 1 or leaves[0].kind not in _SAMPLED:
         raise PrivacyError(
             "A Poisson sample is priced only under Gaussians or under one (discrete) Laplace mechanism. "
             "Sample again for each release, or leave the sampling out of the event."

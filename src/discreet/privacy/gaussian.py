@@ -18,6 +18,8 @@ _ROUNDING = 2.0**-53
 _ALLOWED = 16 * _ROUNDING
 _SQRT_2 = math.sqrt(2)
 _LOG_2 = math.log(2)
+# So far out that 1 and the square of the density are bounds as good as any.
+_FAR = 1e6
 
 
 def log_delta_above(shift: float, epsilon: float) -> float:
@@ -27,6 +29,8 @@ def log_delta_above(shift: float, epsilon: float) -> float:
     """
     x = shift / 2 - epsilon / shift
     y = -shift / 2 - epsilon / shift
+    if abs(x) > _FAR:
+        return 0.0 if x > 0 else -x * x / 4
     # x and y inherit the rounding of their terms, and the density there magnifies it by as much again.
     wobble = _ALLOWED * (1 - y) ** 2
     if x > 0:
@@ -57,8 +61,6 @@ def gaussian_epsilon(multiplier: float, delta: float) -> float:
     if delta == 0:
         return math.inf
     shift, target = _above(1 / multiplier), _log_below(delta)
-    if not math.isfinite(shift * shift):
-        return math.inf
     if log_delta_above(shift, 0.0) <= target:
         return 0.0
     return least(lambda epsilon: log_delta_above(shift, epsilon) <= target, guess=shift)
@@ -95,8 +97,9 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
 def compose_gaussians(multipliers: Iterable[float]) -> float:
     """Return the multiplier of the one Gaussian that tells as much as all of them: 1/m^2 = sum of 1/m_i^2."""
-    precision = math.fsum(_above(positive("multiplier", value) ** -2) for value in multipliers)
-    return math.inf if precision == 0 else _below(_above(precision) ** -0.5)
+    noisy = [value for value in multipliers if not math.isinf(positive("multiplier", value))]
+    precision = math.fsum(_above(1 / value) ** 2 for value in noisy)
+    return _below(_above(precision) ** -0.5) if noisy else math.inf
 
 
 def split_gaussian(total_multiplier: float, weights: Sequence[float]) -> tuple[float, ...]:

@@ -29,7 +29,7 @@ _WHOLE_ORDERS = np.concatenate([np.arange(2.0, 65.0), np.round(np.geomspace(65, 
 _ALL_ORDERS = 1 + np.geomspace(1e-4, 1e7, 900)
 # What the Fourier transforms of one composition may lose in delta (proofs/accounting.md, section 5).
 _TRANSFORM_ERROR = 1e-10
-_ROUNDED_TO_GRID = ("RandomizedResponseDpEvent", "ZCDpEvent")
+_RESPONSES = ("RandomizedResponseDpEvent", "ZCDpEvent")
 
 
 def pure_loss(leaf: Leaf) -> float:
@@ -135,7 +135,7 @@ class DistributionBound:
     def __init__(self, parts: Mapping[Leaf, int], *, scale: float) -> None:
         self._parts = {leaf: times for leaf, times in parts.items() if _reach(leaf) > 0}
         self._known = all(leaf.kind != "ZCDpEvent" or leaf.values[0] == 0 for leaf in self._parts)
-        self._interval = _grid(self._parts, scale)
+        self._scale = scale
         self._error = _TRANSFORM_ERROR * (sum(self._parts.values()) + len(self._parts))
 
     def epsilon(self, delta: float) -> float:
@@ -153,18 +153,23 @@ class DistributionBound:
     def _distribution(self) -> PrivacyLossDistribution:
         from dp_accounting.pld import privacy_loss_distribution
 
-        total = privacy_loss_distribution.identity(self._interval)
+        interval = _grid(self._parts, self._scale)
+        total = privacy_loss_distribution.identity(interval)
         for leaf, times in self._parts.items():
-            one = _distribution_of(leaf, self._interval, privacy_loss_distribution)
+            one = _distribution_of(leaf, interval, privacy_loss_distribution)
             total = total.compose(one if times == 1 else one.self_compose(times))
         return total
 
 
 def _grid(parts: Mapping[Leaf, int], scale: float) -> float:
-    """Return a step that is fine beside `scale`, finer where each release is rounded up to it, never tiny."""
-    rounded = sum(times for leaf, times in parts.items() if leaf.kind in _ROUNDED_TO_GRID)
+    """Return a step that is fine beside `scale`; the responses that cost most fall on it exactly."""
+    responses = {leaf: times for leaf, times in parts.items() if leaf.kind in _RESPONSES}
+    costliest = max(responses, key=lambda leaf: responses[leaf] * pure_loss(leaf), default=None)
+    rounded = sum(times for leaf, times in responses.items() if leaf != costliest)
     furthest = max((_reach(leaf) for leaf in parts), default=1.0)
-    return max(min(scale, 1e6) / (2000 + 200 * min(rounded, 500)), furthest / 20_000, 1e-7)
+    step = max(min(scale, 1e6) / (2000 + 200 * min(rounded, 500)), furthest / 20_000, 1e-7)
+    loss = 0.0 if costliest is None else pure_loss(costliest)
+    return step if loss < step else loss / math.ceil(loss / step) * (1 + _SLACK)
 
 
 def _reach(leaf: Leaf) -> float:
@@ -177,9 +182,6 @@ def _reach(leaf: Leaf) -> float:
 
 
 def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDistribution:
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld.common import DifferentialPrivacyParameters
-
     grid: dict[str, Any] = {"value_discretization_interval": interval}
     kind, values = leaf.kind, leaf.values
     if kind.startswith("PoissonSampled"):
@@ -197,9 +199,21 @@ def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDi
             return library.from_discrete_laplace_mechanism(
                 parameter, int(sensitivity), use_connect_dots=True, **grid
             )
-        case "RandomizedResponseDpEvent", (noise, buckets):
-            grid["neighboring_relation"] = NeighboringRelation.REPLACE_ONE
-            return library.from_randomized_response(noise, int(buckets), **grid)
-        case "ZCDpEvent", (_, xi):
-            return library.from_privacy_parameters(DifferentialPrivacyParameters(xi, 0.0), interval)
+        case "RandomizedResponseDpEvent", (_, buckets):
+            return _response(pure_loss(leaf), buckets, interval, library)
+        case "ZCDpEvent", _:
+            return _response(pure_loss(leaf), 2, interval, library)
     raise KeyError(kind)
+
+
+def _response(loss: float, buckets: float, interval: float, library: Any) -> PrivacyLossDistribution:
+    """Return the distribution of randomized response whose loss is the next one on the grid.
+
+    With two buckets no mechanism of this pure loss is worse.
+    """
+    steps = math.ceil(loss / interval)
+    lie = math.exp(-steps * interval)
+    masses = {steps: 1.0, 0: (buckets - 2) * lie, -steps: lie}
+    total = math.fsum(masses.values())
+    masses = {position: mass / total for position, mass in masses.items() if mass > 0}
+    return library.PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, interval)
