@@ -99,12 +99,14 @@ def datasets(
         if as_json:
             _emit(rows)
             return
-        table = Table("dataset", "users", "items", "ratings", "scale", "terms", "here")
+        table = Table("dataset", "users", "items", "ratings", "scale", "here")
+        table.columns[0].no_wrap = True
         for row in rows:
-            table.add_row(
-                *(str(row[key]) for key in ("name", "users", "items", "ratings", "scale", "terms", "here"))
-            )
+            counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
+            here = row["here"] if row["here"] in ("no", "built in") else "yes"
+            table.add_row(row["name"], *counts, row["scale"], here)
         Console().print(table)
+        Console().print("`discreet datasets get NAME` fetches one and shows its terms.", highlight=False)
         return
     if action != "get" or name is None:
         raise typer.BadParameter("say `discreet datasets` or `discreet datasets get NAME`.")
@@ -204,6 +206,7 @@ def evaluate(
 ) -> None:
     """Measure a model on held-out ratings; nothing is released."""
     estimator = _estimator(model, epsilon, delta, settings)
+    from discreet.data.sources import folder_of
     from discreet.evaluate.protocol import evaluate as measure
 
     result = measure(
@@ -213,6 +216,7 @@ def evaluate(
         metrics=[name.strip() for name in metric.split(",") if name.strip()],
         repeat=repeat,
         seed=seed,
+        folder=folder_of(data),
     ).to_json()
     if as_json:
         _emit(result)

@@ -40,6 +40,12 @@ def open_data(
     return catalog.load(source, max_per_user=max_per_user, name=name)
 
 
+def folder_of(source: str) -> Path | None:
+    """Return the folder in which the files of a given split are looked for."""
+    path = Path(source) if Path(source).exists() else catalog.find(source)
+    return path if path is None or path.is_dir() else path.parent
+
+
 def read_history(
     path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
 ) -> dict[str | int, float]:

@@ -1,0 +1,212 @@
+"""The command line as a user meets it: output, one JSON object, exit codes, one sentence for bad input."""
+
+import gzip
+import json
+import stat
+import sys
+
+import pytest
+from toy import toy_interactions
+
+from discreet import cli
+
+
+@pytest.fixture
+def discreet(capsys, monkeypatch):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    data = toy_interactions(seed=2)
+    lines = ["userId,movieId,rating"]
+    lines += [f"{u},{i},{v:g}" for u, i, v in zip(data.rows(), data.items, data.values, strict=True)]
+    path = tmp_path / "ratings.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def model(discreet, ratings, tmp_path):
+    path = tmp_path / "toy.discreet"
+    code, _, error = discreet("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", path)
+    assert code == 0, error
+    return path
+
+
+def one_sentence(code, out, error):
+    assert code == 1
+    assert out == ""
+    assert "Traceback" not in error and error.startswith("discreet:")
+    assert error.count("\n") == 1 and error.rstrip().endswith((".", ")"))
+
+
+def test_fit_label_recommend_and_budget(discreet, ratings, tmp_path):
+    model, ledger = tmp_path / "m.discreet", tmp_path / "l.ledger"
+    code, out, _ = discreet(
+        "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", model, "--ledger", ledger, "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["guarantee"]["epsilon"] == 1.0
+    code, out, _ = discreet("label", model)
+    assert code == 0 and "proofs/biases.md" in out and "item_bias" in out
+    code, out, _ = discreet("label", model, "--json")
+    assert json.loads(out)["guarantee"]["unit"] == "user"
+    code, out, _ = discreet("recommend", model, "--history", ratings, "--user", "3", "-k", "4", "--json")
+    assert code == 0 and len(json.loads(out)["recommendations"]) == 4
+    code, out, _ = discreet("budget", ledger, "--json")
+    assert code == 0 and "ratings" in out
+    code, out, _ = discreet("budget", ledger)
+    assert code == 0 and "biases" in out
+
+
+def test_a_new_user_with_a_history_is_served(discreet, model, tmp_path):
+    history = tmp_path / "new.csv"
+    history.write_text("user,item,rating\nnobody-before,3,5\nnobody-before,7,1\n")
+    code, out, _ = discreet("recommend", model, "--history", history, "-k", "3", "--json")
+    assert code == 0 and len(json.loads(out)["recommendations"]) == 3
+
+
+def test_evaluate_prints_one_object_with_the_agreed_names(discreet, ratings):
+    arguments = ("evaluate", ratings, "--model", "biases", "--epsilon", "2", "--repeat", "2", "--json")
+    code, out, _ = discreet(*arguments, "--metric", "rmse,mae")
+    found = json.loads(out)
+    assert code == 0 and out.count("\n") == 1
+    assert set(found) >= {"model", "parameters", "data", "guarantee", "metrics", "seconds", "peak_mb"}
+    assert set(found["metrics"]) == {"rmse", "mae"}
+    assert set(found["metrics"]["rmse"]) >= {"mean", "std", "runs"} and found["metrics"]["rmse"]["runs"] == 2
+    assert set(found["data"]) == {"users", "items", "ratings"} and set(found["seconds"]) == {"fit", "predict"}
+    _, again, _ = discreet(*arguments, "--metric", "rmse,mae")
+    assert json.loads(again)["metrics"] == found["metrics"]
+    code, out, _ = discreet("evaluate", ratings, "--model", "biases", "--epsilon", "2")
+    assert code == 0 and "rmse" in out and "SIMULATED" in out
+
+
+def test_lists_models_and_datasets(discreet):
+    code, out, _ = discreet("models", "--json")
+    assert code == 0 and {"biases", "popularity"} <= {row["name"] for row in json.loads(out)}
+    code, out, _ = discreet("datasets", "--json")
+    assert code == 0 and "movielens-1m" in {row["name"] for row in json.loads(out)}
+    assert discreet("models")[0] == discreet("datasets")[0] == 0
+
+
+def test_demo_tells_the_whole_story(discreet):
+    code, out, _ = discreet("demo", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["guarantee"]["simulated"] is False and len(found["recommendations"]) == 10
+    rmse = {row["model"]: row["metrics"].get("rmse") for row in found["comparison"]}
+    assert rmse["als"] < rmse["biases"] < rmse["own mean of each person"]
+
+
+BAD_FILES = {
+    "empty": "",
+    "header only": "user,item,rating\n",
+    "missing column": "user,rating\n1,2\n2,3\n",
+    "not a number": "user,item,rating\n1,1,NaN\n2,1,3\n",
+    "text": "user,item,rating\n1,1,good\n2,1,3\n",
+    "duplicate pair": "user,item,rating\n1,1,3\n1,1,4\n2,2,2\n",
+    "one user": "user,item,rating\n1,1,3\n1,2,4\n",
+    "one item": "user,item,rating\n1,1,3\n2,1,4\n",
+    "all equal": "user,item,rating\n1,1,3\n2,1,3\n2,2,3\n",
+}
+
+
+@pytest.mark.parametrize("content", BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_bad_files_are_one_sentence_and_write_nothing(discreet, tmp_path, content):
+    path, out, ledger = tmp_path / "bad.csv", tmp_path / "m.discreet", tmp_path / "l.ledger"
+    path.write_text(content)
+    one_sentence(*discreet("fit", path, "--model", "biases", "--epsilon", "1", "--out", out))
+    assert not out.exists() and not ledger.exists()
+
+
+def test_ratings_outside_the_declared_scale_are_counted_not_quoted(discreet, ratings, tmp_path):
+    arguments = ("--epsilon", "1", "--out", tmp_path / "m.discreet", "--scale", "2,4")
+    code, out, error = discreet("fit", ratings, "--model", "biases", *arguments)
+    one_sentence(code, out, error)
+    data = toy_interactions(seed=2)
+    outside = int(((data.values < 2) | (data.values > 4)).sum())
+    assert f"{outside:,}" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--epsilon", "0"),
+        ("--epsilon", "-1"),
+        ("--epsilon", "nan"),
+        ("--epsilon", "1", "--delta", "1"),
+        ("--epsilon", "1", "--delta", "-0.1"),
+        ("--epsilon", "1", "--set", "no_such=1"),
+        ("--epsilon", "1", "--set", "nonsense"),
+    ],
+    ids=" ".join,
+)
+def test_bad_budgets_are_one_sentence(discreet, ratings, tmp_path, arguments):
+    out = tmp_path / "m.discreet"
+    one_sentence(*discreet("fit", ratings, "--model", "biases", *arguments, "--out", out))
+    assert not out.exists()
+
+
+def test_unknown_names_are_one_sentence(discreet, ratings, model, tmp_path):
+    one_sentence(*discreet("fit", ratings, "--model", "oracle", "--epsilon", "1", "--out", tmp_path / "x"))
+    one_sentence(*discreet("fit", tmp_path / "none.csv", "--model", "biases", "--epsilon", "1", "--out", "x"))
+    one_sentence(*discreet("recommend", model, "--history", ratings, "--user", "no such user"))
+    one_sentence(*discreet("recommend", model, "--history", ratings))
+    stranger = tmp_path / "stranger.csv"
+    stranger.write_text("user,item,rating\n1,no such item,3\n")
+    one_sentence(*discreet("recommend", model, "--history", stranger))
+    one_sentence(*discreet("budget", tmp_path / "none.ledger"))
+    one_sentence(*discreet("datasets", "get", "no-such-dataset"))
+
+
+def test_existing_output_is_kept_without_force(discreet, ratings, model):
+    before = model.read_bytes()
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", model)
+    one_sentence(*discreet(*arguments))
+    assert model.read_bytes() == before
+    assert discreet(*arguments, "--force")[0] == 0
+    assert model.read_bytes() != before
+
+
+def test_unwritable_output_is_refused_before_anything_is_paid(discreet, ratings, tmp_path):
+    ledger = tmp_path / "l.ledger"
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--ledger", ledger)
+    one_sentence(*discreet(*arguments, "--out", tmp_path / "no such folder" / "m"))
+    one_sentence(*discreet(*arguments, "--out", tmp_path, "--force"))
+    assert not ledger.exists()
+
+
+def test_half_a_model_file_is_refused(discreet, ratings, model):
+    model.write_bytes(model.read_bytes()[:-200])
+    one_sentence(*discreet("label", model))
+    one_sentence(*discreet("recommend", model, "--history", ratings, "--user", "1"))
+
+
+def test_a_model_file_follows_the_umask(model):
+    assert stat.S_IMODE(model.stat().st_mode) & 0o600 == 0o600
+
+
+def test_gzip_and_other_column_names(discreet, tmp_path):
+    path = tmp_path / "r.tsv.gz"
+    rows = "\n".join(f"p{u}\tt{i}\t{(u * i) % 5 + 1}" for u in range(20) for i in range(10))
+    path.write_bytes(gzip.compress(f"who\twhat\tstars\n{rows}\n".encode()))
+    arguments = ("--epsilon", "1", "--columns", "user=who,item=what,rating=stars", "--out", tmp_path / "m")
+    code, _, error = discreet("fit", path, "--model", "biases", *arguments)
+    assert code == 0, error
+
+
+def test_misunderstood_arguments_exit_with_2(discreet, ratings):
+    assert discreet("fit", ratings)[0] == 2
+    assert discreet("no-such-verb")[0] == 2
+    assert discreet("fit", ratings, "--epsilon", "much", "--out", "x")[0] == 2
