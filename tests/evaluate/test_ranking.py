@@ -23,11 +23,11 @@ PER_PERSON = {
 }
 
 
-def placed(scores, relevant):
+def placed(scores, relevant, depth=None):
     """Return the places of the relevant items of each row of scores."""
     scores = np.asarray(scores, dtype=np.float32)
     rows, items = np.nonzero(relevant)
-    better, tied = ranking.place(scores, rows, scores[rows, items])
+    better, tied = ranking.place(scores, rows, scores[rows, items], depth)
     sizes = np.count_nonzero(relevant, axis=1)
     return Places(starts=np.cumsum(sizes) - sizes, better=better, tied=tied)
 
@@ -105,6 +105,21 @@ def test_ties_are_resolved_in_chunks_alike(monkeypatch):
     whole = ranking.reciprocal_rank(placed(scores, relevant))
     monkeypatch.setattr(ranking, "_CHUNK", 1)
     assert ranking.reciprocal_rank(placed(scores, relevant)) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("kinds", [3, 1000])
+def test_places_behind_the_depth_change_nothing(kinds):
+    generator = np.random.default_rng(5)
+    scores = generator.integers(0, kinds, size=(40, 50)).astype(np.float32)
+    scores[generator.random(scores.shape) < 0.3] = -np.inf
+    relevant = (generator.random(scores.shape) < 0.2) & (scores > -np.inf)
+    relevant[np.arange(40), scores.argmax(axis=1)] = True
+    whole = placed(scores.copy(), relevant)
+    for depth in (1, 2, 7, 30, 49, 50, 60):
+        cut = placed(scores.copy(), relevant, depth)
+        for name, metric in PER_PERSON.items():
+            for k in {1, min(depth, 5), depth}:
+                assert metric(cut, k) == pytest.approx(metric(whole, k)), (name, k)
 
 
 def test_places_count_what_is_above_and_level():

@@ -40,15 +40,28 @@ class Places:
         return np.diff(self.starts, append=self.better.size)
 
 
-def place(candidates: Singles, rows: Indices, targets: Singles) -> tuple[Indices, Indices]:
+def place(
+    candidates: Singles, rows: Indices, targets: Singles, depth: int | None = None
+) -> tuple[Indices, Indices]:
     """Return how many entries of `candidates[rows[c]]` lie above `targets[c]`, and how many equal it.
 
-    What must not take part (items already seen, padding) is minus infinity. The rows are sorted in place: a
-    block of scores is the largest thing in memory, and a copy would double it.
+    What must not take part (items already seen, padding) is minus infinity. With a `depth`, all that is told
+    of places behind it is that they are behind it, which spares sorting the rest. The rows are rearranged in
+    place: a block of scores is the largest thing in memory, and a copy would double it.
     """
-    candidates.sort(axis=1)
-    upto = _count(candidates, rows, targets, inclusive=True)
-    return candidates.shape[1] - upto, upto - _count(candidates, rows, targets, inclusive=False)
+    width = candidates.shape[1]
+    if depth is None or depth >= width:
+        candidates.sort(axis=1)
+        upto = _count(candidates, rows, targets, inclusive=True)
+        return width - upto, upto - _count(candidates, rows, targets, inclusive=False)
+    candidates.partition(width - depth, axis=1)
+    least = candidates[:, width - depth].copy()
+    beyond = np.count_nonzero(candidates[:, : width - depth] == least[:, None], axis=1)
+    top = np.sort(candidates[:, width - depth :], axis=1)
+    upto = _count(top, rows, targets, inclusive=True)
+    tied = upto - _count(top, rows, targets, inclusive=False)
+    tied += np.where(targets == least[rows], beyond[rows], 0)
+    return depth - upto, np.maximum(tied, 1)
 
 
 def _count(ordered: Singles, rows: Indices, targets: Singles, *, inclusive: bool) -> Indices:

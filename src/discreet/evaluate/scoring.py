@@ -137,6 +137,8 @@ def _ranking_scores(
     ever_shown = {
         metric: np.zeros(train.n_items, dtype=np.bool_) for metric in metrics if metric.kind == "coverage"
     }
+    depths = [metric.k for metric in metrics]
+    depth = None if None in depths else max(k for k in depths if k is not None)
     better: list[Indices] = []
     tied: list[Indices] = []
     for block in _blocks(people.size, train.n_items):
@@ -151,7 +153,7 @@ def _ranking_scores(
         for metric, seen in ever_shown.items():
             assert metric.k is not None
             seen |= ranking.shown(candidates, metric.k)
-        above, level = ranking.place(candidates, rows, targets)
+        above, level = ranking.place(candidates, rows, targets, depth)
         better.append(above)
         tied.append(level)
     sizes = np.diff(test.indptr)[people]
