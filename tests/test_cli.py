@@ -6,9 +6,9 @@ import stat
 import sys
 
 import pytest
-from toy import toy_interactions
 
 from discreet import cli
+from toy import toy_interactions
 
 
 @pytest.fixture

@@ -1,12 +1,51 @@
-"""Recommendations that keep a secret: learned with a proven differential-privacy promise."""
+"""Recommendations that keep a secret: learned with a proven differential-privacy promise.
+
+Names are imported when they are first used, so that the command line answers at once.
+"""
 
 from __future__ import annotations
 
-from discreet import recipes
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.storage import load
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
-from discreet.randomness import PrivacyRandom
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Guarantee", "Interactions", "Ledger", "PrivacyRandom", "PublicFacts", "load", "recipes"]
+if TYPE_CHECKING:
+    from discreet.data import catalog
+    from discreet.data.interactions import Interactions, PublicFacts
+    from discreet.data.readers import read
+    from discreet.models.biases import Biases
+    from discreet.models.storage import load
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger import Ledger
+    from discreet.randomness import PrivacyRandom
+
+_HOMES = {
+    "Biases": "discreet.models.biases",
+    "Guarantee": "discreet.privacy.guarantee",
+    "Interactions": "discreet.data.interactions",
+    "Ledger": "discreet.privacy.ledger",
+    "PrivacyRandom": "discreet.randomness",
+    "PublicFacts": "discreet.data.interactions",
+    "load": "discreet.models.storage",
+    "read": "discreet.data.readers",
+}
+_MODULES = {"catalog": "discreet.data.catalog"}
+
+__all__ = [
+    "Biases",
+    "Guarantee",
+    "Interactions",
+    "Ledger",
+    "PrivacyRandom",
+    "PublicFacts",
+    "catalog",
+    "load",
+    "read",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'discreet' has no attribute {name!r}")

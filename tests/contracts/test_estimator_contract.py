@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import discreet
+import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.base import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Unit
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
-from discreet.recipes import MODELS, describe_models, from_toml, parse_settings, to_toml
+from discreet.recipes import MODELS, describe_models, estimator, from_toml, parse_settings, to_toml
 from toy import toy_interactions
 
 ROOT = Path(__file__).parents[2]
@@ -273,4 +274,4 @@ def test_guarantee_survives_a_pickle_free_round_trip():
 
 def test_an_unknown_model_is_one_sentence():
     with pytest.raises(DiscreetError, match="is not known"):
-        discreet.recipes.estimator("oracle", {"epsilon": 1.0})
+        estimator("oracle", {"epsilon": 1.0})
