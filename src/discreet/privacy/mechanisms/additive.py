@@ -124,8 +124,8 @@ class Laplace:
     def _grid(self, size: int) -> NoiseGrid | None:
         if self.scale == 0 or size == 0:
             return None
-        # One step a coordinate for rounding, two because the noise itself is discrete.
-        steps = Fraction(3 * size)
+        # One step a coordinate for rounding, one because the noise itself is discrete.
+        steps = Fraction(2 * size)
         scale, sensitivity = Fraction(self.scale), Fraction(self.l1_sensitivity)
         exponent = grid_exponent(scale, sensitivity / steps)
         noise = scale * (1 / power_of_two(exponent) + steps / sensitivity)
@@ -249,7 +249,7 @@ def _check_noise(noise_name: str, noise: float, sensitivity_name: str, sensitivi
 def _least_noise(exact: Fraction, epsilon: float) -> float:
     """Return the noise as a float that stays enough when the event rounds down and the accountant up."""
     require(exact < 2**1000, "epsilon", epsilon, "asks for more noise than a float can hold", "Raise it.")
-    return round_up(exact * (1 + Fraction(1, 2**48)))
+    return round_up(exact * (1 + Fraction(1, 2**40)))
 
 
 def _mirrored(matrix: Floats) -> Floats:
