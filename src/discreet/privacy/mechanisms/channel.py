@@ -127,7 +127,9 @@ class CountTable:
 
     def draw(self, rows: Indices, random: PrivacyRandom) -> Indices:
         """Draw one outcome for each input, by one 64-bit word each."""
-        if 0 < rows.size < len(self.starts):
+        if rows.size == 0:
+            return np.zeros(rows.shape, dtype=np.int64)
+        if rows.size < len(self.starts):
             return draw_from_table(self.starts[rows.ravel()], np.arange(rows.size), random).reshape(
                 rows.shape
             )

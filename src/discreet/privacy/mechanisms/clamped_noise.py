@@ -78,12 +78,16 @@ class ClampedNoise:
 
 @lru_cache(maxsize=8)
 def clamped_noise(epsilon: float, half: int) -> ClampedNoise:
-    """Return noise that tells ratings apart by at most epsilon, and any from the middle by half of that."""
+    """Return noise under which no report is e^epsilon times likelier for one rating than for another.
+
+    Against the middle of the scale it is at most e^(epsilon/2) times likelier.
+    """
     steps = 2 * half
     beyond = math.ceil(_REACH * steps / epsilon)
-    # A count rounded up by one matters most where it is small: at the largest count of the farthest report.
-    rarest = math.tanh(epsilon / (2 * steps)) * math.exp(-epsilon * beyond / steps)
-    slack = 2 * ROUNDING + 4 * (1 + epsilon) / (rarest * WORDS)
+    # A count rounded up by one matters most where it is small, at the largest count of the farthest report;
+    # but not below e^(epsilon/2), as no other count is less than one.
+    smallest = WORDS * math.tanh(epsilon / (2 * steps)) * math.exp(-epsilon * beyond / steps)
+    slack = 2 * ROUNDING + 4 * (1 + epsilon) / max(smallest, math.exp(epsilon / 2))
     decay = (epsilon - slack) / steps
     weights = np.exp(-decay * np.abs(np.arange(-beyond - steps, beyond + steps + 1)))
     # The lumped ends take the whole tail of a geometric series, 1 / (1 - q) times its first term.
@@ -92,7 +96,7 @@ def clamped_noise(epsilon: float, half: int) -> ClampedNoise:
     noise = ClampedNoise(half=half, reach=beyond + half, table=table)
     most, middle, least = noise.extremes()
     require_loss(log_up(largest_ratio(most, least)), epsilon)
-    require_loss(log_up(max(largest_ratio(most, middle), largest_ratio(middle, least))), epsilon / 2)
+    require_loss(log_up(largest_ratio(most, middle)), epsilon / 2)
     return noise
 
 

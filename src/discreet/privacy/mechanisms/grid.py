@@ -25,7 +25,7 @@ from discreet.randomness import PrivacyRandom
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-_MOST_POINTS = 4097
+_MOST_POINTS = 2049
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +126,14 @@ def nearest_step(values: Floats, low: float, high: float, points: int) -> Indice
     return np.rint((values - low) * ((points - 1) / (high - low))).astype(np.int64)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _grid_table(mechanism: GridMechanism) -> CountTable:
     # The promise is kept by the counts, so the formula behind them aims a rounding below epsilon.
     decay = (mechanism.epsilon - ROUNDING) / (mechanism.points - 1)
     return CountTable.of_probabilities(mechanism._probabilities(decay)).kept(mechanism.epsilon)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _grid_channel(mechanism: GridMechanism) -> Channel:
     grid, transition = mechanism.grid(), _grid_table(mechanism).transition()
     transition.setflags(write=False)

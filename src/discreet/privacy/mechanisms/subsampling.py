@@ -50,6 +50,9 @@ class ImportanceSampling:
         Pure `epsilon` between data sets one of which has one vector more; replacing a vector costs twice
         that. A weight depends on its own vector and on public numbers only (proofs/importance_sampling.md).
 
+    Assumes
+        Draws of the noise are exact up to 2^-60 each (proofs/sampling.md); no vector depends on another.
+
     Parameters:
         epsilon: What adding or removing one vector may reveal.
         scale: The scale of the Laplace noise on each coordinate of the sum.
