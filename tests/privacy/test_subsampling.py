@@ -88,6 +88,17 @@ def test_the_largest_record_is_always_drawn_and_the_empty_one_rarely():
     assert np.all(weights[1000:] == 50.0)
 
 
+def test_records_clipped_to_the_largest_norm_are_welcome():
+    sampling = ImportanceSampling(epsilon=0.7, scale=1.3)
+    vectors = np.random.default_rng(1).normal(size=(1000, 7))
+    clipped = vectors * (sampling.largest_norm() / np.abs(vectors).sum(axis=1, keepdims=True))
+    norms = np.abs(clipped).sum(axis=1)
+    assert norms.max() > sampling.largest_norm()
+    assert sampling.loss(norms, sampling.weights(norms)).max() <= 0.7
+    with pytest.raises(DataError, match="largest_norm"):
+        sampling.weights(norms * (1 + 1e-9))
+
+
 def test_a_word_decides_whether_a_record_is_drawn():
     sampling = ImportanceSampling(epsilon=1.0, scale=4.0, max_weight=4.0)
     for word, expected in ((3 * 2**62 - 1, False), (3 * 2**62, True)):

@@ -142,7 +142,8 @@ class ImportanceSampling:
         lengths = finite_array("norms", norms)
         if bool(np.any(lengths < 0)):
             raise DataError("norms must be at least 0.")
-        if bool(np.any(lengths > self.scale * self.epsilon)):
+        # A vector clipped to the largest norm may come out a rounding above it; the margin covers that.
+        if bool(np.any(lengths > self.largest_norm() * (1 + _NORM_MARGIN / 4))):
             raise DataError("A vector's l1 norm exceeds largest_norm(); clip the vectors or raise the scale.")
         return lengths * ((1 + _NORM_MARGIN) / self.scale)
 
