@@ -1,0 +1,142 @@
+"""Measure exact noise against OpenDP's and numpy's, side by side in one run.
+
+Whole-number noise of one scale is drawn by all three on one core; then float vectors go through the
+complete mechanisms. Rates are draws per second of processor time, so that a busy machine changes little.
+OpenDP is timed on fewer draws (the output says how many): its rate does not depend on their number.
+
+    python benchmarks/noise.py --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import opendp.prelude as dp
+from rich.console import Console
+from rich.table import Table
+
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.sampling import (
+    add_discrete_gaussian,
+    add_discrete_laplace,
+    discrete_gaussian,
+    discrete_laplace,
+)
+from discreet.randomness import PrivacyRandom
+
+SCALE = 1000.0
+OPENDP_DRAWS = 20_000
+
+
+def per_second(draw: Callable[[int], object], count: int, repeats: int) -> float:
+    """Return draws a second in the best of some runs; the first, which may compile, does not count."""
+    draw(100)
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        draw(count)
+        best = min(best, time.process_time() - start)
+    return count / best
+
+
+def opendp_mechanism(kind: str, number: str, scale: float) -> Callable[[int], object]:
+    atom = dp.atom_domain(T=number, nan=False) if number == "f64" else dp.atom_domain(T=number)
+    metric, make = {
+        "laplace": (dp.l1_distance, dp.m.make_laplace),
+        "gaussian": (dp.l2_distance, dp.m.make_gaussian),
+    }[kind]
+    mechanism = make(dp.vector_domain(atom), metric(T=number), scale=scale)
+    zero = 0.0 if number == "f64" else 0
+    return lambda count: mechanism([zero] * count)
+
+
+def side_by_side(ours, opendp, numpy, count: int, repeats: int) -> dict[str, float]:
+    rates = (
+        per_second(ours, count, repeats),
+        per_second(opendp, OPENDP_DRAWS, 2),
+        per_second(numpy, count, repeats),
+    )
+    return {
+        "per_second": round(rates[0]),
+        "opendp_per_second": round(rates[1]),
+        "numpy_per_second": round(rates[2]),
+        "ratio_opendp": round(rates[0] / rates[1], 1),
+        "ratio_numpy": round(rates[0] / rates[2], 3),
+    }
+
+
+def peak_mb(add, count: int) -> float:
+    """Return the memory taken beside the array itself while noise is added to it."""
+    target = np.zeros(count, dtype=np.int64)
+    tracemalloc.start()
+    add(target, SCALE, PrivacyRandom.from_os())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return round(peak / 1e6, 2)
+
+
+def measure(count: int, repeats: int) -> dict[str, object]:
+    dp.enable_features("contrib")
+    source, numpy = PrivacyRandom.from_os(), np.random.default_rng()
+    samplers = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
+    releases = {
+        "laplace": Laplace(scale=1.0, l1_sensitivity=1.0),
+        "gaussian": Gaussian(sigma=1.0, l2_sensitivity=1.0),
+    }
+    result: dict[str, object] = {"draws": count, "opendp_draws": OPENDP_DRAWS, "scale": SCALE}
+    for kind, sampler in samplers.items():
+        reference = numpy.laplace if kind == "laplace" else numpy.normal
+        draws = side_by_side(
+            lambda n, draw=sampler: draw(SCALE, n, source),
+            opendp_mechanism(kind, "i64", SCALE),
+            lambda n, draw=reference: draw(0.0, SCALE, n),
+            count,
+            repeats,
+        )
+        release = side_by_side(
+            lambda n, mechanism=releases[kind]: mechanism.release(np.zeros(n), source),
+            opendp_mechanism(kind, "f64", 1.0),
+            lambda n, draw=reference: np.zeros(n) + draw(0.0, 1.0, n),
+            count,
+            repeats,
+        )
+        result[kind] = {**draws, "float_vector": release}
+    for kind, add in (("laplace", add_discrete_laplace), ("gaussian", add_discrete_gaussian)):
+        result[f"peak_mb_{kind}"] = {str(n): peak_mb(add, n) for n in (count, 10 * count)}
+    return result
+
+
+def show(result) -> None:
+    table = Table(title=f"Noise, {result['draws']:,} draws on one core")
+    for column in ("", "ours, M/s", "OpenDP, M/s", "times OpenDP", "times numpy", "MB beside the array"):
+        table.add_column(column, justify="left" if not column else "right")
+    for kind in ("laplace", "gaussian"):
+        for name, row in ((kind, result[kind]), (f"{kind}, float vector", result[kind]["float_vector"])):
+            peaks = (
+                " / ".join(f"{peak:g}" for peak in result[f"peak_mb_{kind}"].values()) if name == kind else ""
+            )
+            rates = f"{row['per_second'] / 1e6:.1f}", f"{row['opendp_per_second'] / 1e6:.3f}"
+            table.add_row(name, *rates, f"{row['ratio_opendp']:g}", f"{row['ratio_numpy']:g}", peaks)
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--draws", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    result = measure(arguments.draws, arguments.repeats)
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        show(result)
+
+
+if __name__ == "__main__":
+    main()
