@@ -1,7 +1,8 @@
-"""Sort ratings by person and item in linear time: one counting sort, then each row on its own.
+"""Sort ratings by person and item: one counting sort by person, then each short row on its own.
 
-numpy's comparison sort takes three times as long on a hundred million pairs. scipy's conversion between
-compressed rows and columns is a stable counting sort, compiled and public, so it is used as one here.
+The time is linear in the number of ratings, but for the logarithm of a row's length. scipy's conversion
+between compressed rows and columns is a stable counting sort, compiled and public, so it is used as one here;
+`numpy.argsort` took three times as long on twenty million pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def group(
     keys: npt.NDArray[np.int32], groups: int, carried: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index]:
     """Sort by key (each below `groups`); return where groups start, what was carried along, and the order."""
-    starts: npt.NDArray[Any] = np.arange(keys.size + 1, dtype=_index_type(keys.size))
+    starts: npt.NDArray[Any] = _positions(keys.size + 1)
     # One stored cell a row, whose column is the key: turning rows into columns sorts by key.
     cells: Any = sp.csr_array((carried, keys, starts), shape=(keys.size, groups)).tocsc()
     return cells.indptr.astype(np.int64), cells.data, cells.indices
@@ -40,16 +41,14 @@ def is_sorted(keys: npt.NDArray[Any]) -> bool:
 def by_person_and_item(
     rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
-    """Return where each person's ratings start, the sorted items, and the order; None if it was so already."""
+    """Return where each person's ratings start, the sorted items, and the order, None if it was this."""
     if not is_sorted(rows):
         indptr, items, order = group(rows, n_users, items)
         return indptr, *sort_rows(indptr, items, n_items, order)
     indptr = group_starts(rows, n_users)
     if rows_are_sorted(indptr, items):
         return indptr, items, None
-    return indptr, *sort_rows(
-        indptr, items.copy(), n_items, np.arange(items.size, dtype=_index_type(items.size))
-    )
+    return indptr, *sort_rows(indptr, items.copy(), n_items, _positions(items.size))
 
 
 def sort_rows(
@@ -91,5 +90,5 @@ def cells_of_rows(indptr: npt.NDArray[np.int64], rows: npt.NDArray[Any]) -> npt.
     return cells
 
 
-def _index_type(size: int) -> type[np.int32] | type[np.int64]:
-    return np.int32 if size < 2**31 - 1 else np.int64
+def _positions(count: int) -> Index:
+    return np.arange(count, dtype=np.int32) if count < 2**31 else np.arange(count, dtype=np.int64)
