@@ -54,7 +54,7 @@ def evaluate(
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
     """
     chosen = parse_metrics(metrics)
-    _refuse_meaningless(estimator, chosen)
+    refuse_meaningless(estimator, chosen)
     integer("repeat", repeat, least=1)
     plan = parse_split(split) if isinstance(split, str) else split
     bench = _Bench(
@@ -139,7 +139,7 @@ class _Bench:
         )
 
 
-def _refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
+def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
     """Refuse before anything is spent what no number could answer."""
     for metric in metrics:
         if metric.ranks or estimator.feedback == "explicit":

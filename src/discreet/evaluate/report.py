@@ -1,0 +1,104 @@
+"""Write a comparison as one HTML page: a table, a curve for each metric, every model's privacy label.
+
+The page needs nothing but itself: pictures are drawn as SVG inside it, and it runs no script. It needs the
+extra `report` (matplotlib, jinja2).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from discreet.checks import DiscreetError, FileError, ParameterError
+from discreet.evaluate.evaluation import Evaluation, Score
+
+_MISSING = 'A report needs matplotlib and jinja2. Install them with pip install "discreet[report]".'
+
+
+def write_report(
+    evaluations: Iterable[Evaluation], path: str | Path, *, title: str, force: bool = False
+) -> None:
+    """Write the page to `path`; an existing file is kept unless `force`."""
+    path = Path(path)
+    if path.exists() and not force:
+        raise FileError(f"{path} exists already. Pass force=True (--force) to replace it.")
+    page = render_report(evaluations, title=title)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
+    """Return the page as text."""
+    found = tuple(evaluations)
+    if not found:
+        raise ParameterError("evaluations must hold at least one to report.")
+    try:
+        from jinja2 import Environment
+
+        from discreet.evaluate.curves import draw_curve
+    except ImportError as error:
+        raise DiscreetError(_MISSING) from error
+    names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
+    template = resources.files("discreet.evaluate").joinpath("report.html.jinja").read_text("utf-8")
+    page: str = (
+        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        .from_string(template)
+        .render(
+            title=title,
+            data=found[0].data,
+            metrics=names,
+            rows=[_row(evaluation, names) for evaluation in found],
+            references=_reference_rows(found, names),
+            curves=[(name, draw_curve(found, name)) for name in names],
+            mixed_frames=len({evaluation.guarantee.frame for evaluation in found if _promises(evaluation)})
+            > 1,
+            simulated=any(evaluation.guarantee.simulated for evaluation in found),
+            raw=json.dumps([evaluation.to_json() for evaluation in found], indent=1),
+        )
+    )
+    return page
+
+
+def _promises(evaluation: Evaluation) -> bool:
+    return math.isfinite(evaluation.guarantee.epsilon)
+
+
+def _row(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
+    promise = evaluation.guarantee
+    return {
+        "model": evaluation.model,
+        "epsilon": f"{promise.epsilon:g}" if _promises(evaluation) else "∞",
+        "delta": f"{promise.delta:g}" if _promises(evaluation) else "",
+        "protects": f"one {promise.unit.value}, {promise.trust.value}"
+        if _promises(evaluation)
+        else "NOT PRIVATE",
+        "scores": _cells(evaluation.metrics, names),
+        "runs": len(next(iter(evaluation.metrics.values())).values),
+        "fit": f"{evaluation.seconds['fit']:.2f}",
+        "label": promise.rows(),
+    }
+
+
+def _reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each reference once, with the scores that any evaluation has of it."""
+    merged: dict[str, dict[str, Score]] = {}
+    for evaluation in found:
+        for name, scores in evaluation.references.items():
+            merged[name] = {**scores, **merged.get(name, {})}
+    return [{"name": name, "scores": _cells(scores, names)} for name, scores in merged.items()]
+
+
+def _cells(scores: dict[str, Score], names: Sequence[str]) -> list[str]:
+    """Return mean and spread as text, a dash where the metric means nothing."""
+    cells = []
+    for name in names:
+        score = scores.get(name)
+        spread = f" ± {score.std:.4f}" if score is not None and len(score.values) > 1 else ""
+        cells.append("–" if score is None else f"{score.mean:.4f}{spread}")
+    return cells
