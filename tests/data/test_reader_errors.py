@@ -12,6 +12,11 @@ from discreet.data.readers import from_frame, from_scipy, read
 HEADER = "user,item,rating\n"
 
 
+def _many_lines():
+    pairs = np.random.default_rng(1).integers(0, 10**6, (20_000, 2))
+    return (HEADER + "".join(f"{user},{item},3\n" for user, item in pairs)).encode()
+
+
 def refuse(path, kind, says, **options):
     with pytest.raises(DiscreetError, match=says) as caught:
         read(path, **options)
@@ -30,6 +35,8 @@ def refuse(path, kind, says, **options):
         ("user,item\n1,2\n", "hold the rating; the columns are user, item;.*implicit"),
         ("a,b,c\n1,2,3\n", "hold the user or the item or the rating; the columns are a, b, c"),
         ("one\n1\n2\n", "one column only"),
+        ("secret,thing\nann,other\n", "does not say which column is which"),
+        ("secret,a,good\nann,b,bad\n", "does not say which column is which"),
         (HEADER + "1,2,\n1,3,4\n", "1 of 2 ratings are missing"),
         (HEADER + "1,2,NaN\n1,3,4\n2,3,nan\n", "2 of 3 ratings are missing, NaN"),
         (HEADER + "1,2,inf\n", "1 of 1 ratings are missing, NaN or infinite"),
@@ -77,6 +84,7 @@ def test_files_that_are_not_there_or_not_tables(tmp_path):
         ("junk.csv", bytes(range(256)) * 40, "not a text table"),
         ("noise.bin", np.random.default_rng(0).bytes(5000), "not a text table"),
         ("cut.csv.gz", gzip.compress(b"user,item,rating\n" + b"1,2,3\n" * 1000)[:-20], "damaged"),
+        ("long.csv.gz", gzip.compress(_many_lines())[:-4000], "damaged"),
         ("fake.gz", b"\x1f\x8b" + bytes(50), "damaged"),
         ("pack.zip", b"PK\x03\x04" + bytes(50), "zip archive"),
         ("half.parquet", b"PAR1" + bytes(50), "damaged"),

@@ -82,6 +82,24 @@ def test_columns_can_be_named_and_times_left_out(tmp_path):
     assert same(read(bare, columns=numbered))
 
 
+def test_spaces_and_quotes_around_fields_do_no_harm(tmp_path):
+    spaced = "user, item, rating\n" + "".join(f"{user}, {item}, {rating}\n" for user, item, rating, _ in ROWS)
+    quoted = '"user","item","rating"\n' + "".join(f'"{u}","{i}","{r}"\n' for u, i, r, _ in ROWS)
+    assert same(read(write(tmp_path / "spaced.csv", spaced))) and same(
+        read(write(tmp_path / "quoted.csv", quoted))
+    )
+    words = read(write(tmp_path / "words.csv", "user,item,rating\nann, brazil ,3\nbob,brazil,4\n"))
+    assert words.catalog.ids.tolist() == ["brazil"]
+
+
+def test_a_history_of_one_person_needs_no_user_column(tmp_path):
+    named = write(tmp_path / "named.csv", "title,item,rating\nx,50,5\ny,172,4\n")
+    bare = write(tmp_path / "bare.csv", "50,5\n172,4\n")
+    for path in (named, bare):
+        data = read(path, columns={"user": None})
+        assert data.n_users == 1 and data.catalog.ids.tolist() == [50, 172] and data.values.tolist() == [5, 4]
+
+
 def test_text_ids_stay_text_and_leading_zeros_too(tmp_path):
     path = write(tmp_path / "ids.csv", "user,item,rating\nann,007,3\nbob,12,4\n")
     data = read(path)

@@ -38,28 +38,36 @@ class Columns:
 
 
 def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> dict[str, str]:
-    """Return which column plays which role: as the caller says, else by the usual names."""
+    """Return which column plays which role: as the caller says, else by the usual names.
+
+    A role that the caller gives to None is played by no column; without a user all rows are one person's.
+    """
     chosen = dict(choice or {})
     for role in chosen:
         one_of("columns", role, ROLES, do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
-    usual = {_simplify(name): name for name in reversed(names)}
-    found: dict[str, str] = {}
-    for role in ROLES:
-        if role in chosen:
-            name = chosen[role]
-        else:
-            name = next((usual[word] for word in _USUAL_NAMES[role].split() if word in usual), None)
-        if name is not None and not (role == RATING and implicit):
-            found[role] = name
-    _check(found, names, implicit)
+    if implicit:
+        chosen[RATING] = None
+    usual = _by_usual_names(names)
+    playing = {role: chosen[role] if role in chosen else usual.get(role) for role in ROLES}
+    found = {role: name for role, name in playing.items() if name is not None}
+    optional = {TIME} | {role for role, name in chosen.items() if name is None and role != ITEM}
+    _check(found, names, [role for role in ROLES if role not in found and role not in optional])
     return found
+
+
+def _by_usual_names(names: Sequence[str]) -> dict[str, str]:
+    simple = {_simplify(name): name for name in reversed(names)}
+    matches = (
+        (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
+    )
+    return {role: simple[words[0]] for role, words in matches if words}
 
 
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
     given = {name for name in (choice or {}).values() if name is not None}
-    simple = {_simplify(name) for name in names}
-    return bool(given & set(names)) or any(simple & set(_USUAL_NAMES[role].split()) for role in (USER, ITEM))
+    usual = _by_usual_names(names)
+    return bool(given & set(names)) or USER in usual or ITEM in usual
 
 
 def _simplify(name: str) -> str:
@@ -67,13 +75,11 @@ def _simplify(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
 
 
-def _check(found: dict[str, str], names: Sequence[str], implicit: bool) -> None:
+def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str]) -> None:
     there = f"the columns are {', '.join(names)}"
     for role, name in found.items():
         if name not in names:
             raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
-    needed = (USER, ITEM) if implicit else (USER, ITEM, RATING)
-    missing = [role for role in needed if role not in found]
     if missing:
         hint = " or, if every row just says that something was liked, read it as implicit" * (
             RATING in missing
@@ -83,15 +89,16 @@ def _check(found: dict[str, str], names: Sequence[str], implicit: bool) -> None:
             f"say which with columns, as in {missing[0]}=NAME{hint}."
         )
     if len(set(found.values())) < len(found):
-        raise ParameterError(f"columns={found!r} must not take two roles from one column.")
+        raise ParameterError(f"columns={dict(found)!r} must not take two roles from one column.")
 
 
 def from_table(table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str]) -> Columns:
     """Return the chosen columns with their types settled; refuse text where numbers belong."""
     values, times = (table[roles[role]] if role in roles else None for role in (RATING, TIME))
+    items = table[roles[ITEM]]
     return Columns(
-        users=table[roles[USER]],
-        items=table[roles[ITEM]],
+        users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
+        items=items,
         values=None if values is None else to_numbers(values, "ratings"),
         times=None if times is None else to_seconds(times),
     )

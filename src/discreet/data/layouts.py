@@ -55,7 +55,7 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool) -> Layout:
     unnamed = tuple(f"column_{k + 1}" for k in range(len(first)))
     if len(first) == _JESTER_COLUMNS and all(map(_is_number, first)) and not choice:
         return Layout(separator=separator, header=False, names=unnamed, roles={}, whole=frozenset())
-    header = _has_header(first, choice)
+    header = _has_header(fields, choice, path.name)
     names = tuple(first) if header else unnamed
     if header and len(lines) == 1:
         raise DataError(f"{path.name} has a header and no ratings.")
@@ -95,17 +95,32 @@ def _first_lines(path: Path) -> list[str]:
     return lines
 
 
-def _has_header(first: list[str], choice: Choice | None) -> bool:
-    """Tell a header from a rating: known names make a header; a number where the rating stands does not."""
+def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bool:
+    """Tell a header from a rating, and refuse to guess: an error that lists columns must not show a rating.
+
+    Names that are known make a header; a number where the rating stands makes a rating; otherwise a column
+    that turns to numbers below the first line shows that the first one is different.
+    """
+    first, others = fields[0], fields[1:]
     if recognizes(first, choice):
         return True
-    return not (_is_number(first[2]) if len(first) > 2 else any(map(_is_number, first)))
+    if _is_number(first[2]) if len(first) > 2 else any(map(_is_number, first)):
+        return False
+    for place, field in enumerate(first):
+        below = [row[place] for row in others if len(row) > place]
+        if below and not _is_number(field) and all(map(_is_number, below)):
+            return True
+    raise DataError(
+        f"{name} does not say which column is which; put a first line such as user,item,rating into it."
+    )
 
 
 def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
     """Give the first columns of a file without a header their usual meaning."""
-    usual = dict(zip(ROLES, names, strict=False)) if len(names) <= len(ROLES) else {}
-    return {**usual, **(choice or {})}
+    chosen = dict(choice or {})
+    roles = [role for role in ROLES if chosen.get(role, "") is not None]
+    usual = dict(zip(roles, names, strict=False)) if len(names) <= len(roles) else {}
+    return {**usual, **chosen}
 
 
 def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str]) -> frozenset[str]:
@@ -114,7 +129,7 @@ def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str
     return frozenset(
         names[place]
         for place in places.values()
-        if all(len(row) > place and _WHOLE.fullmatch(row[place]) for row in sample)
+        if all(len(row) > place and _WHOLE.fullmatch(row[place].strip()) for row in sample)
     )
 
 

@@ -26,8 +26,8 @@ def read(
     """Read a CSV, TSV or Parquet file, or a MovieLens, Jester or RC file or folder; `.gz` is accepted.
 
     Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
-    others, as in `{"user": "who", "item": "what"}`, and `{"time": None}` leaves the times out. A file
-    without header lists person, item, rating and time; its columns are called column_1, column_2... With
+    others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
+    `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and time; its columns are called column_1, column_2... With
     `implicit` ratings are not read and count as 1. Facts are declared as in `Interactions.from_arrays`.
 
     Raises:

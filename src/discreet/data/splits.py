@@ -14,6 +14,7 @@ from discreet.checks import DataError, ParameterError, integer, real, require
 from discreet.data.columns import Choice
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
+from discreet.data.ordering import Index
 from discreet.data.readers import build
 from discreet.data.tables import read_source
 from discreet.randomness import experiment_generator
@@ -56,7 +57,7 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
     integer("k", k, least=2)
     if data.n_ratings < k:
         raise DataError(f"{data.n_ratings:,} ratings are too few for {k} folds.")
-    fold = np.arange(data.n_ratings, dtype=np.int64) % k
+    fold = np.resize(np.arange(k, dtype=np.int32), data.n_ratings)
     experiment_generator(seed, "folds").shuffle(fold)
     return (Split.by_mask(data, fold == number) for number in range(k))
 
@@ -70,14 +71,21 @@ def leave_one_out(data: Interactions) -> Split:
     lengths = np.diff(data.indptr)
     if not np.any(lengths > 1):
         raise DataError("Nobody has two ratings, so leaving one out would leave nothing.")
-    rows = data.rows()
-    listed = np.arange(data.n_ratings) if data.listed is None else data.listed
-    keys = (-listed.astype(np.int64), rows) if data.times is None else (listed, data.times, rows)
-    # Sorted by person, the one to hold out stands last in its row.
-    order = np.lexsort(keys)
-    is_test = np.zeros(data.n_ratings, dtype=np.bool_)
-    is_test[order[data.indptr[1:][lengths > 1] - 1]] = True
-    return Split.by_mask(data, is_test)
+    rated = np.flatnonzero(lengths)
+    starts, sizes = data.indptr[rated], lengths[rated]
+    listed = _listing(data)
+    chosen = np.repeat(sizes > 1, sizes)
+    if data.times is None:
+        chosen &= listed == np.repeat(np.minimum.reduceat(listed, starts), sizes)
+    else:
+        chosen &= data.times == np.repeat(np.maximum.reduceat(data.times, starts), sizes)
+        last = np.maximum.reduceat(np.where(chosen, listed, -1), starts)
+        chosen &= listed == np.repeat(last, sizes)
+    return Split.by_mask(data, chosen)
+
+
+def _listing(data: Interactions) -> Index:
+    return np.arange(data.n_ratings, dtype=np.int64) if data.listed is None else data.listed
 
 
 def given(
@@ -101,8 +109,7 @@ def given(
     if not all(len(source.columns.users) for source in sources):
         raise DataError("A given split needs ratings in both files.")
     data = build(sources, name=name, declared=declared)
-    listed = np.arange(data.n_ratings) if data.listed is None else data.listed
-    return Split.by_mask(data, listed >= learned_from)
+    return Split.by_mask(data, _listing(data) >= learned_from)
 
 
 def _find(path: str | Path, folder: str | Path | None) -> Path:

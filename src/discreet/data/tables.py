@@ -101,25 +101,21 @@ def _read_text(file: Path, layout: Layout) -> Columns:
         types[layout.roles[RATING]] = pl.Float32
     try:
         table = _scan(file, layout, types)
-    except pl.exceptions.PolarsError:
-        table = _settle_ids(_scan_as_text(file, layout, types), layout)
-    return from_table(table, layout.roles)
+    except (pl.exceptions.PolarsError, OSError):
+        table = _scan_as_text(file, layout, types)
+    return from_table(table.with_columns(pl.col(pl.String).str.strip_chars()), layout.roles)
 
 
 def _scan_as_text(file: Path, layout: Layout, types: dict[str, Any]) -> pl.DataFrame:
     try:
-        return _scan(file, layout, dict.fromkeys(types, pl.String))
-    except pl.exceptions.PolarsError as error:
+        table = _scan(file, layout, dict.fromkeys(types, pl.String))
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(
-            f"{file.name} cannot be read as a table: its lines differ in their number of fields, "
-            "or it is not UTF-8 text."
+            f"{file.name} cannot be read as a table: it is damaged, it is not UTF-8 text, "
+            "or its lines differ in their number of fields."
         ) from error
-
-
-def _settle_ids(table: pl.DataFrame, layout: Layout) -> pl.DataFrame:
-    """Turn ids into whole numbers where all of them are."""
     for name in layout.whole:
-        numbers = table[name].cast(pl.Int64, strict=False)
+        numbers = table[name].str.strip_chars().cast(pl.Int64, strict=False)
         if numbers.null_count() == table[name].null_count():
             table = table.with_columns(numbers)
     return table
