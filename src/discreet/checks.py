@@ -48,7 +48,10 @@ def real(name: str, value: object, do: str = "") -> float:
     """Return `value` as a float; refuse booleans, text and NaN."""
     ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     require(ok, name, value, "must be a number", do)
-    number = float(value)  # type: ignore[arg-type]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise ParameterError(f"{name} must fit a 64-bit float; this number has too many digits.") from None
     require(not math.isnan(number), name, value, "must be a number", do)
     return number
 
@@ -112,15 +115,18 @@ def integer(
 def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> None:
     """Raise unless `value` is among `allowed`."""
     choices = ", ".join(sorted(repr(item) for item in allowed))
-    require(value in allowed, name, value, f"must be one of {choices}", do)
+    require(any(value == item for item in allowed), name, value, f"must be one of {choices}", do)
 
 
 def finite_array(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return a float64 array; refuse NaN and infinity without saying where they stand."""
     try:
-        numbers = np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must hold numbers only.") from error
+        raw = np.asarray(array)
+    except ValueError as error:
+        raise DataError(f"{name} must be a regular array of numbers.") from error
+    if raw.dtype.kind not in "biuf":
+        raise DataError(f"{name} must hold numbers only.")
+    numbers = np.asarray(raw, dtype=np.float64)
     bad = int(np.count_nonzero(~np.isfinite(numbers)))
     if bad:
         raise DataError(f"{name} holds NaN or infinity; remove such values first.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from typing import Any, Self, final
 
+from rich.markup import escape
 from rich.table import Table
 
 from discreet.checks import (
@@ -18,6 +20,7 @@ from discreet.checks import (
     real,
     require,
 )
+from discreet.privacy.rounding import sum_up, times_up
 
 
 class Unit(StrEnum):
@@ -74,11 +77,6 @@ _BASIS_WORDS = {
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
 
-def _up(value: float) -> float:
-    """Round upward by more than the last operation can have lost, so a reported loss is never too small."""
-    return value if value in (0.0, math.inf) else value * (1 + 4e-16)
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
@@ -112,8 +110,10 @@ class Guarantee:
             require(isinstance(value, kind), name, value, f"must be a {kind.__name__}")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
-        object.__setattr__(self, "assumes", tuple(dict.fromkeys(self.assumes)))
-        object.__setattr__(self, "notes", tuple(dict.fromkeys(self.notes)))
+        for name in ("assumes", "notes"):
+            value = getattr(self, name)
+            require(not isinstance(value, str), name, value, "must be a tuple of texts")
+            object.__setattr__(self, name, tuple(dict.fromkeys(value)))
         if math.isinf(self.epsilon):
             object.__setattr__(self, "basis", Basis.NONE)
         else:
@@ -137,6 +137,12 @@ class Guarantee:
                 "Convert one of them first."
             )
 
+    def _weakened(self, *, epsilon: float, delta: float, **changes: Any) -> Guarantee:
+        """Return a weaker promise; one that may fail with certainty promises nothing."""
+        if delta >= 1:
+            epsilon, delta = math.inf, 0.0
+        return replace(self, epsilon=epsilon, delta=delta, **changes)
+
     def __le__(self, other: Guarantee) -> bool:
         """Tell whether this promise is at least as strong as the other."""
         self._same_frame(other)
@@ -150,10 +156,9 @@ class Guarantee:
         """Return the promise of making both releases, by basic composition."""
         self._same_frame(other)
         weaker = max(self.basis, other.basis, key=_WEAKNESS.__getitem__)
-        return replace(
-            self,
-            epsilon=_up(self.epsilon + other.epsilon),
-            delta=min(_up(self.delta + other.delta), math.nextafter(1, 0)),
+        return self._weakened(
+            epsilon=sum_up([self.epsilon, other.epsilon]),
+            delta=sum_up([self.delta, other.delta]),
             assumes=self.assumes + other.assumes,
             notes=self.notes + other.notes,
             basis=weaker,
@@ -170,10 +175,9 @@ class Guarantee:
         if self.unit is Unit.USER:
             raise PrivacyError("A promise per user already covers the person's whole history.")
         silent = ("which items were rated is public",) if self.unit is Unit.VERDICT else ()
-        return replace(
-            self,
+        return self._weakened(
             unit=Unit.USER,
-            epsilon=_up(self.epsilon * ratings),
+            epsilon=times_up(self.epsilon, ratings),
             delta=_group_delta(self.epsilon, self.delta, ratings),
             assumes=(*self.assumes, *silent, f"a person has at most {ratings} ratings"),
         )
@@ -181,17 +185,18 @@ class Guarantee:
     def to_approximate(self, delta: float) -> Guarantee:
         """Return the same promise stated with a larger delta; epsilon is unchanged."""
         failure_probability("delta", delta)
-        require(delta >= self.delta, "delta", delta, f"must be at least the promise's own delta ({self.delta:g})")
+        require(
+            delta >= self.delta, "delta", delta, f"must be at least the promise's own delta ({self.delta:g})"
+        )
         return replace(self, delta=delta)
 
     def to_replace(self) -> Guarantee:
-        """Return the promise between data sets where one secret was replaced: one removal and one addition."""
+        """Return the promise between data sets in which a secret was replaced: one removal, one addition."""
         if self.neighbours is Neighbours.REPLACE:
             return self
-        return replace(
-            self,
+        return self._weakened(
             neighbours=Neighbours.REPLACE,
-            epsilon=_up(2 * self.epsilon),
+            epsilon=times_up(self.epsilon, 2),
             delta=_group_delta(self.epsilon, self.delta, 2),
         )
 
@@ -206,16 +211,14 @@ class Guarantee:
         level = f"ε = {_number(self.epsilon)}"
         if self.delta:
             level += f", except with probability δ = {_number(self.delta)}"
+        what = _UNIT_WORDS[self.unit]
+        if self.unit is not Unit.CELL:
+            what = f"whether {what} {_NEIGHBOUR_WORDS[self.neighbours]}"
+        factor = _number(_capped_exp(self.epsilon))
         text = (
-            f"Against {_TRUST_WORDS[self.trust]}: whether {_UNIT_WORDS[self.unit]} "
-            if self.unit is not Unit.CELL
-            else f"Against {_TRUST_WORDS[self.trust]}: {_UNIT_WORDS[self.unit]} "
+            f"Against {_TRUST_WORDS[self.trust]}: {what} changes the odds of anything released by a factor "
+            f"of at most e^ε = {factor} ({level}; {_BASIS_WORDS[self.basis]})."
         )
-        if self.unit is Unit.CELL:
-            text += "changes the odds of anything released by a factor of at most "
-        else:
-            text += f"{_NEIGHBOUR_WORDS[self.neighbours]} changes the odds of anything released by a factor of at most "
-        text += f"e^ε = {_number(_capped_exp(self.epsilon))} ({level}; {_BASIS_WORDS[self.basis]})."
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
         return text
@@ -231,10 +234,13 @@ class Guarantee:
             ("Neighbors", f"data sets in which one {self.unit.value} {_NEIGHBOUR_WORDS[self.neighbours]}"),
             ("Against", _TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
-            ("Noise", "simulated from a seed: protects nobody" if self.simulated else "operating system entropy"),
+            (
+                "Noise",
+                "simulated from a seed: protects nobody" if self.simulated else "operating system entropy",
+            ),
         ]
         if math.isinf(self.epsilon):
-            lines = [line for line in lines if line[0] not in ("Noise", "Protects", "Neighbors", "Against")]
+            lines = [line for line in lines if line[0] in ("Promise", "epsilon", "Basis")]
         lines += [("Assumed", text) for text in self.assumes]
         lines += [("Note", text) for text in self.notes]
         return lines
@@ -246,7 +252,7 @@ class Guarantee:
         table.add_column("value")
         previous = ""
         for what, value in self.rows():
-            table.add_row("" if what == previous else what, value)
+            table.add_row("" if what == previous else what, escape(value))
             previous = what
         return table
 
@@ -273,31 +279,38 @@ class Guarantee:
             simulated = record["simulated"]
             require(isinstance(simulated, bool), "simulated", simulated, "must be true or false")
             return cls(
-                epsilon=real("epsilon", float(record["epsilon"])),
-                delta=real("delta", float(record["delta"])),
+                epsilon=math.inf if record["epsilon"] == "inf" else real("epsilon", record["epsilon"]),
+                delta=real("delta", record["delta"]),
                 unit=Unit(record["unit"]),
                 neighbours=Neighbours(record["neighbours"]),
                 trust=Trust(record["trust"]),
-                assumes=tuple(map(str, record["assumes"])),
+                assumes=_texts(record["assumes"]),
                 basis=Basis(record["basis"]),
                 proof=str(record["proof"]),
                 simulated=simulated,
-                notes=tuple(map(str, record["notes"])),
+                notes=_texts(record["notes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
 
 
 def _group_delta(epsilon: float, delta: float, size: int) -> float:
-    """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up."""
-    if delta == 0:
-        return 0.0
-    largest = math.nextafter(1, 0)
-    exponent = (size - 1) * epsilon
-    if math.isinf(epsilon) or exponent > 700:
-        return largest
-    factor = math.exp(exponent) * -math.expm1(-size * epsilon) / -math.expm1(-epsilon)
-    return min(delta * factor * (1 + 1e-14), largest)
+    """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up; at most 1."""
+    if delta == 0 or math.isinf(epsilon):
+        return delta
+    exponent = math.log(delta) + (size - 1) * epsilon
+    if exponent >= 0:
+        return 1.0
+    # Every rounding inside the exponential is magnified by the size of what was rounded.
+    slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
+    ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
+    return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("a list of texts was expected")
+    return tuple(values)
 
 
 def _capped_exp(value: float) -> float:
@@ -305,13 +318,11 @@ def _capped_exp(value: float) -> float:
 
 
 def _number(value: float) -> str:
-    """Write a number so that the written one is never smaller than the real one."""
+    """Write a number with four digits so that the written one, read back, is never below it."""
     if math.isinf(value):
         return "∞"
-    if value == 0:
-        return "0"
     text = f"{value:.4g}"
-    if float(text) < value:
-        step = 10.0 ** (math.floor(math.log10(value)) - 3)
-        text = f"{value + step / 2:.4g}"
-    return text
+    if float(text) >= value:
+        return text
+    with localcontext(prec=4, rounding=ROUND_CEILING):
+        return f"{float(+Decimal(value)):.4g}"

@@ -1,0 +1,308 @@
+"""A promise is a value with a frame: its laws, its words, and its way through JSON."""
+
+import itertools
+import json
+import math
+import operator
+from dataclasses import FrozenInstanceError, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from discreet.checks import ParameterError, PrivacyError
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+
+steady = settings(max_examples=60, deadline=None, derandomize=True)
+FRAMES = list(itertools.product(Unit, Neighbours, Trust))
+epsilons = st.floats(1e-9, 1e3)
+deltas = st.floats(0, 0.3)
+texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
+
+
+def make(epsilon=1.0, **changes):
+    basis = Basis.NONE if epsilon == math.inf else Basis.PROVED
+    frame = {"unit": Unit.USER, "neighbours": Neighbours.ADD_OR_REMOVE, "trust": Trust.JOINT}
+    return Guarantee(**{"epsilon": epsilon, "basis": basis, **frame, **changes})
+
+
+@st.composite
+def guarantees(draw):
+    unit, neighbours, trust = draw(st.sampled_from(FRAMES))
+    return Guarantee(
+        epsilon=draw(epsilons | st.just(math.inf)),
+        delta=draw(deltas),
+        unit=unit,
+        neighbours=neighbours,
+        trust=trust,
+        assumes=draw(texts),
+        notes=draw(texts),
+        basis=draw(st.sampled_from([Basis.PROVED, Basis.AS_PUBLISHED])),
+        proof=draw(st.sampled_from(["", "proofs/biases.md"])),
+        simulated=draw(st.booleans()),
+    )
+
+
+@steady
+@given(guarantees())
+def test_json_both_ways(promise):
+    record = json.loads(json.dumps(promise.to_json(), allow_nan=False))
+    assert Guarantee.from_json(record) == promise
+    assert record["sentence"] == promise.sentence()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "one"},
+        {"epsilon": -1},
+        {"epsilon": 0},
+        {"epsilon": "nan"},
+        {"epsilon": True},
+        {"epsilon": 10**400},
+        {"epsilon": None},
+        {"delta": 1.0},
+        {"delta": "0"},
+        {"unit": "person"},
+        {"neighbours": None},
+        {"trust": "nobody"},
+        {"basis": "none"},
+        {"basis": "hearsay"},
+        {"simulated": "false"},
+        {"simulated": 0},
+        {"assumes": "a text"},
+        {"notes": [1]},
+    ],
+    ids=str,
+)
+def test_foreign_json_is_refused(change):
+    with pytest.raises(ParameterError):
+        Guarantee.from_json({**make().to_json(), **change})
+
+
+@pytest.mark.parametrize("record", [{}, [], "promise", None])
+def test_what_is_no_record_is_refused(record):
+    with pytest.raises(ParameterError, match="not a promise that discreet wrote"):
+        Guarantee.from_json(record)
+
+
+@pytest.mark.parametrize("name", sorted(make().to_json().keys() - {"sentence"}))
+def test_an_incomplete_record_is_refused(name):
+    record = make().to_json()
+    del record[name]
+    with pytest.raises(ParameterError, match="not a promise"):
+        Guarantee.from_json(record)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"epsilon": "1"},
+        {"delta": -1e-9},
+        {"delta": 1.0},
+        {"delta": math.nan},
+        {"unit": "user"},
+        {"neighbours": "replace"},
+        {"trust": None},
+        {"basis": Basis.NONE},
+        {"assumes": "text"},
+        {"notes": "text"},
+    ],
+    ids=str,
+)
+def test_bad_parts_are_refused(change):
+    with pytest.raises(ParameterError):
+        make(**change)
+
+
+def test_a_promise_cannot_be_edited():
+    with pytest.raises(FrozenInstanceError):
+        make().epsilon = 0.1
+
+
+@steady
+@given(epsilons, epsilons, deltas, deltas)
+def test_adding_rounds_up_and_never_by_more_than_one_float(first, second, delta, other):
+    total = make(first, delta=delta) + make(second, delta=other)
+    for got, exact in (
+        (total.epsilon, Fraction(first) + Fraction(second)),
+        (total.delta, Fraction(delta) + Fraction(other)),
+    ):
+        assert Fraction(got) >= exact
+        assert got == exact or Fraction(math.nextafter(got, 0)) < exact
+
+
+def test_exact_sums_stay_exact():
+    assert (make(0.5) + make(0.5)).epsilon == 1.0
+
+
+@steady
+@given(guarantees(), st.data())
+def test_addition_commutes_and_weakens(first, data):
+    second = replace(
+        data.draw(guarantees()), **dict(zip(("unit", "neighbours", "trust"), first.frame, strict=True))
+    )
+    total, reverse = first + second, second + first
+    assert (total.epsilon, total.delta, total.basis) == (reverse.epsilon, reverse.delta, reverse.basis)
+    assert set(total.assumes) == set(first.assumes) | set(second.assumes)
+    assert total.simulated == (first.simulated or second.simulated)
+    assert first <= total and second <= total and total >= first
+
+
+def test_the_weaker_basis_survives():
+    published = make(basis=Basis.AS_PUBLISHED)
+    assert (make() + published).basis is Basis.AS_PUBLISHED
+    assert (make() + make(math.inf)).basis is Basis.NONE
+    assert (make(proof="a.md") + make(proof="a.md")).proof == "a.md"
+    assert (make(proof="a.md") + make(proof="b.md")).proof == ""
+
+
+def test_what_fails_with_certainty_promises_nothing():
+    hopeless = make(delta=0.6) + make(delta=0.6)
+    assert hopeless.epsilon == math.inf and not hopeless.is_private and hopeless.basis is Basis.NONE
+    assert make(5.0, delta=0.01, unit=Unit.CELL).for_user(3).epsilon == math.inf
+    assert make(5.0, delta=0.3).to_replace().epsilon == math.inf
+    assert make(1e308).to_replace().epsilon == math.inf
+
+
+def test_frames_do_not_mix():
+    promises = [make(unit=unit, neighbours=neighbours, trust=trust) for unit, neighbours, trust in FRAMES]
+    for first, second in itertools.combinations(promises, 2):
+        for act in (operator.add, operator.le, operator.ge):
+            with pytest.raises(PrivacyError, match="different frames"):
+                act(first, second)
+
+
+def test_order_is_by_both_numbers():
+    assert make(1.0, delta=0.1) <= make(1.0, delta=0.1)
+    assert make(1.0) <= make(2.0, delta=0.1)
+    assert not make(1.0, delta=0.2) <= make(2.0, delta=0.1)
+    assert not make(2.0, delta=0.1) <= make(1.0, delta=0.2)
+
+
+@steady
+@given(st.floats(1e-6, 2.0), st.floats(1e-300, 1e-3) | st.just(5e-324), st.integers(1, 300))
+def test_group_privacy_is_never_below_the_exact_sum(epsilon, delta, size):
+    group = make(epsilon, delta=delta, unit=Unit.CELL).for_user(size)
+    with localcontext(prec=60):
+        exact = Decimal(delta) * sum((Decimal(epsilon) * k).exp() for k in range(size))
+    if exact >= 1:
+        assert group.epsilon == math.inf
+        return
+    if math.isfinite(group.epsilon):
+        assert Fraction(group.epsilon) >= Fraction(epsilon) * size
+        assert exact <= Decimal(group.delta) <= exact * Decimal(1 + 1e-11) + Decimal("2e-323")
+    else:
+        assert exact > Decimal("0.999")
+
+
+def test_group_privacy_of_pure_promises():
+    user = make(0.125, unit=Unit.CELL).for_user(8)
+    assert (user.unit, user.epsilon, user.delta) == (Unit.USER, 1.0, 0.0)
+    assert "a person has at most 8 ratings" in user.assumes
+    verdict = make(0.125, unit=Unit.VERDICT).for_user(8)
+    assert "which items were rated is public" in verdict.assumes
+    assert make(math.inf, delta=0.1, unit=Unit.CELL).for_user(1).epsilon == math.inf
+    with pytest.raises(PrivacyError, match="whole history"):
+        make().for_user(3)
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(ParameterError):
+            make(unit=Unit.CELL).for_user(bad)
+
+
+def test_replacing_is_removing_and_adding():
+    twice = make(0.5, delta=1e-6).to_replace()
+    assert twice.neighbours is Neighbours.REPLACE and twice.epsilon == 1.0
+    assert twice.delta == pytest.approx(1e-6 * (1 + math.exp(0.5)))
+    assert twice.to_replace() is twice
+
+
+def test_a_larger_delta_may_be_stated_and_a_smaller_one_not():
+    assert make(delta=1e-6).to_approximate(1e-5) == make(delta=1e-5)
+    for bad in (1e-7, 1.0, -1.0, math.nan):
+        with pytest.raises(ParameterError):
+            make(delta=1e-6).to_approximate(bad)
+
+
+def test_simulated_noise_protects_nobody_for_ever():
+    simulated = make().as_simulated()
+    assert not simulated.is_private and make().is_private
+    for derived in (simulated + make(), simulated.to_replace(), simulated.to_approximate(0.1)):
+        assert derived.simulated
+    assert Guarantee.from_json(simulated.to_json()).simulated
+    assert simulated.sentence().startswith("SIMULATED NOISE, protects nobody")
+
+
+@steady
+@given(guarantees())
+def test_the_sentence_says_the_whole_promise(promise):
+    text = promise.sentence()
+    if promise.epsilon == math.inf:
+        assert text.startswith("NOT PRIVATE")
+        return
+    assert text.startswith("SIMULATED") == promise.simulated
+    assert ("δ" in text) == (promise.delta > 0)
+    assert {Basis.PROVED: "; proved", Basis.AS_PUBLISHED: "could not prove"}[promise.basis] in text
+    words = {
+        Trust.LOCAL: "collector",
+        Trust.CENTRAL: "everyone who sees",
+        Trust.JOINT: "everyone but the person",
+    }
+    assert words[promise.trust] in text
+    words = {Unit.VERDICT: "is public", Unit.CELL: "any one item", Unit.USER: "whole history"}
+    assert words[promise.unit] in text
+
+
+@steady
+@given(st.floats(1e-300, 1e300))
+def test_written_numbers_are_never_below_the_real_ones(epsilon):
+    written = dict(make(epsilon).rows())["epsilon"]
+    assert epsilon <= float(written) <= epsilon * 1.00101
+
+
+def test_numbers_read_as_they_were_typed():
+    for number in (0.1, 1.0, 2.5, 3.7, 1e-6, 12.34):
+        assert float(dict(make(number).rows())["epsilon"]) == number
+    assert dict(make(1.0000000000000002).rows())["epsilon"] == "1.001"
+    assert "e^ε = 2.719" in make(1.0).sentence()
+    assert "e^ε = ∞" in make(1000.0).sentence()
+
+
+def printed(promise):
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(promise.label("Facts"))
+    return capture.get()
+
+
+def test_the_label_shows_everything():
+    text = printed(
+        make(delta=1e-6, assumes=("a [bold] fact", "another"), notes=("a note",), proof="proofs/x.md")
+    )
+    for words in (
+        "Facts",
+        "PRIVATE",
+        "1e-06",
+        "a [bold] fact",
+        "another",
+        "a note",
+        "proofs/x.md",
+        "entropy",
+    ):
+        assert words in text
+    assert "NOT" not in text and text.count("Assumed") == 1
+    assert "0 (pure)" in printed(make())
+    assert "SIMULATED" in printed(make().as_simulated())
+
+
+def test_the_label_of_no_promise_promises_nothing():
+    text = printed(make(math.inf))
+    assert "NOT PRIVATE" in text and "no promise is made" in text and "∞" in text
+    for words in ("pure", "Protects", "Against", "entropy"):
+        assert words not in text
