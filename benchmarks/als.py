@@ -1,0 +1,184 @@
+"""Time alternating least squares on clicks against the `implicit` package, with the ranking quality of both.
+
+    python benchmarks/als.py --json        MovieLens 1M if it is on this machine, else generated ratings
+
+Both minimize the same loss with 64 factors, 15 iterations and 3 conjugate-gradient steps a row, on the same
+number of threads, from the ratings by person to factors of people and items. Each run has a process of its
+own, the sides alternate, and run r of both starts from seed r. `ratio` is the median of our seconds over the
+median of theirs. Compiling happens once for a machine and is kept on disk; it is timed apart with an empty
+cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+ALPHA = 1.0  # a click counts 1 + ALPHA, an empty cell 1
+REGULARIZATION = 1.0
+STEPS = 3
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Score with factors of people and items as they came out of training."""
+
+    users: np.ndarray
+    items: np.ndarray
+    above: None = None
+
+    def predict(self, histories, rows, items):
+        """Return the scores of single cells."""
+        return np.einsum("ij,ij->i", self.users[rows], self.items[items])
+
+    def scores(self, histories, rows):
+        """Return a score for every item."""
+        return self.users[rows] @ self.items.T
+
+
+def load():
+    """Return MovieLens 1M if it is here, else generated ratings of about its size."""
+    from discreet.data import catalog
+    from discreet.data.synthetic import popularity_skewed
+
+    if catalog.find("movielens-1m") is not None:
+        return catalog.load("movielens-1m")
+    return popularity_skewed(n_users=6_000, n_items=3_000, mean_per_user=166, name="generated")
+
+
+def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
+    from discreet.solvers.implicit_als import Confidence, implicit_als
+    from discreet.solvers.rows import Rows
+
+    turned = clicks.by_item
+    model = implicit_als(
+        Rows(clicks.indptr, clicks.items, clicks.values),
+        Rows(turned.indptr, turned.users, turned.values),
+        confidence=Confidence(alpha=ALPHA, regularization=REGULARIZATION),
+        factors=factors,
+        iterations=iterations,
+        steps=STEPS,
+        seed=seed,
+    )
+    return Factors(model.user_factors, model.item_factors)
+
+
+def fit_theirs(clicks, factors: int, iterations: int, seed: int) -> Factors:
+    from implicit.als import AlternatingLeastSquares
+
+    model = AlternatingLeastSquares(
+        factors=factors,
+        iterations=iterations,
+        alpha=1 + ALPHA,
+        regularization=REGULARIZATION,
+        num_threads=int(os.environ["NUMBA_NUM_THREADS"]),
+        random_state=seed,
+        use_gpu=False,
+    )
+    model.cg_steps = STEPS
+    model.fit(clicks.to_scipy(), show_progress=False)
+    return Factors(model.user_factors, model.item_factors)
+
+
+SIDES = {"ours": fit_ours, "implicit": fit_theirs}
+
+
+def run(side: str, factors: int, iterations: int, seed: int, sender) -> None:
+    """Warm up on a small part, then time one fit and score it."""
+    from discreet.data.splits import leave_one_out
+    from discreet.evaluate import measure
+
+    split = leave_one_out(load())
+    clicks = split.train.with_values(np.ones(split.train.n_ratings, dtype=np.float32))
+    warm_up, first = _timed(SIDES[side], clicks.select_users(np.arange(20)), factors, 1, seed)
+    assert warm_up.items.shape[1] == factors
+    model, seconds = _timed(SIDES[side], clicks, factors, iterations, seed)
+    quality = measure(model, split.train, split.test, ["ndcg@10", "hr@10"])
+    size = {"people": clicks.n_users, "items": clicks.n_items, "clicks": clicks.n_ratings}
+    sender.send({"seconds": seconds, "first_call": first, "data": clicks.name, **size, **quality})
+
+
+def _timed(fit, *arguments):
+    start = time.perf_counter()
+    model = fit(*arguments)
+    return model, time.perf_counter() - start
+
+
+def in_own_process(side: str, factors: int, iterations: int, seed: int) -> dict[str, object]:
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=run, args=(side, factors, iterations, seed, sender))
+    process.start()
+    sender.close()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def compile_seconds(factors: int) -> float:
+    """Return how long the first call takes when nothing has been compiled yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        first = in_own_process("ours", factors, 1, 0)["first_call"]
+        del os.environ["NUMBA_CACHE_DIR"]
+    return first
+
+
+def compare(factors: int, iterations: int, repeat: int, threads: int) -> dict[str, object]:
+    os.environ |= {"NUMBA_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    compiling = compile_seconds(factors)
+    runs: dict[str, list[dict[str, object]]] = {side: [] for side in SIDES}
+    for seed in range(repeat):
+        for side in SIDES:
+            runs[side].append(in_own_process(side, factors, iterations, seed))
+    seconds = {side: statistics.median(run["seconds"] for run in done) for side, done in runs.items()}
+    quality = {
+        metric: {side: statistics.mean(run[metric] for run in done) for side, done in runs.items()}
+        for metric in ("ndcg@10", "hr@10")
+    }
+    return {
+        "benchmark": "als",
+        "peer": "implicit",
+        "ratio": seconds["ours"] / seconds["implicit"],
+        "seconds": seconds,
+        "all_seconds": {side: [run["seconds"] for run in done] for side, done in runs.items()},
+        **quality,
+        "compile_seconds": compiling,
+        "threads": threads,
+        "factors": factors,
+        "iterations": iterations,
+        **{key: runs["ours"][0][key] for key in ("data", "people", "items", "clicks")},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--factors", type=int, default=64)
+    parser.add_argument("--iterations", type=int, default=15)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    result = compare(options.factors, options.iterations, options.repeat, options.threads)
+    if options.json:
+        print(json.dumps(result))
+        return
+    print(f"{result['data']}: {result['clicks']:,} clicks, {options.threads} threads")
+    for side in SIDES:
+        print(
+            f"{side}: {result['seconds'][side]:.2f} s, full-catalog NDCG@10 {result['ndcg@10'][side]:.4f}, "
+            f"HR@10 {result['hr@10'][side]:.4f}"
+        )
+    print(f"ratio {result['ratio']:.2f}; compiling, once: {result['compile_seconds']:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
