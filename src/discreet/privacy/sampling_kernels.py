@@ -16,7 +16,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 # Unsigned constants: numba would turn a mix of int64 and uint64 into a float.
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_ZERO, _ONE, _MOST = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 _BYTE, _HALF, _HALF_MASK = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TOP_BYTE, _BYTE_MASK, _REST_MASK = np.uint64(56), np.uint64(0xFF), np.uint64((1 << 56) - 1)
 
@@ -26,8 +26,8 @@ BLOCK = 64
 BYTES_PER_DECISION = 16
 # The Gaussian's acceptance looks up this many bytes of the exponent and takes so many turns over the rest.
 TABLED_BYTES = 2
-MOST_TURNS = np.uint64(8)
-ACCEPTANCE_DECISIONS = 10
+MOST_TURNS = np.uint64(12)
+ACCEPTANCE_DECISIONS = 14
 # The acceptance keeps |y|/sigma with this many binary digits after the point.
 RATIO_BITS = 121
 _UNITY_HIGH = np.uint64(1 << (RATIO_BITS - 64))
@@ -157,17 +157,22 @@ def _survives(
         survived, at = _decide(stream, at, high[place, byte], low[place, byte])
         if not survived:
             return False, at
-    # What is left is a number r below 2^-9: the first k with no success at probability r/k is odd with
-    # probability exp(-r). The low word is too small to matter after the first turn.
     rest_high = ((exponent_high << np.uint64(16)) >> np.uint64(9)) | (exponent_low >> np.uint64(57))
-    rest_low = exponent_low << np.uint64(7)
+    return _survives_rest(stream, at, rest_high, exponent_low << np.uint64(7))
+
+
+@njit(cache=True, nogil=True)
+def _survives_rest(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
+    """Return true with probability exp(-r) for r = (high, low) below 2^-9.
+
+    The first k for which a decision of probability r / k fails is odd with just that probability.
+    """
+    again, at = _decide(stream, at, high, low)
     turn = _ONE
-    while turn <= MOST_TURNS:
-        again, at = _decide(stream, at, rest_high // turn, rest_low)
-        if not again:
-            break
-        rest_low = _ZERO
+    while again and turn < MOST_TURNS:
         turn += _ONE
+        share_low = (high % turn) * (_MOST // turn) + low // turn
+        again, at = _decide(stream, at, high // turn, share_low)
     return bool(turn & _ONE), at
 
 
