@@ -242,6 +242,30 @@ def test_the_cap_keeps_the_latest():
         assert sorted(kept.times[kept.indptr[row] : kept.indptr[row + 1]]) == sorted(whole)[-4:]
 
 
+@pytest.mark.parametrize("ties", [1, 3, 1000])
+def test_the_cap_agrees_with_a_plain_loop(ties):
+    draw = np.random.default_rng(ties)
+    taken = draw.random((60, 25)) < 0.6
+    users, items = np.nonzero(taken)
+    data = Interactions.from_arrays(users, items, times=draw.integers(0, ties, users.size), n_items=25)
+    kept = cells(data.bounded(7))
+    for row in range(60):
+        span = slice(data.indptr[row], data.indptr[row + 1])
+        times = sorted(data.times[span].tolist(), reverse=True)[:7]
+        mine = [pair for pair in kept if pair[0] == row]
+        assert len(mine) == min(7, taken[row].sum())
+        when = dict(
+            zip(data.catalog.id_at(data.items[span]).tolist(), data.times[span].tolist(), strict=True)
+        )
+        assert sorted((when[item] for _, item in mine), reverse=True) == times
+
+
+def test_a_larger_cap_only_adds():
+    data = heavy()
+    kept = [set(cells(data.bounded(cap))) for cap in (3, 4, 9, 25)]
+    assert kept[0] < kept[1] < kept[2] < kept[3]
+
+
 @pytest.mark.parametrize("ids", [int, str, lambda u: f"someone-{u}-" + "x" * (u % 7)])
 @pytest.mark.parametrize("timed", [False, True])
 def test_what_is_kept_of_a_person_does_not_depend_on_other_people(ids, timed):

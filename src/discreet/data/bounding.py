@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.ordering import cells_of_rows
+from discreet.data.ordering import cells_of_rows, sort_runs
 from discreet.data.vocabulary import Vocabulary
 
 _BLOCK = 1 << 22
@@ -60,17 +60,38 @@ def keep_per_user(
     # Hashed twice, so that a person and an item with the same id do not cancel out.
     user_hash, item_hash = _mix(hash_ids(users.take(heavy))), hash_ids(catalog)
     for first, last in _blocks(lengths[heavy]):
-        people = heavy[first:last]
-        cells = cells_of_rows(indptr, people)
-        local = np.repeat(np.arange(people.size), lengths[people])
-        draw = _mix(item_hash[items[cells]] ^ user_hash[first:last][local])
-        keys = (draw, local) if times is None else (draw, ~times[cells], local)
-        order = np.lexsort(keys)
-        rank = np.arange(cells.size) - np.repeat(
-            np.cumsum(lengths[people]) - lengths[people], lengths[people]
-        )
-        keep[cells[order[rank >= cap]]] = False
+        people, sizes = heavy[first:last], lengths[heavy[first:last]]
+        cells, starts = cells_of_rows(indptr, people), np.cumsum(sizes) - sizes
+        draw = _mix(item_hash[items[cells]] ^ np.repeat(user_hash[first:last], sizes))
+        if times is None:
+            age = (draw >> np.uint64(1)).view(np.int64)
+        else:
+            age = np.repeat(np.maximum.reduceat(times[cells], starts), sizes) - times[cells]
+        keep[cells] = _mark_least(age, draw, starts, sizes, cap)
     return keep
+
+
+def _mark_least(
+    age: npt.NDArray[np.int64],
+    draw: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    cap: int,
+) -> npt.NDArray[np.bool_]:
+    """Mark the `cap` least ages of each run, and among equal ages those with the least draw."""
+    limits = sort_runs(age, starts)[starts + cap - 1]
+    limit = np.repeat(limits, sizes)
+    below, level = age < limit, age == limit
+    room = cap - np.add.reduceat(below, starts, dtype=np.int64)
+    crowd = np.add.reduceat(level, starts, dtype=np.int64)
+    crowded = crowd > room
+    if crowded.any():
+        tied = np.flatnonzero(level & np.repeat(crowded, sizes))
+        run = np.repeat(np.arange(room[crowded].size), crowd[crowded])
+        place = np.arange(tied.size) - np.repeat(np.cumsum(crowd[crowded]) - crowd[crowded], crowd[crowded])
+        in_order = tied[np.lexsort((draw[tied], run))]
+        level[in_order[place >= room[crowded][run]]] = False
+    return np.logical_or(below, level)
 
 
 def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:

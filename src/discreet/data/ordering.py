@@ -61,6 +61,15 @@ def sort_rows(
     return rows.indices.astype(np.int32, copy=False), rows.data
 
 
+def sort_runs(numbers: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers, each run of them in ascending order."""
+    ends = np.append(starts, numbers.size)
+    weights = np.zeros(numbers.size, dtype=np.int8)
+    runs: Any = sp.csr_array((weights, numbers.copy(), ends), shape=(starts.size, np.iinfo(np.int64).max))
+    runs.sort_indices()
+    return runs.indices.astype(np.int64, copy=False)  # type: ignore[no-any-return]
+
+
 def rows_are_sorted(indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32]) -> bool:
     """Tell whether the items never fall inside a row."""
     falls = items[1:] < items[:-1]

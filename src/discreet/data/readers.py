@@ -27,8 +27,9 @@ def read(
 
     Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
     others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
-    `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and time; its columns are called column_1, column_2... With
-    `implicit` ratings are not read and count as 1. Facts are declared as in `Interactions.from_arrays`.
+    `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and
+    time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1.
+    Facts are declared as in `Interactions.from_arrays`.
 
     Raises:
         FileError: There is no such file, or it cannot be read as a table.
