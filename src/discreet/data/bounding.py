@@ -81,7 +81,8 @@ def _mark_least(
     """Mark the `cap` least ages of each run, and among equal ages those with the least draw."""
     limits = sort_runs(age, starts)[starts + cap - 1]
     limit = np.repeat(limits, sizes)
-    below, level = age < limit, age == limit
+    below: npt.NDArray[np.bool_] = age < limit
+    level: npt.NDArray[np.bool_] = age == limit
     room = cap - np.add.reduceat(below, starts, dtype=np.int64)
     crowd = np.add.reduceat(level, starts, dtype=np.int64)
     crowded = crowd > room
@@ -91,7 +92,7 @@ def _mark_least(
         place = np.arange(tied.size) - np.repeat(np.cumsum(crowd[crowded]) - crowd[crowded], crowd[crowded])
         in_order = tied[np.lexsort((draw[tied], run))]
         level[in_order[place >= room[crowded][run]]] = False
-    return np.logical_or(below, level)
+    return below | level
 
 
 def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
