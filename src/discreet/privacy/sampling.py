@@ -108,55 +108,26 @@ def uniform_below(bound: int, size: int, random: PrivacyRandom) -> Integers:
     return target
 
 
-def cumulative_table(weights: npt.ArrayLike) -> Words:
-    """Return the table from which `draw_from_table` draws outcome j of row i as weights[i, j] says.
-
-    Entry [i, j] is the first of the 2^64 words that yields outcome j in row i: entry [i, j+1] minus entry
-    [i, j], over 2^64, is exactly the probability with which the outcome is drawn (`table_counts`), and it
-    differs from the share of the weight by less than 2^-64.
+def draw_from_table(starts: Words, row_index: npt.ArrayLike, random: PrivacyRandom) -> Integers:
+    """Return one outcome for each row index, drawn from that row without any error.
 
     Parameters:
-        weights: Non-negative finite numbers, floats or whole numbers of any size (dtype object); the last
-            outcome of a row must keep at least one word.
+        starts: Entry [i, j] is the first of the 2^64 words that yields outcome j in row i. So the gap to
+            entry [i, j+1], or to 2^64 at the end, over 2^64 is the outcome's probability. Rows begin with
+            0 and never fall; an outcome with an empty gap is never drawn.
+        row_index: Which row to draw from, in any shape.
     """
-    grid = np.atleast_2d(np.asarray(weights))
-    require(
-        grid.ndim == 2 and grid.shape[1] >= 1, "weights", grid.shape, "must be a matrix, outcomes in columns"
-    )
-    starts = np.zeros(grid.shape, dtype=np.uint64)
-    for row, line in enumerate(grid.tolist()):
-        try:
-            shares = [Fraction(weight) for weight in line]
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ParameterError("weights must be finite numbers.") from error
-        if min(shares) < 0 or shares[-1] <= 0:
-            raise ParameterError("weights must be at least 0 and the last one of a row greater than 0.")
-        starts[row] = _starts(shares)
-    return starts
-
-
-def table_counts(table: Words) -> npt.NDArray[np.object_]:
-    """Return how many of the 2^64 words yield each outcome, as exact Python integers."""
-    ends = np.full((table.shape[0], 1), 2**64, dtype=object)
-    return np.diff(np.hstack([table.astype(object), ends]), axis=1)
-
-
-def draw_from_table(table: Words, row_index: npt.ArrayLike, random: PrivacyRandom) -> Integers:
-    """Return one outcome for each row index, drawn from that row of a `cumulative_table`."""
-    starts = np.ascontiguousarray(table, dtype=np.uint64)
-    ok = (
-        starts.ndim == 2
-        and starts.size > 0
-        and not starts[:, 0].any()
-        and bool((starts[:, 1:] >= starts[:, :-1]).all())
-    )
-    require(ok, "table", starts.shape, "must be made by cumulative_table")
+    table = np.ascontiguousarray(starts)
+    ok = table.dtype == np.uint64 and table.ndim == 2 and table.size > 0
+    require(ok, "starts", table.shape, "must be a matrix of uint64")
+    if table[:, 0].any() or (table[:, 1:] < table[:, :-1]).any():
+        raise ParameterError("Each row of starts must begin with 0 and never fall.")
     index = np.asarray(row_index)
+    if index.size and (index.dtype.kind not in "iu" or index.min() < 0 or index.max() >= table.shape[0]):
+        raise DataError(f"row_index must hold whole numbers from 0 to {table.shape[0] - 1}.")
     rows = np.ascontiguousarray(index, dtype=np.int64).reshape(-1)
-    if rows.size and (rows.min() < 0 or rows.max() >= starts.shape[0]):
-        raise DataError(f"row_index must lie in 0..{starts.shape[0] - 1}.")
     target = np.zeros(rows.size, dtype=np.int64)
-    _feed_bytes(kernels.fill_from_table, target, random, 8, 8, starts, rows)
+    _feed_bytes(kernels.fill_from_table, target, random, 8, 8, table, rows)
     return target.reshape(index.shape)
 
 
@@ -260,11 +231,3 @@ def _split_all(numbers: list[int]) -> tuple[Words, Words]:
     high = np.array([number >> 64 for number in numbers], dtype=np.uint64)
     low = np.array([number & _WORD for number in numbers], dtype=np.uint64)
     return high, low
-
-
-def _starts(shares: list[Fraction]) -> list[int]:
-    total, passed, starts = sum(shares), Fraction(0), []
-    for share in shares:
-        starts.append(math.floor(passed * 2**64 / total))
-        passed += share
-    return starts
