@@ -13,8 +13,31 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from discreet.arguments import (
+    AsJson,
+    Columns,
+    Data,
+    Delta,
+    Epsilon,
+    Force,
+    MaxPerUser,
+    MetricText,
+    ModelName,
+    Repeat,
+    Scale,
+    Seed,
+    Settings,
+    SplitText,
+    listed,
+    load_data,
+    make_estimator,
+    numbers,
+    parse_columns,
+    refuse_unwritable,
+)
 from discreet.checks import DiscreetError, FileError
 
 app = typer.Typer(
@@ -25,28 +48,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-Data = Annotated[
-    str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
-]
-ModelName = Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="How much may be revealed; inf means no privacy.")]
-Delta = Annotated[
-    float | None, typer.Option("--delta", help="Probability that the promise fails; default: the model's.")
-]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Columns = Annotated[
-    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
-]
-Scale = Annotated[
-    str | None, typer.Option("--scale", help="Declare the rating scale: LOW,HIGH (else read from the file).")
-]
-MaxPerUser = Annotated[
-    int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
-]
-
 
 def main() -> None:
     """Run the command line; a problem the user can mend is one sentence and exit code 1."""
@@ -54,7 +55,7 @@ def main() -> None:
         app()
     except DiscreetError as error:
         Console(stderr=True, soft_wrap=True, highlight=False).print(
-            f"[bold red]discreet:[/] {_plain(str(error))}"
+            f"[bold red]discreet:[/] {escape(str(error))}"
         )
         sys.exit(1)
     except KeyboardInterrupt:
@@ -67,7 +68,7 @@ def demo(as_json: AsJson = False) -> None:
     from discreet import demo as tour
 
     result = tour.run()
-    _emit(result.to_json()) if as_json else tour.show(result, Console())
+    emit(result.to_json()) if as_json else tour.show(result, Console())
 
 
 @app.command()
@@ -77,7 +78,7 @@ def models(as_json: AsJson = False) -> None:
 
     rows = describe_models()
     if as_json:
-        _emit(rows)
+        emit(rows)
         return
     table = Table("model", "protects", "against", "feedback", "what it does")
     for row in rows:
@@ -97,7 +98,7 @@ def datasets(
     if action is None:
         rows = catalog.describe()
         if as_json:
-            _emit(rows)
+            emit(rows)
             return
         table = Table("dataset", "users", "items", "ratings", "scale", "here")
         table.columns[0].no_wrap = True
@@ -110,9 +111,12 @@ def datasets(
         return
     if action != "get" or name is None:
         raise typer.BadParameter("say `discreet datasets` or `discreet datasets get NAME`.")
-    path = _with_bar(lambda progress: catalog.get(name, progress=progress))
+    from discreet.models.progress import terminal_progress
+
+    with terminal_progress(None) as progress:
+        path = catalog.get(name, progress=progress)
     if as_json:
-        _emit({"name": name, "path": str(path)})
+        emit({"name": name, "path": str(path)})
     else:
         Console().print(f"{name} is at {path}\nTerms: {catalog.DATASETS[name].terms}", highlight=False)
 
@@ -130,19 +134,19 @@ def fit(
     columns: Columns = None,
     scale: Scale = None,
     max_per_user: MaxPerUser = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
-    estimator = _estimator(model, epsilon, delta, settings)
-    _writable(out, force=force)
-    interactions = _load(data, columns, scale, max_per_user, name)
+    estimator = make_estimator(model, epsilon, delta, settings)
+    refuse_unwritable(out, force=force)
+    interactions = load_data(data, columns, scale, max_per_user, name)
     from discreet.privacy.ledger import Ledger
 
     fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
     fitted.save(out, force=force)
     if as_json:
-        _emit({"model": model, "file": str(out), "guarantee": fitted.guarantee.to_json()})
+        emit({"model": model, "file": str(out), "guarantee": fitted.guarantee.to_json()})
         return
     console = Console()
     console.print(fitted.guarantee.label(f"Privacy facts: {model}"))
@@ -167,11 +171,11 @@ def recommend(
 
     fitted = load(file)
     person = read_history(
-        history, user=user, columns=_columns(columns), implicit=fitted.facts.low == fitted.facts.high
+        history, user=user, columns=parse_columns(columns), implicit=fitted.facts.low == fitted.facts.high
     )
     best = fitted.recommend(person, k, exclude_seen=not include_seen)
     if as_json:
-        _emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
+        emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
         return
     table = Table("#", "item", "score")
     for rank, (item, score) in enumerate(best, start=1):
@@ -186,46 +190,80 @@ def evaluate(
     model: ModelName = "biases",
     delta: Delta = None,
     settings: Settings = None,
-    split: Annotated[
-        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST")
-    ] = "random:0.1",
-    metric: Annotated[
-        str,
-        typer.Option("--metric", help="Comma-separated: rmse, mae, accuracy, hr@10, ndcg@10, hr@10:99, ..."),
-    ] = "rmse",
-    repeat: Annotated[
-        int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")
-    ] = 1,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")
-    ] = 0,
+    split: SplitText = "random:0.1",
+    metric: MetricText = "rmse",
+    repeat: Repeat = 1,
+    seed: Seed = 0,
     columns: Columns = None,
     scale: Scale = None,
     max_per_user: MaxPerUser = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings; nothing is released."""
-    estimator = _estimator(model, epsilon, delta, settings)
+    estimator = make_estimator(model, epsilon, delta, settings)
     from discreet.data.sources import folder_of
     from discreet.evaluate.protocol import evaluate as measure
 
     result = measure(
         estimator,
-        _load(data, columns, scale, max_per_user, None),
+        load_data(data, columns, scale, max_per_user, None),
         split=split,
-        metrics=[name.strip() for name in metric.split(",") if name.strip()],
+        metrics=listed(metric),
         repeat=repeat,
         seed=seed,
         folder=folder_of(data),
     ).to_json()
     if as_json:
-        _emit(result)
+        emit(result)
         return
     table = Table("metric", "mean", "std", "runs", title=f"{model} on {data}, {split}")
     for name, value in result["metrics"].items():
         table.add_row(name, f"{value['mean']:.4f}", f"{value['std']:.4f}", str(value["runs"]))
     Console().print(table)
     Console().print(result["guarantee"]["sentence"], highlight=False)
+
+
+@app.command()
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option("--models", help="Comma-separated model names.")],
+    epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
+    delta: Delta = None,
+    split: SplitText = "random:0.1",
+    metric: MetricText = "rmse",
+    repeat: Repeat = 1,
+    seed: Seed = 0,
+    columns: Columns = None,
+    scale: Scale = None,
+    max_per_user: MaxPerUser = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure several models side by side on the same splits and write one page about it."""
+    from discreet.data.sources import folder_of
+    from discreet.evaluate.comparison import compare as measure
+    from discreet.evaluate.report import write_report
+    from discreet.recipes import estimators
+
+    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta)
+    refuse_unwritable(out, force=force)
+    console = Console(stderr=True)
+    found = measure(
+        chosen,
+        load_data(data, columns, scale, max_per_user, None),
+        split=split,
+        metrics=listed(metric),
+        repeat=repeat,
+        seed=seed,
+        folder=folder_of(data),
+        announce=lambda one: console.print(f"{one.name} at epsilon {one.epsilon:g}", highlight=False),
+    )
+    write_report(found, out, title=f"Models on {data}", force=force)
+    if as_json:
+        emit([one.to_json() for one in found])
+    else:
+        Console().print(f"Written to {out}.", highlight=False)
 
 
 @app.command()
@@ -236,7 +274,7 @@ def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: 
 
     content = read_label(file)
     if as_json:
-        _emit(content)
+        emit(content)
         return
     console = Console()
     console.print(Guarantee.from_json(content["guarantee"]).label(f"Privacy facts: {content['name']}"))
@@ -254,7 +292,7 @@ def budget(file: Annotated[Path, typer.Argument(help="A ledger file.")], as_json
     if not file.exists():
         raise FileError(f"{file} does not exist. A ledger is made by `discreet fit --ledger`.")
     with Ledger.open(file, read_only=True) as book:
-        _emit(report_json(book)) if as_json else Console().print(report(book))
+        emit(report_json(book)) if as_json else Console().print(report(book))
 
 
 @app.command()
@@ -269,7 +307,7 @@ def reproduce(
     console = Console(stderr=True)
     rows = run(paper, quick=quick, say=lambda text: console.print(text, highlight=False))
     if as_json:
-        _emit(rows)
+        emit(rows)
         return
     table = Table("where", "measure", "expected", "measured", "runs", "holds", title=paper)
     for row in rows:
@@ -286,69 +324,6 @@ def reproduce(
     Console().print(table)
 
 
-def _estimator(model: str, epsilon: float, delta: float | None, settings: list[str] | None) -> Any:
-    from discreet import recipes
-
-    parsed = recipes.parse_settings(model, settings or [])
-    parsed["epsilon"] = epsilon
-    if delta is not None:
-        parsed["delta"] = delta
-    return recipes.estimator(model, parsed)
-
-
-def _load(
-    source: str, columns: str | None, scale: str | None, max_per_user: int | None, name: str | None
-) -> Any:
-    from discreet.data.sources import open_data
-
-    return open_data(
-        source, columns=_columns(columns), scale=_scale(scale), max_per_user=max_per_user, name=name
-    )
-
-
-def _columns(text: str | None) -> dict[str, str] | None:
-    if text is None:
-        return None
-    pairs = [part.partition("=") for part in text.split(",")]
-    if any(not separator or not value for _, separator, value in pairs):
-        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _scale(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError as error:
-        raise typer.BadParameter("--scale must have the form LOW,HIGH.") from error
-    return low, high
-
-
-def _writable(path: Path, *, force: bool) -> None:
-    """Refuse an output that could not be written before anything is paid for."""
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already. Pass --force to replace it.")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist, or it is a folder itself.")
-    import os
-
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise FileError(f"{path} cannot be written: its folder does not allow it.")
-
-
-def _emit(content: Any) -> None:
+def emit(content: Any) -> None:
+    """Print one JSON object and nothing else."""
     sys.stdout.write(json.dumps(content) + "\n")
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
-
-
-def _with_bar(work: Any) -> Any:
-    from discreet.models.progress import terminal_progress
-
-    with terminal_progress(None) as progress:
-        return work(progress)

@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -33,6 +33,21 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
     if missing:
         raise ParameterError(f"{name} needs {' and '.join(missing)}.")
     return kind(**(settings or {}))
+
+
+def estimators(names: Sequence[str], epsilons: Sequence[float], delta: float | None) -> list[Estimator]:
+    """Return every model at every epsilon; one that has no private version comes once, without privacy."""
+    found: list[Estimator] = []
+    for name in names:
+        shared = {"delta": delta} if delta is not None and "delta" in defaults(name) else {}
+        levels = [math.inf] if is_never_private(name) else epsilons
+        found += [estimator(name, {"epsilon": level, **shared}) for level in levels]
+    return found
+
+
+def is_never_private(name: str) -> bool:
+    """Tell whether a model runs at epsilon=inf only: that is then its default."""
+    return defaults(name).get("epsilon") == math.inf
 
 
 def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:

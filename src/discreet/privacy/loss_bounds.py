@@ -27,8 +27,10 @@ _SLACK = 16 * 2.0**-53
 # Whole orders only where a sampled Gaussian is involved: its divergence has a stable closed form there.
 _WHOLE_ORDERS = np.concatenate([np.arange(2.0, 65.0), np.round(np.geomspace(65, 512, 12))])
 _ALL_ORDERS = 1 + np.geomspace(1e-4, 1e7, 900)
-# What the Fourier transforms of one composition may lose in delta (proofs/accounting.md, section 5).
-_TRANSFORM_ERROR = 1e-10
+# Distributions on fewer points are not computed, so one release is never more exact than this.
+_LEAST_POINTS = 1024
+# Above this many steps a discrete Laplace mechanism is priced as the continuous one that dominates it.
+_MANY_STEPS = 200
 _RESPONSES = ("RandomizedResponseDpEvent", "ZCDpEvent")
 
 
@@ -72,10 +74,20 @@ def _renyi(leaf: Leaf, orders: Orders) -> Orders:
     if kind == "PoissonSampledGaussianDpEvent":
         return np.array(_sampled_gaussian_renyi(*values, tuple(orders)))
     loss = pure_loss(leaf)
-    bound = _laplace_renyi(loss, orders) if kind == "LaplaceDpEvent" else _pure_renyi(loss, orders)
+    bound = _pure_renyi(loss, orders)
+    if kind in ("LaplaceDpEvent", "DiscreteLaplaceDpEvent"):
+        bound = np.minimum(bound, _laplace_renyi(_laplace_loss(leaf), orders))
     # Any pure loss is also half its square in concentrated differential privacy, and never above itself.
     safest: Orders = np.minimum(np.minimum(bound, orders * loss * loss / 2), loss)
     return np.multiply(safest, 1 + _SLACK)
+
+
+def _laplace_loss(leaf: Leaf) -> float:
+    """Return the pure loss of a continuous Laplace mechanism that reveals at least as much."""
+    if leaf.kind == "LaplaceDpEvent":
+        return pure_loss(leaf)
+    parameter = leaf.values[0]
+    return pure_loss(leaf) + (parameter + 2 * (math.log1p(math.exp(-parameter)) - math.log(2))) + _SLACK
 
 
 def _pure_renyi(loss: float, orders: Orders) -> Orders:
@@ -136,19 +148,29 @@ class DistributionBound:
         self._parts = {leaf: times for leaf, times in parts.items() if _reach(leaf) > 0}
         self._known = all(leaf.kind != "ZCDpEvent" or leaf.values[0] == 0 for leaf in self._parts)
         self._scale = scale
-        self._error = _TRANSFORM_ERROR * (sum(self._parts.values()) + len(self._parts))
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon at `delta`; infinite when this bound has nothing to say."""
-        if not self._known or delta <= 2 * self._error:
+        if not self._known or delta <= 2 * self._error(_LEAST_POINTS):
             return math.inf
-        return max(float(self._distribution().get_epsilon_for_delta(delta - self._error)), 0.0) * (1 + 1e-12)
+        distribution = self._distribution()
+        error = self._error(_points(distribution))
+        if delta <= 2 * error:
+            return math.inf
+        return max(float(distribution.get_epsilon_for_delta(delta - error)), 0.0) * (1 + 1e-12)
 
     def delta(self, epsilon: float) -> float:
         """Return a delta at `epsilon`; 1 when this bound has nothing to say."""
-        if not self._known or self._error > 0.1:
+        if not self._known or self._error(_LEAST_POINTS) > 0.01:
             return 1.0
-        return min(max(float(self._distribution().get_delta_for_epsilon(epsilon)), 0.0) + self._error, 1.0)
+        distribution = self._distribution()
+        computed = max(float(distribution.get_delta_for_epsilon(epsilon)), 0.0)
+        return min(computed + self._error(_points(distribution)), 1.0)
+
+    def _error(self, points: int) -> float:
+        """Return what rounding in tables and Fourier transforms of this size may take from delta."""
+        releases = sum(self._parts.values()) + len(self._parts)
+        return releases * 2.0**-53 * (64 * math.log2(points) * math.sqrt(points) + 8 * points)
 
     def _distribution(self) -> PrivacyLossDistribution:
         from dp_accounting.pld import privacy_loss_distribution
@@ -159,6 +181,12 @@ class DistributionBound:
             one = _distribution_of(leaf, interval, privacy_loss_distribution)
             total = total.compose(one if times == 1 else one.self_compose(times))
         return total
+
+
+def _points(distribution: PrivacyLossDistribution) -> int:
+    """Return on how many points a distribution stands (it keeps one table for each direction)."""
+    sizes: list[int] = [table.size for table in vars(distribution).values() if hasattr(table, "size")]
+    return max(*sizes, _LEAST_POINTS)
 
 
 def _grid(parts: Mapping[Leaf, int], scale: float) -> float:
@@ -196,6 +224,8 @@ def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDi
         case "LaplaceDpEvent", (multiplier,):
             return library.from_laplace_mechanism(multiplier, **grid)
         case "DiscreteLaplaceDpEvent", (parameter, sensitivity):
+            if sensitivity > _MANY_STEPS:
+                return library.from_laplace_mechanism(1 / _laplace_loss(Leaf(kind, values)), **grid)
             return library.from_discrete_laplace_mechanism(
                 parameter, int(sensitivity), use_connect_dots=True, **grid
             )
