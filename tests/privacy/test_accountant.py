@@ -42,8 +42,9 @@ from discreet.privacy.accountant import (
     split_gaussian,
     supported_events,
 )
+from discreet.privacy.events import Leaf, tally
 from discreet.privacy.gaussian import least, log_delta_above
-from discreet.privacy.loss_bounds import DistributionBound
+from discreet.privacy.loss_bounds import DistributionBound, _laplace_loss
 from discreet.privacy.rounding import round_up, sum_up, times_up
 
 steady = settings(max_examples=60, deadline=None, derandomize=True)
@@ -429,6 +430,40 @@ def test_discrete_laplace_is_never_below_the_enumeration():
         assert exact - 1e-12 <= delta_at(event, epsilon) <= exact * 1.01 + 1e-9
 
 
+@pytest.mark.parametrize("parameter", [1e-6, 0.01, 0.3, 2.0, 8.0])
+@pytest.mark.parametrize("steps", [1, 3, 40])
+def test_a_continuous_laplace_with_a_little_more_loss_dominates_the_discrete_one(parameter, steps):
+    # Both trade-off functions are convex, so it is enough to compare them where the discrete one has corners.
+    edge = math.log1p(math.exp(-parameter))
+    loss = _laplace_loss(Leaf("DiscreteLaplaceDpEvent", (parameter, float(steps))))
+    bare = parameter * steps
+
+    def log_tail(x):
+        return -parameter * x - edge if x >= 0 else math.log1p(-math.exp(parameter * (x - 1) - edge))
+
+    def continuous(alpha, shift):
+        """Return log beta of the continuous test at log alpha."""
+        threshold = -math.log(2) - alpha if alpha <= -math.log(2) else math.log(2 * -math.expm1(alpha))
+        gap = shift - threshold
+        return -math.log(2) - gap if gap >= 0 else math.log1p(-math.exp(gap) / 2)
+
+    corners = [(log_tail(x), log_tail(steps - x + 1)) for x in range(-30, steps + 30)]
+    corners = [pair for pair in corners if min(pair) > -500 and max(pair) < -1e-12]
+    assert all(continuous(alpha, loss) <= beta + 1e-9 for alpha, beta in corners)
+    # The twin: without the little more the discrete mechanism reveals what the continuous one hides.
+    if parameter > 1e-3:
+        assert any(continuous(alpha, bare) > beta + 1e-9 for alpha, beta in corners)
+
+
+def test_a_fine_grid_costs_what_continuous_noise_costs():
+    fine, coarse = DiscreteLaplaceDpEvent(1e-6, 10**6), DiscreteLaplaceDpEvent(0.01, 100)
+    smooth = LaplaceDpEvent(1.0)
+    for delta in (1e-12, 1e-6, 1e-2):
+        prices = [epsilon_at(SelfComposedDpEvent(event, 20), delta) for event in (smooth, fine, coarse)]
+        assert prices[0] * (1 - 1e-9) <= prices[1] <= prices[0] * (1 + 1e-5)
+        assert prices[2] == pytest.approx(prices[0], rel=2e-3)
+
+
 @pytest.mark.parametrize("share", [0.01, 0.3])
 @pytest.mark.parametrize("multiplier", [0.8, 3.0])
 def test_a_sampled_gaussian_is_never_below_its_closed_form(share, multiplier):
@@ -469,12 +504,10 @@ def test_zero_concentrated_events_agree_with_the_gaussian_they_contain():
 
 
 def test_the_distribution_bound_stays_silent_where_it_cannot_be_trusted():
-    from discreet.privacy.events import tally
-
     parts = tally(SelfComposedDpEvent(LaplaceDpEvent(100.0), 1000))
-    assert DistributionBound(parts, scale=1.0).epsilon(1e-9) == math.inf
+    assert DistributionBound(parts, scale=1.0).epsilon(1e-10) == math.inf
     assert DistributionBound(parts, scale=1.0).epsilon(1e-5) < math.inf
-    many = tally(SelfComposedDpEvent(LaplaceDpEvent(1e5), 10**10))
+    many = tally(SelfComposedDpEvent(LaplaceDpEvent(1e6), 10**12))
     assert DistributionBound(many, scale=1.0).delta(1.0) == 1.0
     # Renyi divergences answer instead.
     assert epsilon_at(SelfComposedDpEvent(LaplaceDpEvent(1e5), 10**8), 1e-5) < 1.1
