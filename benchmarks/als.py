@@ -51,7 +51,7 @@ def load():
 
     if catalog.find("movielens-1m") is not None:
         return catalog.load("movielens-1m")
-    return popularity_skewed(n_users=6_000, n_items=3_000, mean_per_user=166, name="generated")
+    return popularity_skewed(n_users=6_000, n_items=2_400, mean_per_user=166, name="generated")
 
 
 def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
