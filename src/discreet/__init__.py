@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from discreet.data.readers import read
     from discreet.models.biases import Biases
     from discreet.models.storage import load
+    from discreet.models.user_factorization import UserFactorization
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.randomness import PrivacyRandom
@@ -25,6 +26,7 @@ _HOMES = {
     "Ledger": "discreet.privacy.ledger",
     "PrivacyRandom": "discreet.randomness",
     "PublicFacts": "discreet.data.interactions",
+    "UserFactorization": "discreet.models.user_factorization",
     "load": "discreet.models.storage",
     "read": "discreet.data.readers",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Ledger",
     "PrivacyRandom",
     "PublicFacts",
+    "UserFactorization",
     "catalog",
     "load",
     "read",

@@ -126,7 +126,7 @@ def fit(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
     epsilon: Epsilon,
-    model: ModelName = "biases",
+    model: ModelName = "user-factorization",
     delta: Delta = None,
     settings: Settings = None,
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
@@ -135,6 +135,9 @@ def fit(
     scale: Scale = None,
     max_per_user: MaxPerUser = None,
     force: Force = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
@@ -145,11 +148,18 @@ def fit(
 
     fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
     fitted.save(out, force=force)
+    decisions = fitted.scorer.explain() if explain else {}
     if as_json:
-        emit({"model": model, "file": str(out), "guarantee": fitted.guarantee.to_json()})
+        report = {"model": model, "file": str(out), "guarantee": fitted.guarantee.to_json()}
+        emit({**report, "decisions": decisions} if explain else report)
         return
     console = Console()
     console.print(fitted.guarantee.label(f"Privacy facts: {model}"))
+    if explain:
+        table = Table("decision", "value", title="From public constants and released numbers only")
+        for what, value in decisions.items():
+            table.add_row(what, str(value))
+        console.print(table)
     console.print(f"Written to {out}. {fitted.guarantee.sentence()}", highlight=False)
 
 
@@ -187,7 +197,7 @@ def recommend(
 def evaluate(
     data: Data,
     epsilon: Epsilon,
-    model: ModelName = "biases",
+    model: ModelName = "user-factorization",
     delta: Delta = None,
     settings: Settings = None,
     split: SplitText = "random:0.1",

@@ -19,7 +19,7 @@ from discreet.evaluate.scoring import measure
 from discreet.models.fitted import FittedModel
 
 DATASET = "discreet-demo"
-MODEL = "biases"
+MODEL = "user-factorization"
 EPSILON = 1.0
 _METRICS = ("rmse", "ndcg@10")
 _BESIDE = (("biases", EPSILON), ("popularity", EPSILON), ("als", math.inf))

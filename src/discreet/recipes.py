@@ -15,8 +15,11 @@ from discreet.data.interactions import PublicFacts
 from discreet.models.base import Estimator
 from discreet.models.baselines import Als, ImplicitAls, Popularity
 from discreet.models.biases import Biases
+from discreet.models.user_factorization import UserFactorization
 
-MODELS: dict[str, type[Estimator]] = {model.name: model for model in (Biases, Popularity, Als, ImplicitAls)}
+MODELS: dict[str, type[Estimator]] = {
+    model.name: model for model in (UserFactorization, Biases, Popularity, Als, ImplicitAls)
+}
 
 
 def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator:

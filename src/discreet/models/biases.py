@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 SHARES = (0.02, 0.20, 0.78)
 # The part of a person's vector that counts ratings, against the part that sums residuals. Ratings are in
 # units in which the scale runs from -1 to 1.
-_COUNT_PART = 0.2
+COUNT_PART = 0.2
 # A person's own mean is shrunk as if they had rated this many average items more.
 USER_RIDGE = 3.0
 # Well-known items need less weight: a power of the (noisy) count.
@@ -43,21 +43,33 @@ _MEAN_SPREAD = 0.5
 # A person tells the mean and half a count; the vector (mean, 1/2) is at most this long.
 _MEAN_LENGTH = math.sqrt(1.25)
 # What one rating typically deviates from its prediction: without noise this alone says how far to shrink.
-_TYPICAL_RESIDUAL = 0.45
+TYPICAL_RESIDUAL = 0.45
 _LEAST_COUNT = 0.1
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedBiases:
-    """Hold what the releases told: overall mean and item effects, in units where the scale is [-1, 1]."""
+class FirstLook:
+    """Hold what the first two releases told; ratings are in units where the scale is [-1, 1].
 
-    mean: float
-    people: float
-    items: Shrunken
-    counts: Floats
+    `counts` are the items' noisy weighted counts, raised to at least their noise; `features` are a constant
+    and the centered logarithm of `counts`, on which an item's quality may depend.
+    """
+
     middle: float
     half: float
+    mean: float
+    people: float
+    counts: Floats
+    raw_counts: Floats
+    features: Floats
+    effects: Floats
+
+    @property
+    def typical_length(self) -> float:
+        """Return about how many ratings a person has, from the counts and the number of people."""
+        root = max(float(self.raw_counts.sum()), 0.0) * math.hypot(TYPICAL_RESIDUAL, COUNT_PART) / self.people
+        return root**2
 
     def unit(self, ratings: Floats) -> Floats:
         """Return ratings in units where the scale is [-1, 1]."""
@@ -66,35 +78,59 @@ class ReleasedBiases:
 
 def release_biases(
     data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
-) -> ReleasedBiases:
+) -> tuple[FirstLook, Shrunken]:
     """Release the overall mean and every item's effect; together one Gaussian with this multiplier.
 
     `multiplier=0` adds no noise. The proof is in proofs/biases.md.
     """
+    mean, look, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
+    seen = first_look(data, mean, look, random)
+    progress("biases", 1, 2)
+    effects = final_effects(data, seen, final, random)
+    progress("biases", 2, 2)
+    return seen, effects
+
+
+def first_look(
+    data: Interactions, mean_multiplier: float, multiplier: float, random: PrivacyRandom
+) -> FirstLook:
+    """Release the overall mean, and a first estimate of every item's effect and count."""
     low, high = data.facts.low, data.facts.high
     if low >= high:
         raise ParameterError(
             f"The rating scale from {low:g} to {high:g} leaves nothing to learn. Declare the scale."
         )
     middle, half = (low + high) / 2, (high - low) / 2
-    noise = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
-    mean, people = _release_mean(data, middle, half, noise[0], random)
-    progress("biases", 1, 3)
-    flat = np.zeros(data.n_items)
-    sums, counts = _release_residuals(
-        data, (middle, half), mean, flat, np.ones(data.n_items), noise[1], random
+    mean, people = _release_mean(data, middle, half, mean_multiplier, random)
+    even = np.ones(data.n_items)
+    sums, raw = _release_residuals(
+        data, (middle, half), mean, np.zeros(data.n_items), even, multiplier, random
     )
+    counts = raise_counts(raw, multiplier)
     logarithm = np.log(counts)
-    features = np.stack([np.ones(data.n_items), logarithm - np.average(logarithm, weights=counts)], axis=1)
-    variance = _variance(counts, np.ones(data.n_items), people, noise[1])
-    first = shrink(sums, counts, variance, features)
-    progress("biases", 2, 3)
-    pull = counts**_POPULARITY_POWER
-    sums, final_counts = _release_residuals(data, (middle, half), mean, first.mean, pull, noise[2], random)
-    variance = _variance(final_counts, pull, people, noise[2])
-    items = shrink(sums + final_counts * first.mean, final_counts, variance, features)
-    progress("biases", 3, 3)
-    return ReleasedBiases(mean=mean, people=people, items=items, counts=counts, middle=middle, half=half)
+    features = np.stack([even, logarithm - np.average(logarithm, weights=counts)], axis=1)
+    variance = sum_variance(counts, even, people, multiplier)
+    return FirstLook(
+        middle=middle,
+        half=half,
+        mean=mean,
+        people=people,
+        counts=counts,
+        raw_counts=raw,
+        features=features,
+        effects=shrink(sums, counts, variance, features).mean,
+    )
+
+
+def final_effects(data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom) -> Shrunken:
+    """Release every item's effect again, now with residuals and weights that the first look allows."""
+    pull = seen.counts**_POPULARITY_POWER
+    sums, raw = _release_residuals(
+        data, (seen.middle, seen.half), seen.mean, seen.effects, pull, multiplier, random
+    )
+    counts = raise_counts(raw, multiplier)
+    variance = sum_variance(counts, pull, seen.people, multiplier)
+    return shrink(sums + counts * seen.effects, counts, variance, seen.features)
 
 
 def _release_mean(
@@ -131,22 +167,27 @@ def _release_residuals(
         own = block.per_person(residuals) / (block.counts + USER_RIDGE)
         residuals -= own[block.people]
         item_weight = pull[block.items]
-        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + _COUNT_PART**2))
+        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + COUNT_PART**2))
         block.add_by_item(weights * residuals, totals[0])
-        block.add_by_item(weights * _COUNT_PART, totals[1])
+        block.add_by_item(weights * COUNT_PART, totals[1])
     if multiplier:
         totals = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(totals.ravel(), random).reshape(2, -1)
-    return totals[0], np.maximum(totals[1] / _COUNT_PART, max(multiplier / _COUNT_PART, _LEAST_COUNT))
+    return totals[0], totals[1] / COUNT_PART
 
 
-def _variance(counts: Floats, pull: Floats, people: float, multiplier: float) -> Floats:
+def raise_counts(raw: Floats, multiplier: float) -> Floats:
+    """Return noisy counts, none below its own noise."""
+    return np.maximum(raw, max(multiplier / COUNT_PART, _LEAST_COUNT))
+
+
+def sum_variance(counts: Floats, pull: Floats, people: float, multiplier: float) -> Floats:
     """Return the variance of the items' sums: the known noise, and what chance puts into few ratings.
 
     A person with n ratings weighs each by about 1/sqrt(n (typical^2 + part^2)), so the released counts and
     the number of people tell the typical weight of one rating.
     """
-    spread = _TYPICAL_RESIDUAL**2
-    person = people / ((spread + _COUNT_PART**2) * max(float(counts @ (1 / pull)), 1.0))
+    spread = TYPICAL_RESIDUAL**2
+    person = people / ((spread + COUNT_PART**2) * max(float(counts @ (1 / pull)), 1.0))
     return multiplier**2 + spread * person * pull * counts
 
 
@@ -182,10 +223,10 @@ class Biases(Estimator):
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
-        told = release_biases(data, multiplier, random, progress)
+        seen, effects = release_biases(data, multiplier, random, progress)
         return RatingScorer(
-            mean=told.middle + told.half * told.mean,
-            item_bias=told.half * told.items.mean,
+            mean=seen.middle + seen.half * seen.mean,
+            item_bias=seen.half * effects.mean,
             item_factors=np.zeros((data.n_items, 0)),
             ridge=np.array([USER_RIDGE]),
             low=data.facts.low,

@@ -24,12 +24,12 @@ _ROUNDING = 1 - 1e-6
 _RATINGS_PER_BLOCK = 1 << 21
 
 
-def blocks(data: Interactions, ratings: int = _RATINGS_PER_BLOCK) -> Iterator[Block]:
-    """Yield the people in blocks of whole rows with about this many ratings."""
+def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:
+    """Yield the people in blocks of whole rows, small enough that a few copies of one fit in memory."""
     start = 0
     while start < data.n_users:
-        stop = int(np.searchsorted(data.indptr, data.indptr[start] + ratings, side="right")) - 1
-        stop = min(max(stop, start + 1), data.n_users)
+        stop = int(np.searchsorted(data.indptr, data.indptr[start] + _RATINGS_PER_BLOCK, side="right")) - 1
+        stop = min(max(stop, start + 1), data.n_users, start + (most_people or data.n_users))
         yield Block(data, start, stop)
         start = stop
 

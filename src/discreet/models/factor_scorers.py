@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -53,14 +53,21 @@ class RatingScorer(Scorer):
     low: float
     high: float
     count_power: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return item biases, item factors and the ridge."""
         return {"item_bias": self.item_bias, "item_factors": self.item_factors, "ridge": self.ridge}
 
     def settings(self) -> dict[str, Any]:
-        """Return the mean, the scale and the power."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "count_power": self.count_power}
+        """Return the mean, the scale, the power, and what the fit decided from released numbers."""
+        return {
+            "mean": self.mean,
+            "low": self.low,
+            "high": self.high,
+            "count_power": self.count_power,
+            "decisions": dict(self.decisions),
+        }
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
@@ -91,13 +98,19 @@ class RatingScorer(Scorer):
         people, place = folded(self, histories, rows)
         return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
 
+    def explain(self) -> dict[str, Any]:
+        """Return the rule's inputs and what it chose."""
+        return dict(self.decisions)
+
     def shown(self, scores: Floats) -> Floats:
         """Return ratings inside the scale."""
         return np.clip(scores, self.low, self.high)
 
     def item_vectors(self) -> Floats:
-        """Return the item factors."""
-        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+        """Return the item factors, each in units of how much people differ along it."""
+        if not self.item_factors.shape[1]:
+            return Scorer.item_vectors(self)
+        return self.item_factors / np.sqrt(self.ridge[1:])
 
     def _design(self) -> Floats:
         return np.column_stack([np.ones(self.item_bias.size), self.item_factors])

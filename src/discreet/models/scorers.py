@@ -61,6 +61,10 @@ class Scorer(ABC):
         """Return scores as a person should read them; their order is already used."""
         return scores
 
+    def explain(self) -> dict[str, Any]:
+        """Return what the fit decided from public constants and released numbers, by name."""
+        return {}
+
     def item_vectors(self) -> Floats:
         """Return one vector per item, where closeness means likeness."""
         raise DiscreetError("This model has no item vectors, so it cannot tell which items are alike.")

@@ -13,6 +13,9 @@ _STEPS = 50
 _SPREAD_AT_START = 0.1
 _SMALLEST_SPREAD = 1e-4
 _RIDGE = 1e-6
+_VECTOR_STEPS = 30
+_VECTOR_SPREAD_AT_START = 0.01
+_SMALLEST_VECTOR_SPREAD = 1e-6
 
 
 class Shrunken(NamedTuple):
@@ -49,3 +52,32 @@ def _posterior(sums: Floats, counts: Floats, variance: Floats, prior: Floats, sp
     return Shrunken(
         mean=prior + spread * counts * (sums - counts * prior) / total, variance=spread * variance / total
     )
+
+
+def shrink_vectors(sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats) -> Floats:
+    """Estimate vectors z from sums = counts * z @ moment + noise, with z spread around `center`.
+
+    Each coordinate has a spread of its own, fitted as in `shrink`. The normal matrices of all items are
+    diagonal in one basis, so a step costs items times the square of the vectors' length.
+    """
+    told = sums - counts[:, None] * (center @ moment)
+    precision = counts**2 / variance
+    right = (counts / variance)[:, None] * (told @ moment)
+    spread = np.full(sums.shape[1], _VECTOR_SPREAD_AT_START)
+    for _ in range(_VECTOR_STEPS):
+        offset, left = _vector_posterior(precision, right, moment, spread)
+        heard = 1 - left / spread
+        seen = (heard * (offset**2 + left)).sum(axis=0) / np.maximum(heard.sum(axis=0), 1e-9)
+        spread = np.maximum(seen, _SMALLEST_VECTOR_SPREAD)
+    return center + _vector_posterior(precision, right, moment, spread)[0]
+
+
+def _vector_posterior(
+    precision: Floats, right: Floats, moment: Floats, spread: Floats
+) -> tuple[Floats, Floats]:
+    """Return the posterior offsets from the center and their variances, coordinate by coordinate."""
+    root = np.sqrt(spread)
+    values, basis = np.linalg.eigh(root[:, None] * (moment @ moment) * root)
+    turned = root[:, None] * basis
+    shrunk = 1 / (1 + precision[:, None] * np.maximum(values, 0.0))
+    return ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T

@@ -1,0 +1,92 @@
+"""The model we recommend: biases first, then as much structure as the noise allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models.base import Estimator, check_budget
+from discreet.models.biases import FirstLook, final_effects, first_look, joint_promise
+from discreet.models.factor_scorers import RatingScorer
+from discreet.models.progress import Progress
+from discreet.models.scorers import Scorer
+from discreet.models.taste import Plan, Taste, directions, free_directions, plan, refit
+from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+
+Floats = npt.NDArray[np.float64]
+
+# Shares of the budget that are spent before the released numbers can say whether factors will pay.
+_MEAN, _LOOK = 0.02, 0.12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFactorization(Estimator):
+    """Factor ratings with noise where it pays: item effects first, then taste as far as the noise allows.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/user_factorization.md). How the budget is shared, how many items take
+        part and how many factors there are follow from `epsilon`, `delta` and released numbers only.
+    """
+
+    name: ClassVar[str] = "user-factorization"
+    source: ClassVar[str] = "ours"
+
+    epsilon: float
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/user_factorization.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return one Gaussian release: whatever the released numbers decide, all together cost this."""
+        if math.isinf(self.epsilon):
+            return ()
+        multiplier = gaussian_multiplier(self.epsilon, self.delta)
+        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event()]
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
+        mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))
+        seen = first_look(data, mean, look, random)
+        progress("user-factorization", 1, 4)
+        chosen = plan(seen, multiplier, rest, data.n_items)
+        effects = final_effects(data, seen, chosen.effects, random).mean
+        progress("user-factorization", 2, 4)
+        taste = free_directions(seen, effects)
+        if chosen.factors:
+            taste = directions(data, seen, taste, chosen, random)
+            progress("user-factorization", 3, 4)
+            taste = refit(data, seen, taste, chosen, random)
+        progress("user-factorization", 4, 4)
+        return _scorer(data.facts, seen, taste, chosen)
+
+
+def _split(multiplier: float, shares: Sequence[float]) -> list[float]:
+    return [0.0] * len(shares) if multiplier == 0 else list(split_gaussian(multiplier, shares))
+
+
+def _scorer(facts: PublicFacts, seen: FirstLook, taste: Taste, chosen: Plan) -> RatingScorer:
+    return RatingScorer(
+        mean=seen.middle + seen.half * seen.mean,
+        item_bias=seen.half * (taste.offsets - seen.mean),
+        item_factors=taste.features[:, 1:],
+        ridge=taste.ridge,
+        low=facts.low,
+        high=facts.high,
+        decisions={**chosen.explain(), "factors kept": taste.features.shape[1] - 1},
+    )
