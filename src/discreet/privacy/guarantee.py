@@ -60,8 +60,20 @@ _UNIT_WORDS = {
     Unit.USER: "any one person's whole history",
 }
 _NEIGHBOUR_WORDS = {
-    Neighbours.REPLACE: "was replaced by another",
-    Neighbours.ADD_OR_REMOVE: "was there at all",
+    Neighbours.REPLACE: "that differ in one",
+    Neighbours.ADD_OR_REMOVE: "with and without one",
+}
+# What an observer cannot find out, as the subject of the sentence.
+_SECRETS = {
+    (Unit.VERDICT, Neighbours.REPLACE): "How any one rating turned out (which items were rated is public)",
+    (
+        Unit.VERDICT,
+        Neighbours.ADD_OR_REMOVE,
+    ): "Whether any one verdict is in the data (which items were rated is public)",
+    (Unit.CELL, Neighbours.REPLACE): "Whether and how any one person rated any one item",
+    (Unit.CELL, Neighbours.ADD_OR_REMOVE): "Whether any one person rated any one item",
+    (Unit.USER, Neighbours.REPLACE): "What any one person's whole history looks like",
+    (Unit.USER, Neighbours.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
 }
 _TRUST_WORDS = {
     Trust.LOCAL: "anyone, the collector included",
@@ -211,13 +223,10 @@ class Guarantee:
         level = f"ε = {_number(self.epsilon)}"
         if self.delta:
             level += f", except with probability δ = {_number(self.delta)}"
-        what = _UNIT_WORDS[self.unit]
-        if self.unit is not Unit.CELL:
-            what = f"whether {what} {_NEIGHBOUR_WORDS[self.neighbours]}"
         factor = _number(_capped_exp(self.epsilon))
         text = (
-            f"Against {_TRUST_WORDS[self.trust]}: {what} changes the odds of anything released by a factor "
-            f"of at most e^ε = {factor} ({level}; {_BASIS_WORDS[self.basis]})."
+            f"{_SECRETS[self.unit, self.neighbours]} changes the odds of anything released by a factor of at "
+            f"most e^ε = {factor} ({level}; {_BASIS_WORDS[self.basis]}), against {_TRUST_WORDS[self.trust]}."
         )
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
@@ -231,7 +240,7 @@ class Guarantee:
             ("epsilon", _number(self.epsilon)),
             ("delta", _number(self.delta) if self.delta else "0 (pure)"),
             ("Protects", _UNIT_WORDS[self.unit]),
-            ("Neighbors", f"data sets in which one {self.unit.value} {_NEIGHBOUR_WORDS[self.neighbours]}"),
+            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbours]} {self.unit.value}"),
             ("Against", _TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (

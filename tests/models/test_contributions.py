@@ -1,0 +1,143 @@
+"""Adding one person moves the sums by exactly that person's vector, and the vector is at most 1 long."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.models import taste
+from discreet.models.biases import FirstLook, first_look
+from discreet.models.contributions import blocks
+from discreet.models.taste import Taste, free_directions
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.item_statistics import LocalModel, item_statistics
+from discreet.solvers.rows import Rows
+from toy import toy_interactions
+
+
+def squared_length(*arrays) -> Fraction:
+    return sum((Fraction(float(x)) ** 2 for array in arrays for x in np.ravel(array)), Fraction(0))
+
+
+def seen(data) -> FirstLook:
+    return first_look(data, 0.0, 0.0, PrivacyRandom.simulate(0))
+
+
+def item_sums(data, effects):
+    """Return what all people tell about items, by the same steps as the release of item effects."""
+    totals = np.zeros((2, data.n_items))
+    for block in blocks(data):
+        left = block.values - 3 - effects[block.items]
+        weights = block.unit_weights(left**2 + 0.04)
+        block.add_by_item(weights * left, totals[0])
+        block.add_by_item(weights * 0.2, totals[1])
+    return totals
+
+
+def test_one_person_moves_item_sums_by_exactly_their_own_vector():
+    data = toy_interactions(seed=4)
+    effects = np.random.default_rng(0).normal(size=data.n_items) / 3
+    for person in (0, 17, 149):
+        keep = np.arange(data.n_users) != person
+        with_them, without = item_sums(data, effects), item_sums(data.select_users(keep), effects)
+        alone = item_sums(data.select_users(~keep), effects)
+        np.testing.assert_array_equal(with_them - without, alone)
+        assert 0.99 < squared_length(alone) <= 1
+
+
+def test_plain_floating_point_sums_would_not_be_exact():
+    """The twin: without the grid the same test fails, so the grid is what makes it pass."""
+    rng = np.random.default_rng(1)
+    terms = rng.normal(size=(1000, 50)) / 7
+    alone = terms[0]
+    assert not np.array_equal(terms.sum(axis=0) - terms[1:].sum(axis=0), alone)
+
+
+def test_blocks_cover_everybody_once_whatever_their_size():
+    data = toy_interactions(seed=5)
+    for most in (1, 7, 1000):
+        parts = list(blocks(data, most_people=most))
+        assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
+        assert parts[-1].stop == data.n_users
+        np.testing.assert_array_equal(np.concatenate([part.items for part in parts]), data.items)
+
+
+def local_model(n_items, size, rng):
+    features = np.column_stack([np.ones(n_items), rng.normal(size=(n_items, size - 1))])
+    return LocalModel(
+        features=features,
+        offsets=rng.normal(size=n_items) / 4,
+        ridge=rng.uniform(0.05, 4, size),
+        scale=rng.uniform(0.2, 3, size),
+        longest=math.sqrt(size + 1),
+        pull=rng.uniform(0.01, 5, n_items),
+        count_part=0.2,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6), st.sampled_from([1e-9, 1.0, 1e4]))
+def test_what_a_person_tells_about_vectors_is_at_most_1_long(seed, ratings, size, spread):
+    rng = np.random.default_rng(seed)
+    model = local_model(30, size, rng)
+    columns = np.sort(rng.choice(30, ratings, replace=False)).astype(np.int32)
+    values = np.clip(rng.normal(size=ratings) * spread, -1, 1).astype(np.float32)
+    told = item_statistics(Rows(np.array([0, ratings]), columns, values), model)
+    assert squared_length(told.sums, told.counts) <= 1
+    assert squared_length(told.moment) <= 1
+    np.testing.assert_array_equal(told.moment, told.moment.T)
+
+
+def test_a_person_without_ratings_tells_nothing():
+    model = local_model(5, 3, np.random.default_rng(0))
+    told = item_statistics(Rows(np.array([0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32)), model)
+    assert not told.sums.any() and not told.counts.any() and not told.moment.any()
+
+
+def test_statistics_of_vectors_add_up_exactly_over_people():
+    rng, data = np.random.default_rng(3), toy_interactions(seed=6)
+    model = local_model(data.n_items, 4, rng)
+
+    def told(one):
+        return item_statistics(Rows(one.indptr, one.items, ((one.values - 3) / 2).astype(np.float32)), model)
+
+    half = np.arange(data.n_users) < 70
+    whole = told(data)
+    for piece, first, second in zip(
+        whole, told(data.select_users(half)), told(data.select_users(~half)), strict=True
+    ):
+        np.testing.assert_array_equal(piece, first + second)
+
+
+@pytest.mark.parametrize("person", [0, 33])
+def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
+    data = toy_interactions(seed=7)
+    look = seen(data)
+    start: Taste = free_directions(look, look.effects)
+    top, pull = np.arange(0, data.n_items, 2), look.counts**-0.25
+    keep = np.arange(data.n_users) != person
+
+    def moment(one):
+        return taste._second_moment(one, look, start, top, pull)
+
+    alone = moment(data.select_users(~keep))
+    np.testing.assert_array_equal(moment(data) - moment(data.select_users(keep)), alone)
+    assert squared_length(alone) <= 1
+    values = np.linalg.eigvalsh(alone)
+    assert values[-1] > 0.1 and abs(values[:-1]).max() < 1e-12
+
+
+def test_every_choice_of_the_plan_costs_the_same():
+    look = seen(toy_interactions(seed=8))
+    rest = 2.0
+    poor = taste.plan(look, 1.0, rest, 40)
+    rich = taste.plan(dataclasses.replace(look, people=1e6, raw_counts=np.full(40, 1e6)), 1.0, rest, 40)
+    assert not poor.factors and rich.factors
+    for chosen in (poor, rich):
+        spent = [m for m in (chosen.effects, chosen.moment, chosen.refit, chosen.scales) if m]
+        assert sum(m**-2 for m in spent) == pytest.approx(rest**-2)
+        assert sum(m**-2 for m in spent) <= rest**-2 * (1 + 1e-12)
