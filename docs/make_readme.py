@@ -1,0 +1,54 @@
+"""Fill the README's generated parts: what the demo prints and the table of models."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from discreet import demo
+from discreet.recipes import describe_models
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def models_table() -> str:
+    """Return the models as a Markdown table."""
+    lines = [
+        "| model | protects | against | learns from | what it does | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in describe_models():
+        cells = (
+            f"`{row['name']}`",
+            row["unit"],
+            row["trust"],
+            row["feedback"],
+            row["summary"],
+            row["source"],
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def demo_output() -> str:
+    """Return what `discreet demo` prints, as a Markdown block."""
+    screen = io.StringIO()
+    demo.show(demo.run(), Console(file=screen, width=88))
+    return "```\n" + screen.getvalue().strip() + "\n```"
+
+
+def fill(text: str, part: str, content: str) -> str:
+    """Replace what stands between the comments that mark a part."""
+    pattern = re.compile(rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
+    return pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
+
+
+if __name__ == "__main__":
+    filled = fill(README.read_text(encoding="utf8"), "models", models_table())
+    if "--demo" in sys.argv:
+        filled = fill(filled, "demo", demo_output())
+    README.write_text(filled, encoding="utf8")

@@ -1,0 +1,42 @@
+"""Documentation is executed: every Python example runs, and the README's table lists every model."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), names)
+
+
+def test_there_are_examples():
+    assert any(blocks(page) for page in PAGES if page.name == "README.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_readme_lists_every_model_as_it_is():
+    spec = importlib.util.spec_from_file_location("make_readme", ROOT / "docs" / "make_readme.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (
+        "The README's table of models is out of date. Run docs/make_readme.py."
+    )
