@@ -15,10 +15,31 @@ from discreet.data.interactions import PublicFacts
 from discreet.models.base import Estimator
 from discreet.models.baselines import Als, ImplicitAls, Popularity
 from discreet.models.biases import Biases
+from discreet.models.implicit import ImplicitObjective
+from discreet.models.local_channel import LocalChannel
+from discreet.models.local_mixture import LocalMixture
+from discreet.models.local_sgd import LocalSgd
+from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.models.private_gradients import PrivateGradients
 from discreet.models.user_factorization import UserFactorization
 
 MODELS: dict[str, type[Estimator]] = {
-    model.name: model for model in (UserFactorization, Biases, Popularity, Als, ImplicitAls)
+    model.name: model
+    for model in (
+        UserFactorization,
+        Biases,
+        Popularity,
+        Als,
+        ImplicitAls,
+        OneBitInput,
+        OneBitObjective,
+        OneBitGradient,
+        OneBitOutput,
+        LocalChannel,
+        LocalMixture,
+        LocalSgd,
+        PrivateGradients,
+    )
 }
 
 
