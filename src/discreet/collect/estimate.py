@@ -1,0 +1,147 @@
+"""Turn reports into interactions that know their channel, and into item means without its bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import ParameterError, finite, require
+from discreet.collect.mechanisms import RatingMechanism, encode
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.channel_response import SPREAD, Response, respond
+
+Floats = npt.NDArray[np.float64]
+
+# Ratings that a continuous scale, or one of very many steps, is thought of as having.
+_LEVELS = 129
+_CHUNK = 1 << 18
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Collected:
+    """Hold reports as interactions, with the mechanism that made them.
+
+    `reports.values` are the reports in units of the rating scale and `codes` the same as places among the
+    mechanism's outputs, in the same order. `reports.facts` are the public facts of the ratings behind them.
+    """
+
+    reports: Interactions
+    codes: npt.NDArray[np.int32]
+    mechanism: RatingMechanism
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.codes.shape != self.reports.items.shape:
+            raise ParameterError("codes must hold one number for each report.")
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return the public facts of the ratings behind the reports."""
+        return self.reports.facts
+
+    def response(self, *, spread: float = SPREAD) -> Response:
+        """Tabulate what every report says about an expected rating, in units in which the scale is [0, 1]."""
+        channel, low, width = self.mechanism.channel(), self.mechanism.low, self.width
+        levels = unit_levels(self.facts)
+        nearest = np.abs(channel.inputs[None, :] - (low + width * levels)[:, None]).argmin(axis=1)
+        return respond(levels, channel.transition[nearest], (channel.outputs - low) / width, spread=spread)
+
+    @property
+    def width(self) -> float:
+        """Return the width of the rating scale."""
+        return self.mechanism.high - self.mechanism.low
+
+    def item_means(self, *, spread: float = SPREAD) -> ItemMeans:
+        """Return every item's mean rating, read through the channel, with standard errors.
+
+        `spread` is how far ratings of one item typically lie from their mean, as a part of the scale: the
+        channel bends, so the mean report depends on it a little.
+        """
+        counts = np.bincount(self.reports.items, minlength=self.reports.n_items)
+        sums = np.bincount(self.reports.items, weights=self.reports.values, minlength=counts.size)
+        return ItemMeans(
+            counts=counts,
+            mean_reports=sums / np.maximum(counts, 1),
+            low=self.mechanism.low,
+            width=self.width,
+            response=self.response(spread=spread),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ItemMeans:
+    """Hold what reports say about each item's mean: how many there are, and what they average to."""
+
+    counts: npt.NDArray[np.int64]
+    mean_reports: Floats
+    low: float
+    width: float
+    response: Response
+
+    @property
+    def means(self) -> Floats:
+        """Return the debiased means, inside the scale; the middle where there is no report."""
+        means = self._invert(self.mean_reports)
+        return np.where(self.counts > 0, means, self.low + self.width / 2)
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Return the standard error of every debiased mean; infinite where there is no report."""
+        slopes = np.gradient(self.response.mean, self.response.grid)
+        place = (self.means - self.low) / self.width
+        spread = np.sqrt(np.interp(place, self.response.grid, self.response.variance))
+        slope = np.interp(place, self.response.grid, slopes)
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.width * spread / slope / np.sqrt(self.counts))
+
+    def largest_shift(self, share: float) -> Floats:
+        """Return how far the means may have been moved if at most this share of every item's reports lies.
+
+        Lies can move the mean report by `share` times the scale's width and no further; the channel's inverse
+        magnifies that, the more the smaller epsilon is.
+        """
+        part = finite("share", share)
+        require(0 <= part <= 1, "share", share, "must lie in [0, 1]")
+        moved = (
+            self._invert(
+                np.clip(self.mean_reports + side * part * self.width, self.low, self.low + self.width)
+            )
+            for side in (-1, 1)
+        )
+        return np.maximum(*(np.abs(other - self.means) for other in moved))
+
+    def _invert(self, mean_reports: Floats) -> Floats:
+        reports = (mean_reports - self.low) / self.width
+        return np.asarray(self.low + self.width * np.interp(reports, self.response.mean, self.response.grid))
+
+
+def unit_levels(facts: PublicFacts) -> Floats:
+    """Return the possible ratings in units in which the scale is [0, 1]."""
+    if facts.step is not None:
+        count = round((facts.high - facts.low) / facts.step) + 1
+        if count <= _LEVELS:
+            return np.linspace(0.0, 1.0, count)
+    return np.linspace(0.0, 1.0, _LEVELS)
+
+
+def collect_from(data: Interactions, mechanism: RatingMechanism, random: PrivacyRandom) -> Collected:
+    """Perturb every rating as its person's device would, and collect the reports.
+
+    This stands for a campaign where the ratings are at hand already: in experiments, and for a holder of
+    ratings who wants to keep only reports.
+    """
+    codes = np.empty(data.n_ratings, dtype=np.int32)
+    values = np.empty(data.n_ratings, dtype=np.float32)
+    for start in range(0, data.n_ratings, _CHUNK):
+        some = slice(start, start + _CHUNK)
+        reports = mechanism.release(data.values[some], random)
+        codes[some], values[some] = encode(mechanism, reports), reports
+    return Collected(
+        reports=data.with_values(values), codes=codes, mechanism=mechanism, simulated=random.simulated
+    )

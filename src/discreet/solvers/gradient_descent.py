@@ -1,0 +1,50 @@
+"""Factor ratings by plain stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError
+from discreet.randomness import experiment_generator
+from discreet.solvers import kernels_local
+from discreet.solvers.rows import Rows, require_fit
+
+Floats = npt.NDArray[np.float64]
+
+_START = 0.1
+
+
+def descend(
+    rows: Rows,
+    n_columns: int,
+    *,
+    factors: int,
+    rate: float,
+    regularization: float,
+    epochs: int,
+    seed: int = 0,
+    report: Callable[[int], None] = lambda done: None,
+) -> tuple[Floats, Floats]:
+    """Return row and column factors after some passes over the cells, each in a new order.
+
+    They start around the value at which every prediction is the middle of a scale from 0 to 1.
+    """
+    require_fit(rows, n_columns)
+    generator = experiment_generator(seed, "gradient descent")
+    left, right = (
+        np.sqrt(0.5 / factors) + _START * generator.standard_normal((count, factors))
+        for count in (rows.n_rows, n_columns)
+    )
+    row_of = np.repeat(np.arange(rows.n_rows, dtype=np.int32), np.diff(rows.indptr))
+    for done in range(epochs):
+        order = generator.permutation(rows.values.size)
+        kernels_local.gradient_epoch(
+            order, row_of, rows.columns, rows.values, rate, regularization, left, right
+        )
+        report(done + 1)
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise DataError("The steps were too long and the factors ran away; lower the rate.")
+    return left, right

@@ -1,0 +1,153 @@
+"""Factor numbers whose noise is unknown: zero-mean Gaussians of several widths, by expectation-maximization.
+
+Each iteration asks how likely each Gaussian made each residual and refits shares and widths, then asks again
+and refits the factors by one sweep of weighted alternating least squares. Each of the two is a whole step of
+expectation-maximization, so the penalized log-likelihood never falls. A Gaussian that explains nothing is
+dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import integer, positive_finite
+from discreet.randomness import experiment_generator
+from discreet.solvers import kernels_local
+from discreet.solvers.als import require_twins, solve_rows
+from discreet.solvers.rows import Rows, residuals, run_over_rows
+
+Floats = npt.NDArray[np.float64]
+
+# A Gaussian that explains less than this many cells is dead: nobody would miss it.
+_LEAST_COUNT = 1e-6
+# Widths stay above this part of the first one: a Gaussian must not close in on a single cell.
+_LEAST_WIDTH = 1e-3
+_CONVERGED = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """Hold the Gaussians: each one's share of the cells and its variance."""
+
+    shares: Floats
+    variances: Floats
+
+    def log_heights(self) -> Floats:
+        """Return each Gaussian's log-density at 0, its share included."""
+        return np.asarray(np.log(self.shares) - 0.5 * np.log(2 * np.pi * self.variances))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureFit:
+    """Predict `user factors . item factors`; `objective` holds every iteration's penalized log-likelihood."""
+
+    user_factors: Floats
+    item_factors: Floats
+    mixture: Mixture
+    objective: tuple[float, ...] = field(default=())
+    converged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """Hold what the E-step computes: a precision for every cell, and sums for each Gaussian."""
+
+    precisions: npt.NDArray[np.float32]
+    log_likelihood: float
+    counts: Floats
+    squares: Floats
+
+
+def expect(rows: Rows, left: Floats, right: Floats, mixture: Mixture) -> Expectation:
+    """Return how likely each Gaussian made each residual, summed as the M-step needs it."""
+    nothing = np.zeros(left.shape[0]), np.zeros(right.shape[0])
+    errors = residuals(rows, left, right, *nothing)
+    size = mixture.shares.size
+    precisions = np.empty(errors.size, dtype=np.float32)
+    sums = np.empty((rows.n_rows, 1 + 2 * size))
+    run_over_rows(
+        kernels_local.mixture_rows,
+        rows,
+        errors,
+        mixture.log_heights(),
+        1 / mixture.variances,
+        (precisions, sums),
+    )
+    totals = sums.sum(axis=0)
+    return Expectation(
+        precisions=precisions,
+        log_likelihood=float(totals[0]),
+        counts=totals[1 : 1 + size],
+        squares=totals[1 + size :],
+    )
+
+
+def fit_mixture(
+    by_user: Rows,
+    by_item: Rows,
+    order: npt.NDArray[np.int64],
+    *,
+    factors: int,
+    components: int = 3,
+    regularization: float = 1.0,
+    iterations: int = 30,
+    seed: int = 0,
+    initial: MixtureFit | None = None,
+) -> MixtureFit:
+    """Fit factors and noise to numbers by user and, the same ones, by item.
+
+    Parameters
+        order: position in `by_user` of every cell of `by_item`.
+        regularization: precision of the normal prior on every factor; half of it is the price of a square.
+        initial: continue from an earlier answer instead of a random start.
+    """
+    require_twins(by_user, by_item)
+    ridge = positive_finite("regularization", regularization)
+    fit = initial or _cold_start(by_user, by_item, factors, components, seed)
+    left, right, mixture = fit.user_factors, fit.item_factors, fit.mixture
+    objective = list(fit.objective)
+    converged = False
+    for _ in range(integer("iterations", iterations, least=0)):
+        mixture = _update(mixture, expect(by_user, left, right, mixture))
+        told = expect(by_user, left, right, mixture)
+        objective.append(told.log_likelihood - 0.5 * ridge * float((left**2).sum() + (right**2).sum()))
+        weights, before = told.precisions, left
+        left = solve_rows(by_user._replace(weights=weights), right, ridge=ridge)
+        right = solve_rows(by_item._replace(weights=weights[order]), left, ridge=ridge)
+        converged = float(np.abs(left - before).max()) < _CONVERGED
+        if converged:
+            break
+    return MixtureFit(
+        user_factors=left,
+        item_factors=right,
+        mixture=mixture,
+        objective=tuple(objective),
+        converged=converged,
+    )
+
+
+def _update(mixture: Mixture, told: Expectation) -> Mixture:
+    """Return the shares and variances that the E-step suggests, without Gaussians that died."""
+    alive = told.counts >= _LEAST_COUNT
+    shares = told.counts[alive] / told.counts[alive].sum()
+    floor = _LEAST_WIDTH**2 * mixture.variances.max()
+    variances = np.maximum(told.squares[alive] / told.counts[alive], floor)
+    return Mixture(shares=shares, variances=variances)
+
+
+def _cold_start(by_user: Rows, by_item: Rows, factors: int, components: int, seed: int) -> MixtureFit:
+    integer("factors", factors, least=1)
+    integer("components", components, least=1)
+    generator = experiment_generator(seed, "mixture")
+    typical = np.sqrt(max(float(np.mean(np.abs(by_user.values), dtype=np.float64)), 1e-6) / factors)
+    left, right = (
+        typical * (1 + 0.1 * generator.standard_normal((n_rows, factors)))
+        for n_rows in (by_user.n_rows, by_item.n_rows)
+    )
+    variance = max(float(np.var(by_user.values, dtype=np.float64)), 1e-12)
+    widths: Floats = np.exp2(2.0 * np.arange(components) - (components - 1)) * variance
+    mixture = Mixture(shares=np.full(components, 1 / components), variances=widths)
+    return MixtureFit(user_factors=left, item_factors=right, mixture=mixture)
