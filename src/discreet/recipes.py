@@ -15,6 +15,8 @@ from discreet.data.interactions import PublicFacts
 from discreet.models.base import Estimator
 from discreet.models.baselines import Als, ImplicitAls, Popularity
 from discreet.models.biases import Biases
+from discreet.models.covariance import CovarianceSvd, ProjectedGradient
+from discreet.models.frank_wolfe import FrankWolfe
 from discreet.models.implicit import ImplicitObjective
 from discreet.models.local_channel import LocalChannel
 from discreet.models.local_mixture import LocalMixture
@@ -28,9 +30,13 @@ MODELS: dict[str, type[Estimator]] = {
     for model in (
         UserFactorization,
         Biases,
+        ImplicitObjective,
         Popularity,
         Als,
         ImplicitAls,
+        FrankWolfe,
+        CovarianceSvd,
+        ProjectedGradient,
         OneBitInput,
         OneBitObjective,
         OneBitGradient,

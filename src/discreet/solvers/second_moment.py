@@ -1,0 +1,109 @@
+"""Add up the second moment of sparse rows, or its products with a vector, exactly.
+
+Rows are first scaled to a length of at most 1 and cut to whole steps. What one row adds is then a whole
+number of steps in every place, so removing a row moves the sum by exactly what that row had added. The
+diagonal is left out everywhere: it tells how large a row is, not which columns go together, and chance alone
+fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError
+from discreet.solvers import kernels, kernels_frank_wolfe
+from discreet.solvers.rows import Array, Rows, run
+
+Floats = npt.NDArray[np.float64]
+
+# Steps in a length of 1: an int16 holds them, and a row of thousands of values keeps two digits.
+_UNIT = 2.0**14
+# Products with a vector are in steps as fine as those of two entries.
+_FINE = 2.0**28
+# With fewer rows every sum stays below 2^53 steps and becomes a float without rounding.
+_MOST_ROWS = 1 << 25
+# What rounding can have added to a length computed from up to 2^31 terms, with room to spare.
+_ROUNDING = 1 - 1e-6
+# Threads add to sums of their own; beyond this size one sum is enough to hold.
+_LARGEST_COPY = 1 << 21
+
+
+class ScaledRows(NamedTuple):
+    """Hold sparse rows of length at most 1 in whole steps."""
+
+    indptr: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    steps: npt.NDArray[np.int16]
+    n_columns: int
+
+
+def scaled_rows(
+    rows: Rows, values: Array, n_columns: int, *, part: float, least_length: float = 0.0
+) -> ScaledRows:
+    """Scale every row to length 1, or by 1 / `least_length` if it is shorter than that.
+
+    `values` replaces the rows' own. The length counts `part` beside every value, so that a row of tiny values
+    is not blown up.
+
+    Raises:
+        DataError: There are so many rows that their sums would not be exact.
+    """
+    if rows.n_rows >= _MOST_ROWS:
+        raise DataError(f"Sums over {_MOST_ROWS:,} rows and more are not exact; take a sample of them.")
+    steps = np.zeros(values.size, dtype=np.int16)
+    arguments = (rows.indptr, values, part, least_length, _UNIT * _ROUNDING, steps)
+    run(kernels_frank_wolfe.scale_rows, rows.indptr, *arguments)
+    return ScaledRows(rows.indptr, rows.columns, steps, n_columns)
+
+
+def second_moment(rows: ScaledRows) -> Floats:
+    """Return the sum of every row's outer product with itself, its diagonal left out."""
+    upper = _summed(kernels_frank_wolfe.add_second_moment, rows, (rows.n_columns, rows.n_columns))
+    matrix = upper.astype(np.float64)
+    del upper
+    matrix /= _UNIT**2
+    matrix += np.triu(matrix, 1).T
+    return matrix
+
+
+def moment_product(rows: ScaledRows, vector: Floats) -> Floats:
+    """Return the second moment times a vector of length at most 1, without building the moment."""
+    settled = np.ascontiguousarray(vector, dtype=np.float64)
+    total = _summed(kernels_frank_wolfe.add_products, rows, (rows.n_columns,), settled, _UNIT, _FINE)
+    return total / _FINE
+
+
+def _summed(
+    kernel: Callable[..., None], rows: ScaledRows, shape: tuple[int, ...], *arguments: Any
+) -> npt.NDArray[np.int64]:
+    """Return the sum of what `kernel` adds for all rows; every thread has a sum of its own."""
+    small = int(np.prod(shape)) <= _LARGEST_COPY
+    parts = kernels.thread_count() if small and rows.columns.size > _LARGEST_COPY // 16 else 1
+    totals = [np.zeros(shape, dtype=np.int64) for _ in range(parts)]
+    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.columns.size, parts + 1))
+    cuts[0], cuts[-1] = 0, rows.indptr.size - 1
+
+    def add(part: int) -> None:
+        kernel(
+            int(cuts[part]),
+            int(cuts[part + 1]),
+            rows.indptr,
+            rows.columns,
+            rows.steps,
+            *arguments,
+            totals[part],
+        )
+
+    if parts == 1:
+        add(0)
+        return totals[0]
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(add, range(parts)))
+    for other in totals[1:]:
+        totals[0] += other
+    return totals[0]
