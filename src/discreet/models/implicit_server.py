@@ -1,0 +1,303 @@
+"""Turn noisy sums into item factors: what a coordinator does, with released numbers only.
+
+Everything here is post-processing. `noise` is always the standard deviation of the noise on one number of the
+sum that a function reads; 0 means there is none. Constants were settled on a validation part of one public
+data set and are public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.models.implicit_statistics import PEOPLE_PART, Profiles, Question, gram_bound
+from discreet.solvers.norm_ball import minimize_in_ball
+
+Floats = npt.NDArray[np.float64]
+
+# A matrix of about this times sqrt(people / noise) popular items shows its eigenvectors above the noise.
+_ITEMS_PER_ROOT = 5.0
+_LEAST_ITEMS, _MOST_ITEMS = 32, 1500
+# An eigenvalue counts when it exceeds what noise alone reaches by this factor.
+_ABOVE_NOISE = 1.05
+MOST_FACTORS = 48
+# The first eigenvalue of taste as a share of people, and how many items a person chooses: guesses that decide
+# only how the budget is spent.
+_TYPICAL_TASTE, _TYPICAL_CHOICES = 0.03, 50
+# Well-known items need less weight: powers of the noisy count, in the start and in the item problems.
+_START_POWER, _ITEM_POWER = -0.5, -0.25
+# Prior spread of an item's place among profiles, where profiles have spread 1.
+_PRIOR_SPREAD = 0.3
+_LEAST_SPREAD = 1e-4
+_SHRINK_STEPS = 30
+_ITEMS_PER_BLOCK = 4096
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Favor:
+    """Hold how many people (weighted) chose each item, as released, and how many people there are."""
+
+    votes: Floats
+    noise: float
+    people: float
+
+    @property
+    def floor(self) -> float:
+        """Return what noise alone may show."""
+        return max(self.noise, 0.1)
+
+    @property
+    def counts(self) -> Floats:
+        """Return the votes, none below the floor."""
+        return np.maximum(self.votes, self.floor)
+
+    def logarithms(self) -> Floats:
+        """Return the votes' logarithms, continued in a straight line below the floor: no two orders tie."""
+        below = np.minimum(self.votes - self.floor, 0.0) / self.floor
+        logarithms: Floats = np.log(self.counts) + below
+        return logarithms
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFactors:
+    """Hold the solved items: `bias + factors . (profile - origin)` is a person's score."""
+
+    bias: Floats
+    factors: Floats
+    origin: Floats
+    places: Floats = field(repr=False)
+    favor: Favor
+
+
+def read_votes(told: Floats, noise: float) -> Favor:
+    """Read the noisy votes."""
+    people = max(float(told[-1]) / PEOPLE_PART, 2 * noise / PEOPLE_PART, 1.0)
+    return Favor(votes=told[:-1], noise=noise, people=people)
+
+
+def recounted(favor: Favor, told: Floats, noise: float) -> ItemFactors:
+    """Return items without factors, from a second release of votes."""
+    again = read_votes(told, noise)
+    first, second = favor.noise**-2, again.noise**-2
+    votes = (favor.votes * first + again.votes * second) / (first + second)
+    both = Favor(votes=votes, noise=(first + second) ** -0.5, people=again.people)
+    nothing = np.zeros((votes.size, 0))
+    return ItemFactors(
+        bias=both.logarithms(), factors=nothing, origin=np.zeros(0), places=nothing, favor=both
+    )
+
+
+def shows_taste(favor: Favor, noise: float, norm: str) -> bool:
+    """Tell whether a second moment with this noise is likely to show more than popularity."""
+    room = starting_items(favor, noise)[0].size
+    typical = _TYPICAL_TASTE * favor.people / (1 if norm == "l2" else _TYPICAL_CHOICES)
+    return typical > _edge(noise, room)
+
+
+def no_profiles(n_items: int) -> Profiles:
+    """Return profiles without coordinates."""
+    nothing = np.zeros(0)
+    return Profiles.of(np.zeros((n_items, 0)), np.zeros(n_items), center=nothing, scale=nothing, clip=1.0)
+
+
+def _edge(noise: float, size: int) -> float:
+    """Return the largest eigenvalue of symmetric noise: off the diagonal its deviation is noise / sqrt(2)."""
+    return math.sqrt(2) * noise * math.sqrt(size)
+
+
+def starting_items(favor: Favor, noise: float) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return which items the second moment is asked for, and the weight of every item in it."""
+    room = _ITEMS_PER_ROOT * math.sqrt(favor.people / noise) if noise else math.inf
+    count = int(min(max(room, _LEAST_ITEMS), favor.votes.size, _MOST_ITEMS))
+    return np.argsort(-favor.votes, kind="stable")[:count], favor.counts**_START_POWER
+
+
+def starting_profiles(
+    moment: Floats, items: npt.NDArray[np.int64], pull: Floats, favor: Favor, noise: float, most: int
+) -> Profiles:
+    """Read profiles off the noisy second moment: its eigenvectors that stand out from the noise.
+
+    The largest one says that popular items are popular; it is left out. Noise has eigenvalues up to `edge` of
+    its own and pushes true ones upward.
+    """
+    bare = moment - np.diag(np.diag(moment))
+    values, basis = np.linalg.eigh(bare)
+    edge = _edge(noise, items.size)
+    kept = np.flatnonzero(values > max(edge * _ABOVE_NOISE, 1e-6 * favor.people))[::-1][1 : most + 1]
+    found = (values[kept] + np.sqrt(np.maximum(values[kept] ** 2 - edge**2, 0))) / 2
+    reliable = found * (1 - (edge / 2 / np.maximum(found, 1e-300)) ** 2)
+    spread = np.sqrt(np.maximum(reliable, 0) / favor.people + 1 / items.size)
+    vectors, squares = np.zeros((favor.votes.size, kept.size)), np.zeros(favor.votes.size)
+    # Eigenvectors have two directions; the public rule makes repeated fits comparable.
+    vectors[items] = basis[:, kept] * _facing(basis[:, kept]) * pull[items][:, None]
+    squares[items] = pull[items] ** 2
+    return Profiles.of(vectors, squares, center=np.zeros(kept.size), scale=1 / spread, clip=_clip(kept.size))
+
+
+def refined_profiles(items: ItemFactors) -> Profiles:
+    """Return profiles that use all items: a person's likeliest place given the chosen items' places."""
+    share = items.favor.counts / items.favor.counts.sum()
+    centered = items.places - share @ items.places
+    spread = share @ centered**2
+    factors = spread.size
+    return Profiles.of(
+        centered,
+        np.ones(share.size),
+        center=np.zeros(factors),
+        scale=np.ones(factors),
+        clip=_clip(factors),
+        growth=spread,
+    )
+
+
+def question(favor: Favor, factors: int, pairs: npt.NDArray[np.int64], norm: str) -> Question:
+    """Return what people are asked to tell about each item; popular items are asked less."""
+    return Question(
+        pull=favor.counts**_ITEM_POWER / np.max(favor.counts**_ITEM_POWER),
+        count_part=0.4 * math.sqrt(factors) if factors else 1.0,
+        pairs=pairs,
+        pair_part=0.3,
+        norm="l1" if norm == "l1" else "l2",
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Say how much cells count that were not chosen, and whether chosen ones weigh differently.
+
+    The matrix of an item's problem is `chosen_weight * (Gram of its people) + shared_weight * (Gram of all)`.
+    """
+
+    shared_weight: float
+    chosen_weight: float
+
+
+def solve_items(
+    told: Floats,
+    told_noise: float,
+    shared: Floats,
+    shared_noise: float,
+    *,
+    asked: Question,
+    profiles: Profiles,
+    favor: Favor,
+    loss: Loss,
+) -> ItemFactors:
+    """Solve every item's problem from noisy sums, inside the ball that holds all profiles.
+
+    An item's factors minimize the squared error over all people of predicting who chose it, from profiles; in
+    units where the item's share of people is 1. The ridge is what the known noise and the places' estimated
+    spread ask for.
+    """
+    factors = profiles.factors
+    counts_told = told[:, 0] / asked.count_part
+    counts = np.maximum(counts_told, max(told_noise / asked.count_part, 0.1))
+    sums = told[:, 1 : 1 + factors]
+    mass = max(float(counts_told.sum()), float(counts.max()))
+    origin = np.clip(sums.sum(axis=0) / mass, -profiles.lens.clip, profiles.lens.clip)
+    sums = sums - counts[:, None] * origin
+    covariance = _covariance(shared, shared_noise, profiles, asked.norm)
+    weight = _typical_weight(counts, asked, factors, favor.people)
+    chance = weight if asked.norm == "l2" else 0.0
+    variance = np.maximum(told_noise**2 + chance * asked.pull * counts, 1e-9)
+    ridge = variance[:, None] / (counts[:, None] * _spreads(sums, counts, variance))
+    matrices = (counts * loss.shared_weight)[:, None, None] * covariance
+    if loss.chosen_weight:
+        share = counts / (favor.people * weight * asked.pull)
+        matrices = matrices + (loss.chosen_weight * share)[:, None, None] * _own_grams(told, asked)
+    solved = _solve(matrices, ridge, sums, profiles.lens.clip)
+    favored = _combined(favor, counts_told, told_noise / asked.count_part, asked.pull)
+    places = solved @ covariance
+    bias = favored.logarithms() - 0.5 * np.sum(solved * places, axis=1)
+    return ItemFactors(bias=bias, factors=solved, origin=origin, places=places, favor=favored)
+
+
+def _typical_weight(counts: Floats, asked: Question, factors: int, people: float) -> float:
+    """Return about how much one person's word weighs (in l2; in l1 the noise drowns the difference).
+
+    A person's weights, squared and times (factors + part^2), add up to 1, so the counts tell it.
+    """
+    return people / ((factors + asked.count_part**2) * max(float(counts @ asked.pull), 1.0))
+
+
+def _solve(matrices: Floats, ridge: Floats, sums: Floats, radius: float) -> Floats:
+    found = np.zeros_like(sums)
+    diagonal = np.arange(sums.shape[1])
+    for start in range(0, len(sums), _ITEMS_PER_BLOCK):
+        block = slice(start, start + _ITEMS_PER_BLOCK)
+        with_ridge = matrices[block].copy()
+        with_ridge[:, diagonal, diagonal] += ridge[block]
+        found[block] = minimize_in_ball(with_ridge, sums[block], radius)
+    return found
+
+
+def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> Floats:
+    """Return the covariance of profiles, drawn toward the identity by as much as it is noise."""
+    if profiles.factors == 0:
+        return np.zeros((0, 0))
+    scaled = shared * gram_bound(profiles, "l1" if norm == "l1" else "l2")
+    error = noise * gram_bound(profiles, "l1" if norm == "l1" else "l2")
+    people = max(scaled[0, 0], error, 1.0)
+    mean = scaled[0, 1:] / people
+    covariance = scaled[1:, 1:] / people - np.outer(mean, mean)
+    values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
+    trust = 1 / (1 + profiles.factors * (error / people) ** 2)
+    bounded = np.clip(values, 0.1, profiles.lens.clip**2)
+    own: Floats = (basis * bounded) @ basis.T
+    drawn: Floats = trust * own + (1 - trust) * np.eye(profiles.factors)
+    return drawn
+
+
+def _spreads(sums: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Estimate how far items' places spread in each coordinate: sums ~ counts * place + noise."""
+    spreads = np.full(sums.shape[1], _PRIOR_SPREAD)
+    precision = (counts**2 / variance)[:, None]
+    for _ in range(_SHRINK_STEPS):
+        left = 1 / (precision + 1 / spreads)
+        places = left * (counts / variance)[:, None] * sums
+        weight = 1 - left / spreads
+        total = np.maximum(weight.sum(axis=0), 1e-9)
+        spreads = np.maximum((weight * (places**2 + left)).sum(axis=0) / total, _LEAST_SPREAD)
+    return spreads
+
+
+def _own_grams(told: Floats, asked: Question) -> Floats:
+    """Return each item's own Gram matrix from the products that were told."""
+    factors = told.shape[1] - 1 - len(asked.pairs)
+    grams = np.zeros((len(told), factors, factors))
+    products = told[:, 1 + factors :] / asked.pair_part
+    rows, columns = asked.pairs[:, 0], asked.pairs[:, 1]
+    grams[:, rows, columns] = products
+    if len(asked.pairs) < factors**2:
+        grams[:, columns, rows] = products
+    symmetric: Floats = (grams + np.swapaxes(grams, 1, 2)) / 2
+    return symmetric
+
+
+def _combined(favor: Favor, counts: Floats, noise: float, pull: Floats) -> Favor:
+    """Weigh the votes and the later counts by what each knows."""
+    ratio = max(float(counts.sum()), 1.0) / max(float(favor.votes @ pull), 1.0)
+    later = counts / (ratio * pull)
+    if favor.noise == 0 or noise == 0:
+        return favor
+    first, second = favor.noise**-2, (ratio * pull / noise) ** 2
+    combined = (favor.votes * first + later * second) / (first + second)
+    floor = 0.5 / np.sqrt(first + second)
+    return Favor(votes=combined, noise=float(np.min(floor)), people=favor.people)
+
+
+def _clip(factors: int) -> float:
+    return math.sqrt(factors + 2.0)
+
+
+def _facing(basis: Floats) -> Floats:
+    largest = np.argmax(np.abs(basis), axis=0)
+    signs: Floats = np.where(basis[largest, np.arange(basis.shape[1])] < 0, -1.0, 1.0)
+    return signs
