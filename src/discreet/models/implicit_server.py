@@ -242,9 +242,9 @@ def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> 
     """Return the covariance of profiles, drawn toward the identity by as much as it is noise."""
     if profiles.factors == 0:
         return np.zeros((0, 0))
-    scaled = shared * gram_bound(profiles, "l1" if norm == "l1" else "l2")
-    error = noise * gram_bound(profiles, "l1" if norm == "l1" else "l2")
-    people = max(scaled[0, 0], error, 1.0)
+    bound = gram_bound(profiles, "l1" if norm == "l1" else "l2")
+    scaled, error = shared * bound, noise * bound
+    people = max(float(scaled[0, 0]), 1.0)
     mean = scaled[0, 1:] / people
     covariance = scaled[1:, 1:] / people - np.outer(mean, mean)
     values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
