@@ -114,7 +114,8 @@ class ItemMeans:
             )
             for side in (-1, 1)
         )
-        return np.maximum(*(np.abs(other - self.means) for other in moved))
+        shift: Floats = np.maximum(*(np.abs(other - self.means) for other in moved))
+        return np.where(self.counts > 0, shift, 0.0)
 
     def _invert(self, mean_reports: Floats) -> Floats:
         reports = (mean_reports - self.low) / self.width

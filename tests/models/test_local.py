@@ -1,0 +1,207 @@
+"""Models of ratings that nobody saw: what they promise, what they read, and what they are worth."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.checks import DataError, ParameterError
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import Collector
+from discreet.collect.device import Device
+from discreet.collect.estimate import collect_from
+from discreet.data.interactions import PublicFacts
+from discreet.data.splits import random_split
+from discreet.evaluate.scoring import measure
+from discreet.models import local
+from discreet.models.local_channel import LocalChannel
+from discreet.models.local_mixture import LocalMixture
+from discreet.models.local_scorer import LocalScorer
+from discreet.models.local_sgd import LocalSgd
+from discreet.models.private_gradients import PrivateGradients
+from discreet.privacy.guarantee import Neighbours, Trust, Unit
+from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
+from discreet.randomness import PrivacyRandom
+from toy import toy_interactions
+
+LOCAL = [LocalChannel, LocalMixture, LocalSgd]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy_interactions(n_users=200, per_user=20, seed=2)
+
+
+def fit(estimator, data, seed=1):
+    return estimator.fit(data, random=PrivacyRandom.simulate(seed))
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_promises_epsilon_a_rating_against_the_collector(kind):
+    promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
+    assert promise.frame == (Unit.VERDICT, Neighbours.REPLACE, Trust.LOCAL)
+    assert promise.epsilon == 0.5 and promise.delta == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts", "count"),
+    [({}, {}, 50), ({}, {"max_per_user": 20}, 20), ({"ratings_per_user": 65}, {"max_per_user": 100}, 65)],
+)
+def test_label_says_what_it_means_for_a_person(settings, facts, count):
+    promise = LocalChannel(epsilon=0.5, **settings).promise(PublicFacts(n_items=10, **facts))
+    assert any(f"{count} ratings" in note and f"epsilon = {count * 0.5:g}" in note for note in promise.notes)
+
+
+def test_private_gradients_protect_the_whole_history():
+    estimator = PrivateGradients(epsilon=1.0, rounds=3)
+    promise = estimator.promise(PublicFacts(n_items=10))
+    assert promise.frame == (Unit.USER, Neighbours.REPLACE, Trust.LOCAL)
+    assert math.fsum([estimator.share()] * 3) <= 1.0
+    assert len(estimator.events(PublicFacts(n_items=10))) == 3
+    assert estimator.sent_bytes(1682) == {"up": 15, "down": 3 * 5 * 4 * 1682}
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_learns_from_reports_and_nothing_else(kind, data, monkeypatch):
+    """Swap the ratings for others behind the same reports: the model must not notice."""
+    reports = collect_from(data, kind(epsilon=2.0).mechanism(data.facts), PrivacyRandom.simulate(4))
+    monkeypatch.setattr(local, "collect_from", lambda *_: reports)
+    plain = fit(kind(epsilon=2.0), data)
+    other = fit(kind(epsilon=2.0), data.with_values(6 - data.values))
+    rows, items = np.arange(50), np.arange(50) % 40
+    np.testing.assert_array_equal(plain.predict(data, rows, items), other.predict(data, rows, items))
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_people_of_the_collection_are_predicted_without_their_ratings(kind, data):
+    model = fit(kind(epsilon=3.0), data)
+    assert isinstance(model.scorer, LocalScorer)
+    rows, items = np.arange(60) % 30, np.arange(60) % 40
+    blind = data.with_values(np.full(data.n_ratings, 3.0))
+    np.testing.assert_array_equal(model.predict(data, rows, items), model.predict(blind, rows, items))
+    np.testing.assert_array_equal(model.scores(data, rows), model.scores(blind, rows))
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_a_stranger_is_folded_in_on_the_own_device(kind, data):
+    # One factor is the mean; a second one holds the taste.
+    settings = {"factors": 3} if kind is LocalMixture else {}
+    model = fit(kind(epsilon=math.inf, **settings), data)
+    span = slice(*data.indptr[:2])
+    ids = data.catalog.id_at(data.items[span]).tolist()
+    history = dict(zip(ids, data.values[span].tolist(), strict=True))
+    best = model.recommend(history, k=10)
+    liked = {item for item, rating in history.items() if rating >= 4}
+    even = {item for item in data.catalog.ids.tolist() if int(item[-2:]) % 2 == 0}
+    taste = even if len(liked & even) * 2 > len(liked) else set(data.catalog.ids.tolist()) - even
+    assert sum(item in taste for item, _ in best) >= 8
+    assert model.fold_in({}).shape == (model.scorer.user_vectors.shape[1],)
+
+
+def test_the_channel_beats_the_others_and_epsilon_helps(data):
+    split = random_split(data, 0.2, 1)
+    scores = {}
+    for kind in LOCAL:
+        for epsilon in (1.0, 8.0):
+            errors = [
+                measure(fit(kind(epsilon=epsilon), split.train, seed), split.train, split.test, "rmse")[
+                    "rmse"
+                ]
+                for seed in range(3)
+            ]
+            scores[kind, epsilon] = np.mean(errors)
+    for kind in LOCAL:
+        assert scores[kind, 8.0] < scores[kind, 1.0]
+    for kind in (LocalMixture, LocalSgd):
+        assert scores[LocalChannel, 1.0] < scores[kind, 1.0]
+        assert scores[LocalChannel, 8.0] < scores[kind, 8.0]
+
+
+def campaign(data, mechanism, max_reports=20):
+    return Campaign(
+        name="toy", mechanism=mechanism, catalog=data.catalog, max_reports=max_reports, step=data.facts.step
+    )
+
+
+def collect(data, asked, random=None):
+    collector = Collector(asked)
+    for row in range(data.n_users):
+        span = slice(*data.indptr[row : row + 2])
+        history = dict(
+            zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True)
+        )
+        collector.receive(Device(asked, random=random).message(history))
+    return collector.collected()
+
+
+def test_fits_reports_of_a_campaign_without_paying_again(data, tmp_path):
+    asked = campaign(data, BoundedLaplace(epsilon=3.0, low=1, high=5, points=241))
+    collected = collect(data, asked)
+    model = LocalChannel(epsilon=3.0).fit_reports(collected)
+    assert model.guarantee.is_private and model.guarantee.frame == asked.guarantee().frame
+    assert model.guarantee.epsilon == 3.0
+    assert any("answer once" in line for line in model.guarantee.assumes)
+    assert any("20 ratings" in note and "epsilon = 60" in note for note in model.guarantee.notes)
+    taste = model.predict(collected.reports, collected.reports.rows(), collected.reports.items)
+    rows, items = np.repeat(np.arange(200), 20), data.items
+    assert np.corrcoef(taste, np.where(rows % 2 == items % 2, 1, -1))[0, 1] > 0.5
+    model.save(tmp_path / "m.discreet")
+    again = discreet.load(tmp_path / "m.discreet")
+    np.testing.assert_array_equal(
+        again.predict(collected.reports, [0, 1], [2, 3]), model.predict(collected.reports, [0, 1], [2, 3])
+    )
+
+
+def test_reports_of_another_epsilon_or_mechanism_are_refused(data):
+    clamped = collect_from(
+        data, ClampedLaplace(epsilon=1.0, low=1, high=5, points=241), PrivacyRandom.simulate(1)
+    )
+    with pytest.raises(ParameterError, match="own epsilon"):
+        LocalChannel(epsilon=2.0).fit_reports(clamped)
+    with pytest.raises(ParameterError, match="reads reports of BoundedLaplace"):
+        LocalMixture(epsilon=1.0).fit_reports(clamped)
+    model = LocalChannel(epsilon=1.0).fit_reports(clamped)
+    assert model.guarantee.simulated
+    assert LocalSgd(epsilon=1.0).fit_reports(clamped).guarantee.simulated
+
+
+@pytest.mark.parametrize("kind", [*LOCAL, PrivateGradients])
+def test_a_scale_of_one_value_is_refused(kind, data):
+    flat = data.with_facts(PublicFacts(n_items=data.n_items, low=3, high=3))
+    with pytest.raises(DataError, match="one value only"):
+        fit(kind(epsilon=1.0), flat)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (LocalChannel, {"factors": -1}),
+        (LocalChannel, {"spread": 0.0}),
+        (LocalChannel, {"epsilon": 1e-9}),
+        (LocalChannel, {"ratings_per_user": 0}),
+        (LocalMixture, {"components": 0}),
+        (LocalMixture, {"regularization": 0.0}),
+        (LocalSgd, {"rate": 0.0}),
+        (LocalSgd, {"epochs": 0}),
+        (PrivateGradients, {"rounds": 0}),
+        (PrivateGradients, {"epsilon": 1e-6}),
+    ],
+)
+def test_bad_settings_are_refused(kind, change):
+    with pytest.raises(ParameterError):
+        kind(**{"epsilon": 1.0, **change})
+
+
+def test_private_gradients_learn_without_noise(data):
+    split = random_split(data, 0.2, 1)
+    errors = [
+        measure(
+            fit(PrivateGradients(epsilon=math.inf, rounds=rounds, rate=3.0), split.train),
+            split.train,
+            split.test,
+            "rmse",
+        )["rmse"]
+        for rounds in (1, 40)
+    ]
+    assert errors[1] < errors[0]
