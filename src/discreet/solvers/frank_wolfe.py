@@ -107,7 +107,7 @@ def _corrected(
         further = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = stepped + (momentum - 1) / further * (stepped - current)
         current, momentum = stepped, further
-    u, values, vt = np.linalg.svd(current)
+    u, values, vt = np.linalg.svd(current, full_matrices=False)
     kept = values > _NEGLIGIBLE * radius
     return left_basis @ (u[:, kept] * values[kept]), right_basis @ vt[kept].T
 
