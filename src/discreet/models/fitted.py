@@ -17,6 +17,8 @@ from discreet.privacy.guarantee import Guarantee
 
 ItemId = str | int
 History = Mapping[ItemId, float] | Iterable[ItemId]
+# Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
+_NEWCOMER = "(a newcomer)"
 
 
 @final
@@ -118,11 +120,11 @@ class FittedModel:
                 "This model was fitted on ratings; give the history as a mapping from item to rating."
             )
         return Interactions.from_arrays(
-            np.zeros(len(ids), dtype=np.int64),
+            [_NEWCOMER] * len(ids),
             ids,
             np.asarray(values, dtype=np.float64),
             catalog=self.catalog,
-            people=Vocabulary.range(1),
+            people=Vocabulary.of([_NEWCOMER]),
             facts=self.facts,
             name="history",
         )

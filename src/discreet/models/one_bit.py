@@ -223,18 +223,20 @@ class OneBitOutput(OneBit):
         protected and never leaves the model: a file holds only the cells that were answered.
 
     Parameters:
-        bound: Answers are cut to this before the noise, which is proportional to it. cells: How many
-        different cells are paid for. Under simulated noise, which protects nobody, any number is
-            answered, so that experiments can measure what one cell is worth on many.
+        answer_bound: Answers are cut to this before the noise, which is proportional to it. A small one
+            loses how strongly something is liked and keeps whether it is.
+        cells: How many different cells are paid for. Under simulated noise, which protects nobody, any
+            number is answered, so that experiments can measure what one cell is worth on many.
     """
 
     name: ClassVar[str] = "one-bit-output"
 
-    bound: float = 0.2
+    answer_bound: float = 0.2
     cells: int = 1
 
     def __post_init__(self) -> None:
         OneBit.__post_init__(self)
+        positive_finite("answer_bound", self.answer_bound)
         integer("cells", self.cells, least=1)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
@@ -253,7 +255,7 @@ class OneBitOutput(OneBit):
         vault = Vault(
             left,
             right,
-            bound=self.bound,
+            bound=self.answer_bound,
             epsilon=self.verdict_epsilon,
             allowed=None if random.simulated else self.cells,
             random=random.spawn("answers"),

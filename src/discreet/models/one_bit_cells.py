@@ -45,10 +45,8 @@ class Vault:
     def release(self, rows: Indices, items: Indices) -> Floats:
         """Return the cells with Laplace noise; k cells cost k times the epsilon of one."""
         exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
-        # One cell can move by 2 bound, so k cells together by 2 bound k: the scale is that of one cell alone.
-        noise = Laplace.calibrated(
-            epsilon=rows.size * self._epsilon, l1_sensitivity=2 * self._bound * rows.size
-        )
+        # Cells that change one after another cost epsilon each, so the scale is that of one cell alone.
+        noise = Laplace.calibrated(epsilon=self._epsilon, l1_sensitivity=2 * self._bound)
         return noise.release(exact, self._random)
 
 

@@ -56,7 +56,7 @@ class NuclearBall:
     cells: Cells
     radius: float
     weights: Floats | None = None
-    accuracy: float = 1e-4
+    accuracy: float = 1e-3
 
     def zero(self) -> LowRank:
         """Return the matrix of zeros."""
@@ -95,6 +95,8 @@ class BoundedNuclearBall:
     radius: float
     limits: float | Floats
     weights: Floats | None = None
+    accuracy: float = 1e-4
+    attempts: int = 100
 
     def zero(self) -> Floats:
         """Return the matrix of zeros."""
@@ -105,9 +107,11 @@ class BoundedNuclearBall:
         return _weighted(point[self.cells.rows, self.cells.columns], self.weights)
 
     def step(self, point: Floats, gradient: Floats, length: float) -> Floats:
-        """Return the projected step, by Dykstra's method."""
+        """Return the projected step, by Dykstra's method with momentum."""
         sparse = self.cells.dense(_weighted(-length * gradient, self.weights))
-        return project_both(point + sparse, self.radius, self.limits)
+        return project_both(
+            point + sparse, self.radius, self.limits, tolerance=self.accuracy, most=self.attempts
+        )
 
     def mix(self, point: Floats, other: Floats, share: float) -> Floats:
         """Return the point in between."""

@@ -1,0 +1,322 @@
+"""One-bit completion: four places for the noise, one Clear, and what each promise rests on."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.checks import DataError, DiscreetError, ParameterError, PrivacyError
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.synthetic import one_bit
+from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.models.one_bit_cells import Answers, Vault
+from discreet.models.one_bit_task import OneBit
+from discreet.models.verdicts import public_threshold, released_mean, verdicts_of
+from discreet.privacy.accountant import epsilon_at
+from discreet.privacy.guarantee import Basis, Neighbours, Trust, Unit
+from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.mechanisms.response import SignFlip
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.losses import OneBitLoss
+from evidence import follows, samples_to_separate
+from toy import toy_interactions
+
+ALL = (OneBitInput, OneBitObjective, OneBitGradient, OneBitOutput)
+FACTS = PublicFacts(n_items=40, low=1, high=5, step=1)
+
+
+@pytest.fixture(scope="module")
+def small() -> Interactions:
+    return toy_interactions(n_users=30, n_items=20, per_user=8, seed=2)
+
+
+def fit(estimator, data, seed=3):
+    return estimator.fit(data, random=PrivacyRandom.simulate(seed))
+
+
+def everything(model, data):
+    return model.scores(data, np.arange(data.n_users))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_promise_states_its_frame(kind):
+    promise = kind(epsilon=2.0).promise(FACTS)
+    assert (promise.unit, promise.neighbours) == (Unit.VERDICT, Neighbours.REPLACE)
+    assert promise.trust is (Trust.LOCAL if kind is OneBitInput else Trust.CENTRAL)
+    assert promise.basis is Basis.PROVED and promise.delta == 0
+    assert any("which items each person rated is public" in line for line in promise.assumes)
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit"])
+def test_without_noise_all_four_are_the_same_fit(link, small):
+    clear = [everything(fit(kind(epsilon=math.inf, link=link), small), small) for kind in ALL]
+    for other in clear[1:]:
+        np.testing.assert_array_equal(other, clear[0])
+
+
+@pytest.mark.parametrize("kind", [OneBitInput, OneBitObjective, OneBitGradient])
+def test_learns_which_group_likes_what(kind, small):
+    model = fit(kind(epsilon=20.0), small)
+    rows = np.repeat(np.arange(30), 20)
+    items = np.tile(np.arange(20), 30)
+    liked = model.predict(small, rows, items) > 0
+    assert np.mean(liked == (rows % 2 == items % 2)) > 0.9
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_more_epsilon_is_closer_to_clear(kind):
+    sample = one_bit(n_users=40, n_items=40, observed=0.4, seed=5)
+    rows, items = np.divmod(np.arange(1600), 40)
+
+    def error(epsilon: float) -> float:
+        estimator = kind(epsilon=epsilon, radius=15.0)
+        found = [fit(estimator, sample.data, seed).predict(sample.data, rows, items) for seed in range(3)]
+        return float(np.mean([np.sum((one.reshape(40, 40) - sample.truth) ** 2) for one in found]))
+
+    assert error(20.0) < error(0.2)
+
+
+def test_scores_stay_inside_the_bound_where_the_matrix_is_kept_in_full(small):
+    model = fit(OneBitInput(epsilon=math.inf, bound=0.3), small)
+    assert np.abs(everything(model, small)).max() <= 0.3 * (1 + 1e-4)
+
+
+# The secret enters through one mechanism only; everything after it is a function of what that released.
+
+
+def flipped(data: Interactions) -> Interactions:
+    """Return neighboring data: one rating on the other side of the threshold."""
+    values = data.values.copy()
+    values[0] = 1.0 if values[0] > 3.5 else 5.0
+    return data.with_values(values)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "mechanism"),
+    [
+        (OneBitInput(epsilon=1.0), SignFlip),
+        (OneBitObjective(epsilon=1.0), Laplace),
+        (OneBitGradient(epsilon=1.0, rounds=2), Laplace),
+    ],
+)
+def test_neighbors_with_the_same_release_give_the_same_model(estimator, mechanism, small, monkeypatch):
+    released = []
+    plain = mechanism.release
+
+    def once(self, values, random):
+        released.append(plain(self, values, random))
+        return released[-1]
+
+    monkeypatch.setattr(mechanism, "release", once)
+    first = everything(fit(estimator, small), small)
+    played = iter(list(released))
+    monkeypatch.setattr(mechanism, "release", lambda self, values, random: next(played))
+    neighbor = flipped(small)
+    np.testing.assert_array_equal(everything(fit(estimator, neighbor), neighbor), first)
+
+
+def test_gradient_takes_as_many_releases_as_rounds(small, monkeypatch):
+    sizes = []
+    plain = Laplace.release
+
+    def counted(self, values, random):
+        sizes.append((np.size(values), self.scale, float(np.abs(values).max())))
+        return plain(self, values, random)
+
+    monkeypatch.setattr(Laplace, "release", counted)
+    fit(OneBitGradient(epsilon=2.0, rounds=4), small)
+    assert [size for size, _, _ in sizes] == [small.n_ratings] * 4
+    for _, scale, largest in sizes:
+        assert scale == pytest.approx(2 * 0.5 * 4 / 2.0, rel=1e-9) and largest <= 0.5
+
+
+def test_gaussian_gradients_cost_what_they_say():
+    estimator = OneBitGradient(epsilon=1.0, delta=1e-6, rounds=20, mean_share=0.1)
+    assert epsilon_at(estimator.events(FACTS), 1e-6) <= 1.0
+    assert estimator.promise(FACTS).delta == 1e-6
+    gaussian, laplace = (
+        OneBitGradient(epsilon=1.0, delta=d, rounds=60)._noise().variance for d in (1e-6, 0.0)
+    )
+    assert gaussian < laplace / 5
+
+
+def test_objective_pays_for_the_curvature_of_the_probit_link():
+    logistic, probit = (OneBitObjective(epsilon=1.0, link=link) for link in ("logistic", "probit"))
+    assert logistic.noise_epsilon() == 1.0 and logistic.ridge() == 0.0
+    assert 0.74 < probit.noise_epsilon() <= 0.7501 and probit.ridge() > 0.1
+    # With a budget that covers it anyway, no ridge is bought.
+    assert OneBitObjective(epsilon=8.0, link="probit").ridge() == 1e-3
+    assert any("exactly" in line for line in probit.promise(FACTS).assumes)
+    assert not any("exactly" in line for line in logistic.promise(FACTS).assumes)
+    with pytest.raises(ParameterError, match="regularization"):
+        OneBitObjective(epsilon=0.1, link="probit", regularization=0.0)
+
+
+def largest_log_ratio(noise: Laplace, ridge: float, push: float) -> float:
+    """Return how far one cell's verdict moves the minimizer's distribution, by counting small intervals.
+
+    The minimizer is at most t exactly if the tilt is at least minus the slope at t, so the noise's own
+    distribution function gives every probability. `push` stands for the pull of the other cells through the
+    constraint.
+    """
+    t = np.linspace(-0.999, 0.999, 400)
+    chances = []
+    for verdict in (1, -1):
+        loss = OneBitLoss(verdicts=np.full(t.size, verdict, np.int8), link="probit", ridge=ridge)
+        chances.append(np.diff(1 - noise.cdf(-loss.gradient(t) - push)))
+    return float(np.abs(np.log(chances[0]) - np.log(chances[1])).max())
+
+
+@pytest.mark.parametrize("push", [0.0, 4.0, -4.0])
+def test_probit_objective_of_one_cell_keeps_its_promise(push):
+    estimator = OneBitObjective(epsilon=1.0, link="probit")
+    assert largest_log_ratio(estimator._noise(), estimator.ridge(), push) <= 1.0
+
+
+def test_probit_objective_without_the_jacobian_would_break_it():
+    # The twin: the printed noise compares densities of the noise only.
+    sensitivity = OneBitObjective(epsilon=1.0, link="probit")._noise().l1_sensitivity
+    printed = Laplace.calibrated(epsilon=1.0, l1_sensitivity=sensitivity)
+    assert max(largest_log_ratio(printed, 1e-3, push) for push in (4.0, -4.0)) > 1.5
+
+
+# Output: single cells.
+
+
+def test_output_refuses_more_cells_than_were_paid_for(small):
+    model = OneBitOutput(epsilon=1.0, cells=3).fit(small)
+    assert model.guarantee.epsilon == pytest.approx(3.0) and model.guarantee.is_private
+    first = model.predict(small, [0, 1], [4, 5])
+    np.testing.assert_array_equal(model.predict(small, [1, 0], [5, 4]), first[::-1])
+    with pytest.raises(PrivacyError, match="cells=3 were paid for"):
+        model.predict(small, [2, 3], [4, 5])
+    assert model.predict(small, [2, 0], [4, 4])[1] == first[0]
+    with pytest.raises(PrivacyError):
+        model.scores(small, [0])
+    with pytest.raises(DiscreetError, match="single cells"):
+        model.fold_in({"item 01": 5.0})
+
+
+def test_output_file_holds_the_answers_and_no_matrix(small, tmp_path):
+    model = OneBitOutput(epsilon=1.0, cells=2).fit(small)
+    told = model.predict(small, [7, 7], [1, 2])
+    model.save(tmp_path / "cells.discreet")
+    loaded = discreet.load(tmp_path / "cells.discreet")
+    assert {name: array.size for name, array in loaded.scorer.arrays().items()} == {
+        "users": 30,
+        "cells": 2,
+        "values": 2,
+    }
+    np.testing.assert_array_equal(loaded.predict(small, [7, 7], [1, 2]), told)
+    with pytest.raises(PrivacyError, match="not released before"):
+        loaded.predict(small, [7], [3])
+
+
+def test_output_noise_has_the_scale_of_one_cell():
+    honest, timid = (Laplace(scale=2 * 0.5 / scale, l1_sensitivity=1.0) for scale in (1.0, 1.2))
+    x = np.linspace(-10, 10, 20_001)
+    n = samples_to_separate(float(np.abs(honest.cdf(x) - timid.cdf(x)).max()))
+    side = math.ceil(math.sqrt(n))
+    vault = Vault(
+        np.zeros((side, 1)),
+        np.zeros((side, 1)),
+        bound=0.5,
+        epsilon=1.0,
+        allowed=None,
+        random=PrivacyRandom.simulate(1),
+    )
+    answers = Answers(np.zeros(0, dtype=np.int64), np.zeros(0))
+    noise = answers.of(np.arange(side * side), side, vault)
+    assert follows(noise, honest.cdf)
+    assert not follows(noise, timid.cdf)
+
+
+def test_output_knows_its_own_people_only(small):
+    model = OneBitOutput(epsilon=1.0).fit(small)
+    with pytest.raises(DataError, match="people it was fitted on"):
+        model.recommend({"item 01": 5.0})
+
+
+# Thresholds.
+
+
+def test_threshold_comes_from_the_public_scale():
+    assert public_threshold(FACTS, None) == 3.5
+    assert public_threshold(PublicFacts(n_items=3, low=0, high=2), None) == 1.25
+    assert public_threshold(FACTS, 3.0) == 3.0
+    for wrong in (0.5, 5.0):
+        with pytest.raises(ParameterError, match="above"):
+            public_threshold(FACTS, wrong)
+    with pytest.raises(ParameterError, match="no likes"):
+        public_threshold(PublicFacts(n_items=3, low=1, high=1), None)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_mean_is_released_with_noise_that_vanishes(local, small):
+    exact = float(small.values.mean(dtype=np.float64))
+    told = released_mean(small, 30.0, PrivacyRandom.simulate(1), local=local)
+    assert told == pytest.approx(exact, abs=0.1) and told != exact
+    assert 1 <= released_mean(small, 1e-3, PrivacyRandom.simulate(1), local=local) <= 5
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_bought_mean_is_the_threshold_and_is_paid_for(kind, small):
+    estimator = kind(epsilon=2.0, mean_share=0.25)
+    assert estimator.mean_epsilon + estimator.verdict_epsilon <= 2.0
+    assert estimator.promise(small.facts).epsilon == 2.0
+    model = fit(estimator, small)
+    assert model.above not in (None, 3.5) and 1 <= model.above <= 5
+    assert any("mean" in line for line in model.guarantee.assumes)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_free_training_mean_is_refused(kind):
+    with pytest.raises(ParameterError, match="private"):
+        kind(epsilon=1.0, above="mean")
+    with pytest.raises(ParameterError, match="exclude"):
+        kind(epsilon=1.0, above=3.0, mean_share=0.1)
+
+
+def test_verdicts_are_likes_above_the_threshold(small):
+    np.testing.assert_array_equal(verdicts_of(small, 3.5), np.where(small.values > 3.5, 1, -1))
+
+
+# People.
+
+
+def test_newcomers_get_a_row_from_their_own_verdicts(small):
+    model = fit(OneBitInput(epsilon=20.0), small)
+    even = {f"item {i:02d}": (5.0 if i % 2 == 0 else 1.0) for i in range(10)}
+    odd = {item: 6.0 - value for item, value in even.items()}
+    best_even = {int(item[-2:]) % 2 for item, _ in model.recommend(even, k=3)}
+    best_odd = {int(item[-2:]) % 2 for item, _ in model.recommend(odd, k=3)}
+    assert best_even == {0} and best_odd == {1}
+    np.testing.assert_array_equal(model.fold_in({}), np.zeros(model.scorer.left.shape[1]))
+
+
+def test_own_people_keep_their_rows_in_any_order(small):
+    model = fit(OneBitGradient(epsilon=5.0), small)
+    order = np.array([4, 2, 9])
+    moved = model.scores(small.select_users(order), np.arange(3))
+    np.testing.assert_array_equal(moved, model.scores(small, order))
+
+
+def test_settings_out_of_rule_are_refused():
+    for wrong in (
+        {"radius": 0.0},
+        {"bound": -1.0},
+        {"leveling": -1.0},
+        {"mean_share": 1.0},
+        {"link": "x"},
+        {"scale": 0.0},
+    ):
+        with pytest.raises(ParameterError):
+            OneBitInput(epsilon=1.0, **wrong)
+    for wrong in ({"rounds": 0}, {"clamp": 0.0}, {"delta": 1.0}):
+        with pytest.raises(ParameterError):
+            OneBitGradient(epsilon=1.0, **wrong)
+    with pytest.raises(ParameterError):
+        OneBitOutput(epsilon=1.0, cells=0)
+    assert dataclasses.is_dataclass(OneBit) and OneBit.__abstractmethods__
