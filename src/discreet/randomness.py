@@ -35,7 +35,8 @@ def _count_fork() -> None:
     _forks += 1
 
 
-os.register_at_fork(after_in_child=_count_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 def _process() -> tuple[int, int]:

@@ -12,8 +12,9 @@ import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.base import Estimator
-from discreet.privacy.guarantee import Basis, Guarantee, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, describe_models, estimator, from_toml, parse_settings, to_toml
 from toy import toy_interactions
@@ -35,7 +36,7 @@ def data(explicit):
     )
 
     def choose(name: str) -> Interactions:
-        return implicit if MODELS[name].feedback == "implicit" else explicit
+        return implicit if make(name).feedback == "implicit" else explicit
 
     return choose
 
@@ -164,6 +165,35 @@ def test_file_lists_every_array_and_holds_no_row_of_a_user(name, data, tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_what_is_published_of_users_is_what_mechanisms_returned(name, data, monkeypatch):
+    """With mechanisms that ignore what they are given, two data sets must lead to the same model."""
+    interactions = data(name)
+    promise = make(name).promise(interactions.facts)
+    if promise.unit is not Unit.USER or promise.trust is Trust.LOCAL or name in NON_PRIVATE:
+        pytest.skip("other frames release noisy numbers person by person")
+
+    def blind(self, values, random):
+        return 3 + np.random.default_rng(np.size(values)).standard_normal(np.shape(values))
+
+    def blind_symmetric(self, matrix, random):
+        square = blind(self, matrix, random)
+        return square + square.T
+
+    for mechanism in (Gaussian, Laplace):
+        monkeypatch.setattr(mechanism, "release", blind)
+        monkeypatch.setattr(mechanism, "release_symmetric", blind_symmetric)
+    others = interactions.select_users(np.arange(100)).with_values(
+        interactions.select_users(np.arange(100)).values[::-1].copy()
+    )
+    first, second = quiet(make(name), interactions), quiet(make(name), others)
+    assert first.scorer.settings() == second.scorer.settings()
+    for (key, mine), (_, theirs) in zip(
+        sorted(first.scorer.arrays().items()), sorted(second.scorer.arrays().items()), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs, err_msg=key)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_refuses_a_cut_or_edited_file(name, data, tmp_path):
     path = tmp_path / "m.discreet"
     quiet(make(name), data(name)).save(path)
@@ -249,7 +279,7 @@ def test_refuses_a_bad_delta(name, delta):
 def test_refuses_data_that_teaches_nothing_and_pays_nothing(name, data):
     interactions, ledger = data(name), Ledger.in_memory()
     poor = [interactions.select_users(np.arange(1)), interactions.select_items(np.arange(1))]
-    if MODELS[name].feedback == "explicit":
+    if make(name).feedback == "explicit":
         poor.append(interactions.with_values(np.full_like(interactions.values, 3.0)))
     for one in poor:
         with pytest.raises(DataError):

@@ -141,7 +141,7 @@ def test_a_file_that_is_replaced_now_and_then_brings_its_own_counts(cache):
     _put(cache / "ml-latest-small", content, "ratings.csv")
     data = catalog.load("movielens-latest-small")
     assert data.n_items == 2
-    assert set(data.facts.from_file) == {"n_items", "n_users"} and data.facts.step == 0.5
+    assert set(data.facts.from_file) == {"n_items"} and data.facts.step == 0.5
 
 
 def test_without_a_network_one_sentence_says_what_was_tried_and_where_to_put_the_file(

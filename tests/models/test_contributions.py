@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.models import taste
+from discreet.models import biases, taste
 from discreet.models.biases import FirstLook, first_look
 from discreet.models.contributions import blocks
 from discreet.models.taste import Taste, free_directions
@@ -28,22 +28,49 @@ def seen(data) -> FirstLook:
 
 
 def item_sums(data, effects):
-    """Return what all people tell about items, by the same steps as the release of item effects."""
-    totals = np.zeros((2, data.n_items))
-    for block in blocks(data):
-        left = block.values - 3 - effects[block.items]
-        weights = block.unit_weights(left**2 + 0.04)
-        block.add_by_item(weights * left, totals[0])
-        block.add_by_item(weights * 0.2, totals[1])
-    return totals
+    """Return what all people tell about items: the release of item effects without its noise."""
+    pull = np.linspace(0.3, 2.0, data.n_items)
+    sums, counts = biases._release_residuals(
+        data, (3.0, 2.0), 0.1, effects, pull, 0.0, PrivacyRandom.simulate(0)
+    )
+    return np.stack([sums, counts * biases.COUNT_PART])
+
+
+class Recorder:
+    """Stand in for the Gaussian mechanism: keep what it is given and the sensitivity it is told."""
+
+    def __init__(self, *, sigma, l2_sensitivity):
+        self.sensitivity = l2_sensitivity
+
+    def release(self, values, random):
+        heard.append((values.copy(), self.sensitivity))
+        return values
+
+
+heard: list = []
+
+
+@pytest.mark.parametrize("scale", [(1, 5), (-10, 10), (0.1, 0.1 + 1e-12), (1000.00001, 1000.00002)])
+def test_the_mean_and_the_count_move_by_at_most_the_sensitivity(scale, monkeypatch):
+    monkeypatch.setattr(biases, "Gaussian", Recorder)
+    low, high = scale
+    data = toy_interactions(seed=9)
+    data = data.with_facts(dataclasses.replace(data.facts, low=low, high=high, step=None)).bounded()
+    middle, half = (low + high) / 2, (high - low) / 2
+    heard.clear()
+    for one in (data, data.select_users(np.arange(1, data.n_users))):
+        biases._release_mean(one, middle, half, 1.0, PrivacyRandom.simulate(0))
+    (with_them, sensitivity), (without, _) = heard
+    assert 0 < squared_length(with_them - without) <= Fraction(sensitivity) ** 2
 
 
 def test_one_person_moves_item_sums_by_exactly_their_own_vector():
-    data = toy_interactions(seed=4)
-    effects = np.random.default_rng(0).normal(size=data.n_items) / 3
+    data, rng = toy_interactions(seed=4), np.random.default_rng(0)
+    effects = rng.normal(size=data.n_items) / 3
     for person in (0, 17, 149):
         keep = np.arange(data.n_users) != person
-        with_them, without = item_sums(data, effects), item_sums(data.select_users(keep), effects)
+        others = rng.permutation(np.flatnonzero(keep))
+        with_them, without = item_sums(data, effects), item_sums(data.select_users(others), effects)
         alone = item_sums(data.select_users(~keep), effects)
         np.testing.assert_array_equal(with_them - without, alone)
         assert 0.99 < squared_length(alone) <= 1

@@ -23,8 +23,8 @@ sizes = st.integers(min_value=1, max_value=10**8)
 
 def wide_and_timid(kind, width):
     if kind is Laplace:
-        return Laplace(scale=width, l1_sensitivity=1.0), Laplace(scale=width / 1.1, l1_sensitivity=1.0)
-    return Gaussian(sigma=width, l2_sensitivity=1.0), Gaussian(sigma=width / 1.1, l2_sensitivity=1.0)
+        return Laplace(scale=width, l1_sensitivity=width), Laplace(scale=width / 1.1, l1_sensitivity=width)
+    return Gaussian(sigma=width, l2_sensitivity=width), Gaussian(sigma=width / 1.1, l2_sensitivity=width)
 
 
 @pytest.mark.parametrize("width", [1e-3, 1.0, 1e5])
@@ -74,6 +74,7 @@ def test_the_grid_does_not_depend_on_the_data(mechanism):
 
 @given(scale=magnitudes, sensitivity=magnitudes, size=sizes)
 def test_laplace_noise_pays_for_rounding_and_grid(scale, sensitivity, size):
+    sensitivity = min(sensitivity, 32 * scale)
     mechanism = Laplace(scale=scale, l1_sensitivity=sensitivity)
     grid = mechanism._grid(size)
     step = Fraction(2) ** grid.exponent
@@ -85,6 +86,7 @@ def test_laplace_noise_pays_for_rounding_and_grid(scale, sensitivity, size):
 
 @given(sigma=magnitudes, sensitivity=magnitudes, size=sizes)
 def test_gaussian_noise_pays_for_rounding_and_grid(sigma, sensitivity, size):
+    sensitivity = min(sensitivity, 8 * sigma)
     grid = Gaussian(sigma=sigma, l2_sensitivity=sensitivity)._grid(size)
     step = Fraction(2) ** grid.exponent
     wanted = Fraction(sensitivity) / Fraction(sigma)
@@ -141,7 +143,7 @@ def test_discrete_gaussian_noise_hides_as_much_as_continuous_noise_with_less_var
 
 
 @settings(max_examples=200)
-@given(epsilon=magnitudes, sensitivity=magnitudes)
+@given(epsilon=st.floats(min_value=1e-3, max_value=32), sensitivity=magnitudes)
 def test_laplace_is_calibrated_to_a_pure_promise(epsilon, sensitivity):
     mechanism = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=sensitivity)
     assert Fraction(sensitivity) / Fraction(mechanism.scale) <= Fraction(epsilon)
@@ -302,6 +304,15 @@ def test_a_bad_epsilon_is_refused(epsilon):
         Gaussian.calibrated(epsilon=epsilon, delta=1e-6, l2_sensitivity=1.0)
 
 
+def test_so_little_noise_that_a_secret_could_leave_its_support_is_refused():
+    with pytest.raises(ParameterError, match="at least 1/32"):
+        Laplace(scale=1.0, l1_sensitivity=32.1)
+    with pytest.raises(ParameterError, match="at least 1/8"):
+        Gaussian(sigma=1.0, l2_sensitivity=8.1)
+    with pytest.raises(ParameterError, match="Lower epsilon"):
+        Laplace.calibrated(epsilon=128.0, l1_sensitivity=1.0)
+
+
 def test_more_noise_than_numbers_can_hold_is_refused():
     with pytest.raises(ParameterError, match="more noise than a float can hold"):
         Laplace.calibrated(epsilon=1e-200, l1_sensitivity=1e200)
@@ -312,7 +323,7 @@ def test_more_noise_than_numbers_can_hold_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("width", "sensitivity"), [(1e-320, 1e-322), (1e-200, 1.0), (1e300, 1e299), (3.0, 1e-3)]
+    ("width", "sensitivity"), [(1e-320, 1e-322), (1e-200, 5e-200), (1e300, 1e299), (3.0, 1e-3)]
 )
 def test_extreme_magnitudes_keep_their_noise(width, sensitivity):
     for mechanism in (

@@ -97,9 +97,8 @@ def _mark_least(
 
 def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
     """Return a fixed public 64-bit hash of each id; it never changes between versions."""
-    ids = vocabulary.ids
-    if not vocabulary.is_text:
-        return _mix(ids.astype(np.int64).view(np.uint64))
+    # Whole numbers are hashed as text: whether ids are read as numbers depends on other people's ids.
+    ids = vocabulary.ids if vocabulary.is_text else vocabulary.ids.astype(np.str_)
     width = ids.dtype.itemsize // 4
     letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(vocabulary), width)
     state = np.full(len(vocabulary), _GOLDEN)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError
-from discreet.data.facts import N_ITEMS, N_USERS, SCALE, PublicFacts, count_off_step, magnitude, step_of
+from discreet.data.facts import N_ITEMS, SCALE, PublicFacts, count_off_step, step_of
 from discreet.data.vocabulary import Vocabulary
 
 Duplicates = Literal["refuse", "last", "mean"]
@@ -43,7 +43,8 @@ def settle_facts(
         return facts
     if n_items == 0:
         raise DataError("There are no ratings and no catalog is declared; a catalog needs at least one item.")
-    listed = declared.get("catalog") is not None or declared.get("n_items") is not None
+    # A bare number of items does not say whether they are counted from 0 or from 1: that is read off the ids.
+    listed = declared.get("catalog") is not None
     from_file = [] if listed else [N_ITEMS]
     low, high, step = declared.get("low"), declared.get("high"), declared.get("step")
     if implicit and low is None and high is None:
@@ -52,17 +53,13 @@ def settle_facts(
         from_file.append(SCALE)
         low, high = _seen_scale(values, low, high)
         step = step_of(values, low) if step is None else step
-    people = declared.get("n_users")
-    if people is None:
-        from_file.append(N_USERS)
-        people = magnitude(n_users)
     return PublicFacts(
         n_items=n_items,
         low=low,
         high=high,
         step=step,
         max_per_user=declared.get("max_per_user"),
-        n_users=people,
+        n_users=declared.get("n_users"),
         from_file=tuple(from_file),
     )
 

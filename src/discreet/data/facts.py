@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.checks import ParameterError, finite, integer, positive_finite, require
 
-SCALE, N_ITEMS, N_USERS = "scale", "n_items", "n_users"
+SCALE, N_ITEMS = "scale", "n_items"
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -22,9 +21,9 @@ class PublicFacts:
     """Say what is public about a data set before anybody looks into it.
 
     `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
-    declared; `n_users` is an order of magnitude. `from_file` names the facts (`"scale"`, `"n_items"`,
-    `"n_users"`) that a reader took from the file: a promise made with them holds only if they really are
-    public.
+    declared; `n_users`, about how many people there are, is never read from the data. `from_file` names the
+    facts (`"scale"`, `"n_items"`) that a reader took from the file: a promise made with them holds only if
+    they really are public.
 
     Example:
         >>> PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).assumptions()[1]
@@ -50,7 +49,7 @@ class PublicFacts:
             integer("max_per_user", self.max_per_user, least=1)
         if self.n_users is not None:
             integer("n_users", self.n_users, least=1)
-        known = {SCALE, N_ITEMS, N_USERS}
+        known = {SCALE, N_ITEMS}
         require(set(self.from_file) <= known, "from_file", self.from_file, f"may name only {sorted(known)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -68,11 +67,7 @@ class PublicFacts:
         if self.max_per_user is not None:
             lines.append(f"at most {self.max_per_user:,} ratings of a person are used")
         if self.n_users is not None:
-            rounded = " and rounded to a power of two" if N_USERS in self.from_file else ""
-            origin = self._origin(N_USERS).replace(
-                " (taken from the file)", f" (taken from the file{rounded})"
-            )
-            lines.append(f"it is known that there are about {self.n_users:,} people{origin}")
+            lines.append(f"it is known that there are about {self.n_users:,} people")
         return tuple(lines)
 
     def _origin(self, fact: str) -> str:
@@ -110,11 +105,6 @@ class PublicFacts:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"These are not public facts that discreet wrote: {error}.") from error
-
-
-def magnitude(count: int) -> int:
-    """Return the power of two nearest to `count` on a logarithmic scale."""
-    return 1 << max(0, round(math.log2(count))) if count else 1
 
 
 def step_of(values: npt.NDArray[np.float32], low: float) -> float | None:

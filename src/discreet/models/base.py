@@ -17,13 +17,17 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
 
+# Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
+MOST_EPSILON = 32.0
+
 
 class Estimator(ABC):
     """Describe a way to learn: public settings, the promise they allow, and the training.
 
     A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
-    public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final: no
-    estimator can touch data before it is paid for.
+    public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final:
+    nothing is learned from data before it is paid for. Data that teach nothing are refused before that, with
+    a sentence to whoever holds the data.
     """
 
     __slots__ = ()
@@ -76,10 +80,11 @@ class Estimator(ABC):
     ) -> FittedModel:
         """Learn from `data` and return a model that carries its promise.
 
-        The promise is paid for in `ledger` before a rating is read; a crash after that is still paid.
+        The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
-            BudgetError: The ledger's budget does not cover the promise; nothing was spent or read.
+            DataError: The data teach nothing (one person, one item, equal ratings); nothing was spent.
+            BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
         self._refuse(data)
         random = random or PrivacyRandom.from_os()
@@ -107,6 +112,13 @@ class Estimator(ABC):
 def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
     """Check an estimator's epsilon and delta; Gaussian noise needs a delta above 0."""
     positive("epsilon", epsilon, do="For a run without privacy pass math.inf.")
+    require(
+        epsilon <= MOST_EPSILON or math.isinf(epsilon),
+        "epsilon",
+        epsilon,
+        f"must be at most {MOST_EPSILON:g}",
+        "A larger one promises next to nothing; for a run without privacy pass math.inf.",
+    )
     failure_probability("delta", delta)
     if gaussian and math.isfinite(epsilon):
         require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")

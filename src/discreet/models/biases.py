@@ -141,6 +141,8 @@ def _release_mean(
     for block in blocks(data):
         rated = block.counts > 0
         own = block.per_person((block.values - middle) / half)[rated] / block.counts[rated]
+        # On a scale too narrow for single precision a clipped rating may still lie outside.
+        own = np.clip(own, -1, 1)
         told += exact_total(own), exact_total(np.full(own.size, 0.5))
     sigma = multiplier * _MEAN_LENGTH
     if multiplier:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.solvers.rows import column_sums
 
@@ -22,10 +23,13 @@ _GRID = 2.0**-24
 # What rounding can have added to a norm computed from up to 2^31 terms, with room to spare.
 _ROUNDING = 1 - 1e-6
 _RATINGS_PER_BLOCK = 1 << 21
+_MOST_PEOPLE = 1 << 28
 
 
 def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:
     """Yield the people in blocks of whole rows, small enough that a few copies of one fit in memory."""
+    if data.n_users > _MOST_PEOPLE:
+        raise DataError(f"Sums are exact for at most {_MOST_PEOPLE:,} people; these data hold more.")
     start = 0
     while start < data.n_users:
         stop = int(np.searchsorted(data.indptr, data.indptr[start] + _RATINGS_PER_BLOCK, side="right")) - 1

@@ -92,7 +92,7 @@ _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """Promise that a release reveals at most `epsilon` (and fails with at most `delta`) about one secret.
+    """Promise that one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
 
     `epsilon=math.inf` promises nothing and says so. Promises in different frames (unit, neighbors, trust)
     neither compare nor add; `for_user` and `to_approximate` convert explicitly.
@@ -158,7 +158,8 @@ class Guarantee:
     def __le__(self, other: Guarantee) -> bool:
         """Tell whether this promise is at least as strong as the other."""
         self._same_frame(other)
-        return self.epsilon <= other.epsilon and self.delta <= other.delta
+        believable = self.simulated <= other.simulated and _WEAKNESS[self.basis] <= _WEAKNESS[other.basis]
+        return believable and self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def __ge__(self, other: Guarantee) -> bool:
         """Tell whether this promise is at most as strong as the other."""
@@ -220,13 +221,13 @@ class Guarantee:
         """Say the promise to a person."""
         if math.isinf(self.epsilon):
             return "NOT PRIVATE: no promise is made about anybody's data."
-        level = f"ε = {_number(self.epsilon)}"
-        if self.delta:
-            level += f", except with probability δ = {_number(self.delta)}"
+        level = f"ε = {_number(self.epsilon)}" + (f", δ = {_number(self.delta)}" if self.delta else "")
+        more = f" and at most δ = {_number(self.delta)} on top" if self.delta else ""
         factor = _number(_capped_exp(self.epsilon))
         text = (
-            f"{_SECRETS[self.unit, self.neighbours]} changes the odds of anything released by a factor of at "
-            f"most e^ε = {factor} ({level}; {_BASIS_WORDS[self.basis]}), against {_TRUST_WORDS[self.trust]}."
+            f"{_SECRETS[self.unit, self.neighbours]} changes the probability of anything released by a "
+            f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
+            f"{_TRUST_WORDS[self.trust]}."
         )
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text

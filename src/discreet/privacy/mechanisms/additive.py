@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 
+# A draw's support ends at 89 scales (16 sigma) or more. A secret may move a value by at most this many of
+# them, so that what lies in one support and not in the other stays negligible (see the proofs).
+MOST_SHIFT_LAPLACE = 32
+MOST_SHIFT_GAUSSIAN = 8
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laplace:
@@ -66,7 +72,7 @@ class Laplace:
     l1_sensitivity: float
 
     def __post_init__(self) -> None:
-        _check_noise("scale", self.scale, "l1_sensitivity", self.l1_sensitivity)
+        _check_noise("scale", self.scale, "l1_sensitivity", self.l1_sensitivity, MOST_SHIFT_LAPLACE)
 
     @classmethod
     def calibrated(cls, *, epsilon: float, l1_sensitivity: float) -> Self:
@@ -164,7 +170,7 @@ class Gaussian:
     l2_sensitivity: float
 
     def __post_init__(self) -> None:
-        _check_noise("sigma", self.sigma, "l2_sensitivity", self.l2_sensitivity)
+        _check_noise("sigma", self.sigma, "l2_sensitivity", self.l2_sensitivity, MOST_SHIFT_GAUSSIAN)
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, l2_sensitivity: float) -> Self:
@@ -239,9 +245,18 @@ class Gaussian:
         )
 
 
-def _check_noise(noise_name: str, noise: float, sensitivity_name: str, sensitivity: float) -> None:
+def _check_noise(
+    noise_name: str, noise: float, sensitivity_name: str, sensitivity: float, most_shift: int
+) -> None:
     non_negative(noise_name, noise)
     positive_finite(sensitivity_name, sensitivity)
+    require(
+        noise == 0 or Fraction(sensitivity) <= most_shift * Fraction(noise),
+        noise_name,
+        noise,
+        f"must be at least 1/{most_shift} of {sensitivity_name}={sensitivity!r}",
+        "Lower epsilon; for a release without privacy pass math.inf.",
+    )
     ok = Fraction(noise) / Fraction(sensitivity) < 2**1000
     require(ok, noise_name, noise, f"is out of proportion to {sensitivity_name}={sensitivity!r}")
 

@@ -109,6 +109,9 @@ def check_scale(mechanism: Any, *, least_points: int) -> None:
     require(low < high, "high", high, f"must be greater than low={low!r}")
     require(np.isfinite(high - low), "high", high, "is too far from low")
     points = integer("points", mechanism.points, least=least_points, most=_MOST_POINTS)
+    # A narrower scale would have neighboring grid points that are the same number, or an infinite resolution.
+    distinct = (high - low) / (points - 1) > 4 * np.spacing(max(abs(low), abs(high), 1e-300))
+    require(bool(distinct), "high", high, f"is too close to low={low!r} for {points} points")
     for name, value in (("low", low), ("high", high), ("points", points)):
         object.__setattr__(mechanism, name, value)
 
@@ -123,7 +126,8 @@ def inside(name: str, numbers: npt.ArrayLike, low: float, high: float) -> Floats
 
 def nearest_step(values: Floats, low: float, high: float, points: int) -> Indices:
     """Return the index of the grid point nearest to each value."""
-    return np.rint((values - low) * ((points - 1) / (high - low))).astype(np.int64)
+    steps = np.rint((values - low) * ((points - 1) / (high - low)))
+    return np.clip(steps, 0, points - 1).astype(np.int64)
 
 
 @lru_cache(maxsize=4)

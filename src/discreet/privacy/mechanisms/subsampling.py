@@ -19,6 +19,7 @@ from discreet.checks import (
     require,
 )
 from discreet.privacy.events import pure_event
+from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, Floats, Indices, local_epsilon
 from discreet.privacy.sampling import add_discrete_laplace
 from discreet.randomness import PrivacyRandom
@@ -74,6 +75,12 @@ class ImportanceSampling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
+        require(
+            self.epsilon <= MOST_SHIFT_LAPLACE,
+            "epsilon",
+            self.epsilon,
+            f"must be at most {MOST_SHIFT_LAPLACE}",
+        )
         object.__setattr__(self, "scale", positive_finite("scale", self.scale))
         object.__setattr__(self, "max_weight", finite("max_weight", self.max_weight))
         require(1e-200 <= self.scale <= 1e200, "scale", self.scale, "must lie in [1e-200, 1e200]")
