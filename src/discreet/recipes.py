@@ -117,12 +117,18 @@ def describe_models() -> list[dict[str, str]]:
                 "unit": promise.unit.value if private else "nothing",
                 "trust": promise.trust.value if private else "nobody",
                 "basis": promise.basis.value,
-                "feedback": kind.feedback,
+                "feedback": _feedback(kind),
                 "summary": (kind.__doc__ or "").splitlines()[0],
                 "source": kind.source,
             }
         )
     return rows
+
+
+def _feedback(kind: type[Estimator]) -> str:
+    """Return what a model learns from; where that is a setting, all it may be."""
+    setting = get_type_hints(kind)["feedback"]
+    return " or ".join(get_args(setting)) if get_origin(setting) is Literal else kind.feedback
 
 
 def from_toml(text: str) -> Estimator:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.checks import require
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.base import Estimator, check_budget
 from discreet.models.biases import FirstLook, final_effects, first_look, joint_promise
+from discreet.models.clicks import learn_clicks
 from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
@@ -31,12 +33,16 @@ _MEAN, _LOOK = 0.02, 0.12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFactorization(Estimator):
-    """Factor ratings with noise where it pays: item effects first, then taste as far as the noise allows.
+    """Factor ratings (or choices) with noise where it pays: items first, then taste as far as it shows.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
-        against everyone else (proofs/user_factorization.md). How the budget is shared, how many items take
-        part and how many factors there are follow from `epsilon`, `delta` and released numbers only.
+        against everyone else (proofs/user_factorization.md, and for `feedback="implicit"`
+        proofs/user_factorization_implicit.md). How the budget is shared, how many items take part and how
+        many factors there are follow from `epsilon`, `delta` and released numbers only.
+
+    Parameters:
+        feedback: "explicit" predicts ratings; "implicit" ranks items and reads only which were chosen.
     """
 
     name: ClassVar[str] = "user-factorization"
@@ -44,13 +50,18 @@ class UserFactorization(Estimator):
 
     epsilon: float
     delta: float = 1e-6
+    # Other estimators read one kind of feedback; here it is a setting.
+    feedback: Literal["explicit", "implicit"] = "explicit"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
+        known = self.feedback in ("explicit", "implicit")
+        require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/user_factorization.md")
+        part = "" if self.feedback == "explicit" else "_implicit"
+        return joint_promise(self, facts, f"proofs/user_factorization{part}.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one Gaussian release: whatever the released numbers decide, all together cost this."""
@@ -61,19 +72,28 @@ class UserFactorization(Estimator):
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
-        mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))
-        seen = first_look(data, mean, look, random)
-        progress("user-factorization", 1, 4)
-        chosen = plan(seen, multiplier, rest, data.n_items)
-        effects = final_effects(data, seen, chosen.effects, random).mean
-        progress("user-factorization", 2, 4)
-        taste = free_directions(seen, effects)
-        if chosen.factors:
-            taste = directions(data, seen, taste, chosen, random)
-            progress("user-factorization", 3, 4)
-            taste = refit(data, seen, taste, chosen, random)
-        progress("user-factorization", 4, 4)
-        return _scorer(data.facts, seen, taste, chosen)
+        if self.feedback == "implicit":
+            return learn_clicks(data, multiplier, random, progress)
+        return _learn_ratings(data, multiplier, random, progress)
+
+
+def _learn_ratings(
+    data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
+) -> RatingScorer:
+    """Release item effects and, where it pays, factors; together one Gaussian with this multiplier."""
+    mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))
+    seen = first_look(data, mean, look, random)
+    progress("user-factorization", 1, 4)
+    chosen = plan(seen, multiplier, rest, data.n_items)
+    effects = final_effects(data, seen, chosen.effects, random).mean
+    progress("user-factorization", 2, 4)
+    taste = free_directions(seen, effects)
+    if chosen.factors:
+        taste = directions(data, seen, taste, chosen, random)
+        progress("user-factorization", 3, 4)
+        taste = refit(data, seen, taste, chosen, random)
+    progress("user-factorization", 4, 4)
+    return _scorer(data.facts, seen, taste, chosen)
 
 
 def _split(multiplier: float, shares: Sequence[float]) -> list[float]:

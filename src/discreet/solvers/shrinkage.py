@@ -16,6 +16,7 @@ _RIDGE = 1e-6
 _VECTOR_STEPS = 30
 _VECTOR_SPREAD_AT_START = 0.01
 _SMALLEST_VECTOR_SPREAD = 1e-6
+_COORDINATE_SPREAD_AT_START = 0.3
 
 
 class Shrunken(NamedTuple):
@@ -81,3 +82,16 @@ def _vector_posterior(
     turned = root[:, None] * basis
     shrunk = 1 / (1 + precision[:, None] * np.maximum(values, 0.0))
     return ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+
+
+def shrink_coordinates(sums: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Estimate vectors z from sums = counts * z + noise, with each coordinate spread around 0 by its own."""
+    precision = (counts**2 / variance)[:, None]
+    told = sums / counts[:, None]
+    spread = np.full(sums.shape[1], _COORDINATE_SPREAD_AT_START)
+    for _ in range(_VECTOR_STEPS):
+        heard = precision / (precision + 1 / spread)
+        seen = (heard * ((heard * told) ** 2 + spread * (1 - heard))).sum(axis=0)
+        spread = np.maximum(seen / np.maximum(heard.sum(axis=0), 1e-9), _SMALLEST_SPREAD)
+    shrunk: Floats = precision / (precision + 1 / spread) * told
+    return shrunk

@@ -1,0 +1,202 @@
+"""What the recommended model must do with choices, besides the proof's sums."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.checks import ParameterError
+from discreet.data.interactions import Interactions
+from discreet.data.splits import leave_one_out
+from discreet.evaluate.protocol import evaluate
+from discreet.evaluate.scoring import measure
+from discreet.models import clicks
+from discreet.models.baselines import Popularity
+from discreet.models.click_scorer import recency
+from discreet.models.user_factorization import UserFactorization
+from discreet.privacy.accountant import epsilon_at
+from discreet.privacy.events import event_from_json
+from discreet.privacy.gaussian import gaussian_multiplier
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+from discreet.solvers import choice_statistics as statistics
+from discreet.solvers.choice_statistics import Places, choice_statistics
+from discreet.solvers.rows import Rows
+from toy import toy_interactions
+
+
+def squared_length(*arrays) -> Fraction:
+    return sum((Fraction(float(x)) ** 2 for array in arrays for x in np.ravel(array)), Fraction(0))
+
+
+def crowds(n_users=1500, n_items=60, per_user=12, seed=0) -> Interactions:
+    """Return choices of two crowds: each takes nine of ten items from its own half of the catalog."""
+    rng = np.random.default_rng(seed)
+    weights = np.where(np.arange(n_items) % 2 == np.arange(2)[:, None], 9.0, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    chosen = [rng.choice(n_items, per_user, replace=False, p=weights[user % 2]) for user in range(n_users)]
+    return Interactions.from_arrays(
+        np.repeat(np.arange(n_users), per_user),
+        np.concatenate(chosen),
+        times=np.tile(np.arange(per_user), n_users),
+        n_items=n_items,
+        low=1,
+        high=1,
+        name="crowds",
+    )
+
+
+@pytest.fixture(scope="module")
+def split():
+    return leave_one_out(crowds())
+
+
+def fitted(epsilon, train, seed=3):
+    estimator = UserFactorization(epsilon=epsilon, feedback="implicit")
+    return estimator.fit(train, random=PrivacyRandom.simulate(seed))
+
+
+@pytest.mark.parametrize("epsilon", [4.0, math.inf])
+def test_finds_the_crowds(split, epsilon):
+    model = fitted(epsilon, split.train)
+    assert model.scorer.explain()["taste pays"] and model.scorer.explain()["directions kept"] >= 1
+    own = measure(model, split.train, split.test, "hr@10")["hr@10"]
+    same = Popularity(epsilon=math.inf).fit(split.train, random=PrivacyRandom.simulate(0))
+    assert own > measure(same, split.train, split.test, "hr@10")["hr@10"] + 0.1
+    even = [item % 2 for item, _ in model.similar_items(4, k=10)]
+    assert even == [0] * 10
+
+
+def test_is_popularity_when_the_noise_drowns_taste(split):
+    model = fitted(0.2, split.train)
+    assert not model.scorer.explain()["taste pays"]
+    scores = model.scores(split.train, np.arange(3))
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(np.argsort(scores[0]), np.argsort(model.scorer.popularity))
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.3, 8.0])
+def test_the_ledger_recounts_the_promise(split, epsilon):
+    ledger, estimator = Ledger.in_memory(), UserFactorization(epsilon=epsilon, feedback="implicit")
+    estimator.fit(split.train, ledger=ledger, random=PrivacyRandom.simulate(1))
+    (entry,) = ledger.entries()
+    recounted = epsilon_at([event_from_json(event) for event in entry.events], estimator.delta)
+    assert recounted == pytest.approx(epsilon, rel=1e-6) and recounted <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "branch"), [(0.2, "votes twice"), (8.0, "places")])
+def test_every_branch_spends_exactly_the_budget(split, monkeypatch, epsilon, branch):
+    """Every release passes through one mechanism; what it is asked for adds up to the whole."""
+    spent = []
+    real = clicks.Gaussian
+
+    def noted(*, sigma, l2_sensitivity):
+        spent.append((l2_sensitivity / sigma) ** 2)
+        return real(sigma=sigma, l2_sensitivity=l2_sensitivity)
+
+    monkeypatch.setattr(clicks, "Gaussian", noted)
+    fitted(epsilon, split.train)
+    assert len(spent) == (3 if branch == "votes twice" else 4)
+    multiplier = gaussian_multiplier(epsilon, 1e-6)
+    assert sum(spent) == pytest.approx(multiplier**-2, rel=1e-9)
+    assert sum(spent) <= multiplier**-2 * (1 + 1e-12)
+
+
+def test_saving_and_loading_keeps_scores(split, tmp_path):
+    model = fitted(4.0, split.train)
+    model.save(tmp_path / "m.discreet")
+    loaded = discreet.load(tmp_path / "m.discreet")
+    assert loaded.parameters["feedback"] == "implicit" and loaded.guarantee == model.guarantee
+    rows = np.arange(4)
+    np.testing.assert_array_equal(loaded.scores(split.train, rows), model.scores(split.train, rows))
+    cells = model.predict(split.train, np.repeat(rows, 2), np.tile([0, 7], 4)).reshape(4, 2)
+    np.testing.assert_allclose(cells, model.scores(split.train, rows)[:, [0, 7]], rtol=1e-5)
+
+
+def test_recommends_from_a_list_of_items(split):
+    best = fitted(4.0, split.train).recommend([0, 2, 4, 6], k=5)
+    assert len(best) == 5 and all(item % 2 == 0 for item, _ in best)
+
+
+def test_reads_neither_ratings_nor_times(split):
+    train = split.train
+    rng = np.random.default_rng(0)
+    facts = dataclasses.replace(train.facts, low=1.0, high=5.0)
+    other = train.with_values(rng.integers(1, 6, train.n_ratings), facts=facts)
+    other = dataclasses.replace(other, times=rng.integers(0, 99, train.n_ratings))
+    for name, array in fitted(4.0, train).scorer.arrays().items():
+        np.testing.assert_array_equal(array, fitted(4.0, other).scorer.arrays()[name])
+
+
+def test_refuses_metrics_of_ratings_and_unknown_feedback(split):
+    with pytest.raises(ParameterError, match="never reads any"):
+        evaluate(UserFactorization(epsilon=1.0, feedback="implicit"), split.train, metrics="rmse")
+    with pytest.raises(ParameterError, match="feedback"):
+        UserFactorization(epsilon=1.0, feedback="vibes")
+
+
+def test_later_choices_count_more_and_ties_by_their_listing():
+    data = Interactions.from_arrays(
+        ["a"] * 3 + ["b"] * 2, [3, 1, 2, 1, 2], times=[50, 70, 50, 9, 1], n_items=4, low=1, high=1
+    )
+    # Row a holds items 1, 2, 3: item 1 is the latest, and item 3 was listed before item 2.
+    np.testing.assert_allclose(recency(data, 1.0), [1, 1 / 2, 1 / 3, 1, 1 / 2])
+    assert (recency(dataclasses.replace(data, times=None), 1.0) == 1).all()
+
+
+def test_a_persons_place_is_their_own(split):
+    model, row = fitted(4.0, split.train), 7
+    alone = split.train.select_users([row])
+    np.testing.assert_array_equal(model.scores(alone, [0])[0], model.scores(split.train, [row])[0])
+
+
+def some_places(n_items, size, seed):
+    rng = np.random.default_rng(seed)
+    silent = rng.random(n_items) < 0.3
+    vectors = np.where(silent[:, None], 0.0, rng.normal(size=(n_items, size)))
+    squares = np.where(silent, 0.0, rng.uniform(0.01, 1, n_items))
+    return Places(vectors, squares, math.sqrt(size + 2), rng.uniform(0.05, 4, n_items), 0.7)
+
+
+def told_by(data, places):
+    return choice_statistics(Rows(data.indptr, data.items, data.values), places)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_person_moves_the_places_by_exactly_their_own_vector(monkeypatch, threads):
+    monkeypatch.setattr(statistics, "thread_count", lambda: threads)
+    data = toy_interactions(seed=2)
+    places = some_places(data.n_items, 3, 5)
+    whole = told_by(data, places)
+    for person in (0, 70, 149):
+        keep = np.arange(data.n_users) != person
+        without, alone = told_by(data.select_users(keep), places), told_by(data.select_users(~keep), places)
+        for all_of_them, rest, one in zip(whole, without, alone, strict=True):
+            np.testing.assert_array_equal(all_of_them - rest, one)
+        assert 0.99 < squared_length(*alone) <= 1
+
+
+def test_broken_numbers_and_single_choices_tell_nothing():
+    data = toy_interactions(seed=2)
+    places = some_places(data.n_items, 3, 5)
+    for bad in (np.nan, np.inf):
+        broken = places._replace(vectors=np.full_like(places.vectors, bad))
+        assert not any(piece.any() for piece in told_by(data, broken))
+    single = Rows(np.array([0, 1]), np.array([2], np.int32), np.ones(1, np.float32))
+    assert not any(piece.any() for piece in choice_statistics(single, places))
+
+
+@pytest.mark.parametrize("person", [0, 33])
+def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
+    data = toy_interactions(seed=7)
+    top = np.arange(0, data.n_items, 2)
+    weight = np.random.default_rng(0).uniform(0.1, 2, top.size)
+    keep = np.arange(data.n_users) != person
+    alone = clicks._second_moment(data.select_users(~keep), top, weight)
+    without = clicks._second_moment(data.select_users(keep), top, weight)
+    np.testing.assert_array_equal(clicks._second_moment(data, top, weight) - without, alone)
+    assert 0.5 < squared_length(alone) <= 1
+    np.testing.assert_array_equal(alone, alone.T)
