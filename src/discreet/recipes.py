@@ -21,6 +21,7 @@ from discreet.models.implicit import ImplicitObjective
 from discreet.models.local_channel import LocalChannel
 from discreet.models.local_mixture import LocalMixture
 from discreet.models.local_sgd import LocalSgd
+from discreet.models.neighbours import ItemNeighbours
 from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.private_gradients import PrivateGradients
 from discreet.models.user_factorization import UserFactorization
@@ -31,6 +32,7 @@ MODELS: dict[str, type[Estimator]] = {
         UserFactorization,
         Biases,
         ImplicitObjective,
+        ItemNeighbours,
         Popularity,
         Als,
         ImplicitAls,

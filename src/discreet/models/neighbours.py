@@ -1,0 +1,183 @@
+"""Recommend what people with the same choices chose, from bits that each device flipped before sending.
+
+Every person reports one bit an item, chosen or not, and each bit lies with a known probability. What two
+items have in common is decoded from the counts of the four pairs of bits by inverting that channel twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from discreet.checks import integer, require
+from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models.base import Estimator, check_budget
+from discreet.models.contributions import blocks
+from discreet.models.progress import Progress
+from discreet.models.scorers import Floats, Indices, Scorer, Singles
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.mechanisms.response import SignFlip
+from discreet.randomness import PrivacyRandom
+
+Likeness = Literal["jaccard", "cosine"]
+
+_CELLS_PER_BLOCK = 1 << 21
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourScorer(Scorer):
+    """Score an item by its likeness to the items a person chose, as far as they are among its neighbors."""
+
+    kind: ClassVar[str] = "neighbours"
+    needs_ratings: ClassVar[bool] = False
+    provenance: ClassVar[Mapping[str, str]] = {
+        "neighbors": "computed from flipped bits only (none if the label says NOT PRIVATE)",
+        "likeness": "computed from flipped bits only (none if the label says NOT PRIVATE)",
+    }
+
+    neighbors: npt.NDArray[np.int32]
+    likeness: Singles
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return each item's neighbors and how much alike they are."""
+        return {"neighbors": self.neighbors, "likeness": self.likeness}
+
+    def settings(self) -> dict[str, Any]:
+        """Return nothing: the neighbors are all there is."""
+        return {}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        return cls(neighbors=arrays["neighbors"], likeness=arrays["likeness"])
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return an empty vector for everybody: a history is compared item by item."""
+        return np.zeros((histories.n_users, 0))
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        asked, place = np.unique(rows, return_inverse=True)
+        chosen = np.zeros((asked.size, histories.n_items), dtype=np.bool_)
+        for index, row in enumerate(asked):
+            chosen[index, histories.items[histories.indptr[row] : histories.indptr[row + 1]]] = True
+        shared = chosen[place[:, None], self.neighbors[items]]
+        total: Floats = np.sum(self.likeness[items] * shared, axis=1, dtype=np.float64)
+        return total
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        own = histories.select_users(rows).to_scipy()
+        chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
+        return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
+
+    def _table(self) -> csr_matrix:
+        count, width = self.neighbors.shape
+        pointers = np.arange(0, count * width + 1, max(width, 1))[: count + 1]
+        parts = (self.likeness.ravel(), self.neighbors.ravel(), pointers)
+        return csr_matrix(parts, shape=(count, count))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemNeighbours(Estimator):
+    """Recommend what people with the same choices chose, from bits flipped on each device.
+
+    Guarantee
+        Pure `epsilon` for one cell (whether one person chose one item) against anyone, the collector included
+        (proofs/neighbours.md). All cells of a person together cost `epsilon` times the size of the catalog.
+
+    Parameters:
+        neighbors: How many neighbors an item keeps.
+        likeness: `jaccard` is what DPLCF publishes, `cosine` what LDPICF does.
+
+    References:
+        Gao et al. DPLCF: differentially private local collaborative filtering. SIGIR 2020.
+        Guo et al. Locally differentially private item-based collaborative filtering. 2019.
+    """
+
+    name: ClassVar[str] = "neighbours"
+    feedback: ClassVar[str] = "implicit"
+    source: ClassVar[str] = "Gao et al. 2020, Guo et al. 2019"
+
+    epsilon: float
+    neighbors: int = 100
+    likeness: Likeness = "cosine"
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, 0.0, gaussian=False)
+        integer("neighbors", self.neighbors, least=1)
+        known = ("jaccard", "cosine")
+        require(self.likeness in known, "likeness", self.likeness, f"must be one of {', '.join(known)}")
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon alone."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            unit=Unit.CELL,
+            neighbours=Neighbours.REPLACE,
+            trust=Trust.LOCAL,
+            assumes=(*facts.assumptions(), "who takes part is public"),
+            basis=Basis.PROVED,
+            proof="proofs/neighbours.md",
+        )
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the one report of each cell."""
+        return () if math.isinf(self.epsilon) else (SignFlip(epsilon=self.epsilon).event(),)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        together, alone = np.zeros((data.n_items, data.n_items)), np.zeros(data.n_items)
+        seen = 0
+        for bits in self._reports(data, random):
+            together += bits.T @ bits
+            alone += bits.sum(axis=0, dtype=np.float64)
+            seen += len(bits)
+            progress(self.name, seen, data.n_users)
+        lie = 0.0 if math.isinf(self.epsilon) else SignFlip(epsilon=self.epsilon).flip_rates()[0]
+        likeness = likenesses(together, alone, seen, lie, self.likeness)
+        return _nearest(likeness, min(self.neighbors, data.n_items - 1))
+
+    def _reports(self, data: Interactions, random: PrivacyRandom) -> Iterator[Singles]:
+        """Yield what blocks of people send: a flipped bit for every item of the catalog."""
+        for block in blocks(data, most_people=max(_CELLS_PER_BLOCK // data.n_items, 1)):
+            signs = np.full((block.counts.size, data.n_items), -1, dtype=np.int8)
+            signs[block.people, block.items] = 1
+            if math.isfinite(self.epsilon):
+                sent = SignFlip(epsilon=self.epsilon).release(signs.ravel(), random)
+                signs = sent.reshape(signs.shape)
+            yield (signs > 0).astype(np.float32)
+
+
+def likenesses(together: Floats, alone: Floats, people: int, lie: float, kind: str) -> Floats:
+    """Decode how much alike items are from counts of bits that lie with probability `lie`.
+
+    `together[a, b]` counts people whose bits for a and b are both 1, `alone[a]` those whose bit for a is.
+    A bit y stands for (y - lie) / (1 - 2 lie), whose mean is the true one; for two items both are
+    independent, so the product of two such numbers decodes the pair.
+    """
+    honest = 1 - 2 * lie
+    pairs = (together - lie * (alone[:, None] + alone[None, :]) + lie**2 * people) / honest**2
+    noise = math.sqrt(people * lie * (1 - lie)) / honest
+    counts = np.maximum((alone - lie * people) / honest, max(noise, 1.0))
+    pairs = np.clip(pairs, 0.0, np.minimum(counts[:, None], counts[None, :]))
+    whole = counts[:, None] + counts[None, :] - pairs
+    divisor = whole if kind == "jaccard" else np.sqrt(counts[:, None] * counts[None, :])
+    alike: Floats = pairs / divisor
+    np.fill_diagonal(alike, 0.0)
+    return alike
+
+
+def _nearest(likeness: Floats, count: int) -> NeighbourScorer:
+    # By likeness, and among equals by number, so that the same counts give the same model.
+    order = np.argsort(-likeness, axis=1, kind="stable")[:, :count]
+    order.sort(axis=1)
+    kept = np.take_along_axis(likeness, order, axis=1)
+    return NeighbourScorer(neighbors=order.astype(np.int32), likeness=kept.astype(np.float32))
