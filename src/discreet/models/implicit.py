@@ -185,11 +185,11 @@ class ImplicitObjective(Estimator):
         moment = plan.moment.release_symmetric(party.second_moment(data, items, pull, plan.norm), random)
         profiles = server.starting_profiles(moment, items, pull, favor, noise, self.most_factors())
         progress(self.name, 2, steps)
-        solved = self._round(data, profiles, favor, plan, 0, random)
+        solved = self.sweep(data, profiles, favor, plan, 0, random)
         progress(self.name, 3, steps)
         for number in range(1, len(plan.rounds)):
             profiles = server.refined_profiles(solved)
-            solved = self._round(data, profiles, solved.favor, plan, number, random)
+            solved = self.sweep(data, profiles, solved.favor, plan, number, random)
             progress(self.name, 3 + number, steps)
         return _scorer(solved, profiles)
 
@@ -202,7 +202,7 @@ class ImplicitObjective(Estimator):
             server.recounted(favor, told, deviation(plan.recount)), server.no_profiles(data.n_items)
         )
 
-    def _round(
+    def sweep(
         self,
         data: Interactions,
         profiles: party.Profiles,

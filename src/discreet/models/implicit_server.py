@@ -34,7 +34,6 @@ _START_POWER, _ITEM_POWER = -0.5, -0.25
 _PRIOR_SPREAD = 0.3
 _LEAST_SPREAD = 1e-4
 _SHRINK_STEPS = 30
-_ITEMS_PER_BLOCK = 4096
 
 
 @final
@@ -207,12 +206,14 @@ def solve_items(
     weight = _typical_weight(counts, asked, factors, favor.people)
     chance = weight if asked.norm == "l2" else 0.0
     variance = np.maximum(told_noise**2 + chance * asked.pull * counts, 1e-9)
-    ridge = variance[:, None] / (counts[:, None] * _spreads(sums, counts, variance))
-    matrices = (counts * loss.shared_weight)[:, None, None] * covariance
+    ridge = Ridge(strength=variance / counts, spreads=_spreads(sums, counts, variance))
     if loss.chosen_weight:
-        share = counts / (favor.people * weight * asked.pull)
-        matrices = matrices + (loss.chosen_weight * share)[:, None, None] * _own_grams(told, asked)
-    solved = _solve(matrices, ridge, sums, profiles.lens.clip)
+        share = loss.chosen_weight * counts / (favor.people * weight * asked.pull)
+        own = share[:, None, None] * _own_grams(told, asked)
+        matrices = (counts * loss.shared_weight)[:, None, None] * covariance + own
+        solved = minimize_in_ball(matrices + ridge.matrices(), sums, profiles.lens.clip)
+    else:
+        solved = _solve_shared(covariance, counts * loss.shared_weight, ridge, sums, profiles.lens.clip)
     favored = _combined(favor, counts_told, told_noise / asked.count_part, asked.pull)
     places = solved @ covariance
     bias = favored.logarithms() - 0.5 * np.sum(solved * places, axis=1)
@@ -227,15 +228,38 @@ def _typical_weight(counts: Floats, asked: Question, factors: int, people: float
     return people / ((factors + asked.count_part**2) * max(float(counts @ asked.pull), 1.0))
 
 
-def _solve(matrices: Floats, ridge: Floats, sums: Floats, radius: float) -> Floats:
-    found = np.zeros_like(sums)
-    diagonal = np.arange(sums.shape[1])
-    for start in range(0, len(sums), _ITEMS_PER_BLOCK):
-        block = slice(start, start + _ITEMS_PER_BLOCK)
-        with_ridge = matrices[block].copy()
-        with_ridge[:, diagonal, diagonal] += ridge[block]
-        found[block] = minimize_in_ball(with_ridge, sums[block], radius)
-    return found
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ridge:
+    """Hold the ridge of every item: `strength` of the item over `spreads` of the coordinates."""
+
+    strength: Floats
+    spreads: Floats
+
+    def matrices(self) -> Floats:
+        """Return one diagonal matrix an item."""
+        diagonal: Floats = (self.strength[:, None] / self.spreads)[:, :, None] * np.eye(self.spreads.size)
+        return diagonal
+
+
+def _solve_shared(covariance: Floats, counts: Floats, ridge: Ridge, sums: Floats, radius: float) -> Floats:
+    """Solve items that share one matrix: one basis is diagonal for all of them, whatever their ridge.
+
+    The few whose solution lies outside the ball are solved again inside it.
+    """
+    if not sums.shape[1]:
+        return sums
+    root = np.sqrt(ridge.spreads)
+    values, basis = np.linalg.eigh(root[:, None] * covariance * root)
+    turn = root[:, None] * basis
+    divisor = counts[:, None] * np.maximum(values, 0.0) + ridge.strength[:, None]
+    solved: Floats = ((sums @ turn) / divisor) @ turn.T
+    outside = np.linalg.norm(solved, axis=1) > radius
+    if outside.any():
+        few = Ridge(strength=ridge.strength[outside], spreads=ridge.spreads)
+        matrices = counts[outside][:, None, None] * covariance + few.matrices()
+        solved[outside] = minimize_in_ball(matrices, sums[outside], radius)
+    return solved
 
 
 def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> Floats:

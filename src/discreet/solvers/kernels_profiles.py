@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from discreet.solvers.kernels import Array, compiled
 
 
@@ -59,12 +61,22 @@ def place(lens: Lens, total: Array, item: int, out: Array) -> None:
     out[:] = 0.0
     if size <= 1e-12 * total[width]:
         return
-    root = math.sqrt(size)
+    if item >= 0:
+        for a in range(width):
+            out[a] = total[a] - lens.vectors[item, a]
+    else:
+        for a in range(width):
+            out[a] = total[a]
+    if lens.growth.size:
+        for a in range(width):
+            out[a] /= lens.growth[a] * size + 1.0
+    else:
+        inverse = 1.0 / math.sqrt(size)
+        for a in range(width):
+            out[a] *= inverse
     length = 0.0
     for a in range(width):
-        own = lens.vectors[item, a] if item >= 0 else 0.0
-        divisor = root if lens.growth.size == 0 else lens.growth[a] * size + 1.0
-        out[a] = ((total[a] - own) / divisor - lens.center[a]) * lens.scale[a]
+        out[a] = (out[a] - lens.center[a]) * lens.scale[a]
         length += out[a] * out[a]
     if length > lens.clip * lens.clip:
         shrink = lens.clip / math.sqrt(length)
@@ -136,4 +148,4 @@ def add_told(
             place(lens, totals[row], item, profile)
             tell(telling, profile, telling.pull[item], told)
             for a in range(told.size):
-                out[item, a] += float(math.trunc(weights[row] * told[a]))
+                out[item, a] += np.trunc(weights[row] * told[a])

@@ -1,0 +1,157 @@
+"""Time a private sweep of `implicit-objective` beside a sweep of the `implicit` package, and its growth.
+
+    python benchmarks/implicit.py --json        MovieLens 1M if it is on this machine, else generated choices
+
+A sweep takes people's rows and item vectors of 64 factors to new item factors: ours computes profiles, sums
+the shared Gram and every item's linear term exactly, adds Gaussian noise and solves all items; theirs is one
+iteration of alternating least squares (users, then items). Both use the same number of threads; runs
+alternate. `ratio` is the median of our seconds over the median of theirs. `growth` holds seconds of one sweep
+of ours for 1, 2, 4 and 8 million choices (8 factors), and of the printed Gram matrices by set difference:
+each item's Gram of the people who did not choose it, which grow with people times items.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+# This file bears the name of the package it is compared with.
+sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+
+FACTORS = 64
+GROWTH_FACTORS = 8
+
+
+def load():
+    """Return MovieLens 1M as choices if it is here, else generated choices of about its size."""
+    from discreet.data import catalog
+
+    data = catalog.load("movielens-1m") if catalog.find("movielens-1m") is not None else generated(1_000_000)
+    return data.with_values(np.ones(data.n_ratings, dtype=np.float32))
+
+
+def generated(choices: int):
+    """Return about this many choices, 166 a person."""
+    from discreet.data.synthetic import popularity_skewed
+
+    data = popularity_skewed(
+        n_users=choices // 166, n_items=2_400, mean_per_user=166, name=f"generated {choices}"
+    )
+    return data.with_values(np.ones(data.n_ratings, dtype=np.float32))
+
+
+def sweeper(data, factors: int = FACTORS):
+    """Return a function that runs one private sweep."""
+    from discreet.models import implicit_server as server
+    from discreet.models import implicit_statistics as party
+    from discreet.models.implicit import ImplicitObjective, deviation
+    from discreet.randomness import PrivacyRandom
+
+    plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()
+    random = PrivacyRandom.simulate(0)
+    favor = server.read_votes(plan.votes.release(party.votes(data, "l2"), random), deviation(plan.votes))
+    vectors = np.random.default_rng(0).standard_normal((data.n_items, factors))
+    profiles = party.Profiles.of(
+        vectors,
+        np.ones(data.n_items),
+        center=np.zeros(factors),
+        scale=np.ones(factors),
+        clip=float(np.sqrt(factors + 2)),
+    )
+    estimator = ImplicitObjective(epsilon=5.0, delta=1e-5)
+    return lambda: estimator.sweep(data, profiles, favor, plan, 0, random)
+
+
+def their_sweeper(data):
+    """Return a function that runs one iteration of the `implicit` package."""
+    from implicit.als import AlternatingLeastSquares
+
+    threads = int(os.environ["NUMBA_NUM_THREADS"])
+    model = AlternatingLeastSquares(
+        factors=FACTORS, iterations=1, regularization=1.0, num_threads=threads, random_state=0, use_gpu=False
+    )
+    matrix = data.to_scipy().tocsr().astype(np.float32)
+    model.fit(matrix, show_progress=False)
+
+    def sweep():
+        from implicit.cpu._als import least_squares_cg
+
+        least_squares_cg(matrix, model.user_factors, model.item_factors, 1.0, num_threads=threads, cg_steps=3)
+        least_squares_cg(turned, model.item_factors, model.user_factors, 1.0, num_threads=threads, cg_steps=3)
+
+    turned = matrix.T.tocsr()
+    return sweep
+
+
+def by_set_difference(data, factors: int = GROWTH_FACTORS) -> float:
+    """Return the seconds that Gram matrices of those who did not choose an item take, item by item."""
+    users = np.random.default_rng(1).standard_normal((data.n_users, factors))
+    turned = data.by_item
+    start = time.perf_counter()
+    tried = range(0, data.n_items, 50)
+    for item in tried:
+        out = np.ones(data.n_users, dtype=np.bool_)
+        out[turned.users[turned.indptr[item] : turned.indptr[item + 1]]] = False
+        users[out].T @ users[out]
+    return (time.perf_counter() - start) * data.n_items / len(tried)
+
+
+def timed(sweep) -> float:
+    start = time.perf_counter()
+    sweep()
+    return time.perf_counter() - start
+
+
+def compare(runs: int) -> dict[str, object]:
+    """Alternate sweeps of both sides."""
+    data = load()
+    ours, theirs = sweeper(data), their_sweeper(data)
+    timed(ours), timed(theirs)
+    pairs = [(timed(ours), timed(theirs)) for _ in range(runs)]
+    seconds = [statistics.median(side) for side in zip(*pairs, strict=True)]
+    return {
+        "data": data.name,
+        "choices": data.n_ratings,
+        "factors": FACTORS,
+        "seconds": {"ours": seconds[0], "implicit": seconds[1]},
+        "ratio": seconds[0] / seconds[1],
+        "runs": runs,
+    }
+
+
+def growth(sizes: list[int]) -> list[dict[str, float]]:
+    """Time one sweep, and the printed way, for growing data."""
+    rows = []
+    for size in sizes:
+        data = generated(size)
+        sweep = sweeper(data, GROWTH_FACTORS)
+        rows.append(
+            {
+                "choices": data.n_ratings,
+                "seconds": min(timed(sweep) for _ in range(2)),
+                "set_difference_seconds": by_set_difference(data),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--millions", type=int, nargs="*", default=[1, 2, 4, 8])
+    options = parser.parse_args()
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+    result = {**compare(options.runs), "growth": growth([10**6 * size for size in options.millions])}
+    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
