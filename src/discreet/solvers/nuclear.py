@@ -1,0 +1,305 @@
+"""Find the matrix of least nuclear norm that fits observed cells, and prove how close to the least it is.
+
+The nuclear norm of M is the least (|U|^2 + |V|^2) / 2 over all M = U V', so that with a price on the norm the
+problem is alternating ridge regression; the price is then moved until the misfit is the one asked for. A
+factorization with too few columns can get stuck: singular vectors of the slope that still pay for themselves
+are added as columns until none is left, which makes the answer the global one. The dual value proves it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import svds
+
+from discreet.checks import integer, non_negative, positive_finite, require
+from discreet.randomness import experiment_generator
+from discreet.solvers import kernels_als
+from discreet.solvers.als import solve_rows
+from discreet.solvers.rows import Rows, require_fit, residuals, run_over_rows
+
+Floats = npt.NDArray[np.float64]
+
+# Matrices whose smaller side is at most this long are decomposed whole.
+_SMALL = 200
+# Columns gained at once when the slope still has directions that pay.
+_NEW_COLUMNS = 8
+_SWEEPS = 3
+# From this many cells a column on, rows take a few conjugate-gradient steps instead of being solved: a sweep
+# then costs cells times columns and not times their square.
+_MANY_CELLS = 5_000
+_STEPS = 3
+# Singular values below this share of the largest are dropped, and prices below it are not tried.
+_NEGLIGIBLE = 1e-6
+# How the misfit grows with a power of the price: the first guess, and the least and largest believed.
+_POWER, _LEAST_POWER, _LARGEST_POWER = 0.5, 0.02, 1.5
+# A certificate costs a decomposition, so before the misfit is right it is looked at now and then only.
+_ROUNDS_BETWEEN_LOOKS = 5
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recovery:
+    """Hold a matrix `left @ right.T`, its misfit and its certificate.
+
+    No matrix whose misfit is at most `rho` has a nuclear norm below `bound`. (Above 200 rows and columns the
+    bound rests on the largest singular value that an iterative method found, to a share of 1e-6.)
+    """
+
+    left: Floats
+    right: Floats
+    rho: float
+    misfit: float
+    nuclear_norm: float
+    bound: float
+    sweeps: int
+
+    @property
+    def gap(self) -> float:
+        """Return the distance between nuclear norm and bound, as a share of the norm."""
+        return abs(self.nuclear_norm - self.bound) / self.nuclear_norm if self.nuclear_norm else 0.0
+
+    @property
+    def rank(self) -> int:
+        """Return the number of columns of both factors."""
+        return int(self.left.shape[1])
+
+
+def recover(
+    cells: Rows,
+    n_columns: int,
+    rho: float,
+    *,
+    tolerance: float = 1e-4,
+    sweeps: int = 600,
+    most_columns: int | None = None,
+    start: Recovery | None = None,
+) -> Recovery:
+    """Minimize |M|_* subject to sum w (M - Z)^2 <= rho^2 over the stored cells.
+
+    Stops when the misfit is `rho` up to a share of `tolerance` and the gap at most twice that, or after
+    `sweeps`; `misfit` and `gap` say what was reached. `most_columns` bounds memory and time: an answer that
+    would need more columns comes with the gap that this leaves. `start` is an answer for another `rho`.
+    """
+    require_fit(cells, n_columns)
+    non_negative("rho", rho)
+    positive_finite("tolerance", tolerance)
+    integer("sweeps", sweeps, least=1)
+    smaller = min(cells.n_rows, n_columns)
+    limit = smaller if most_columns is None else min(integer("most_columns", most_columns, least=1), smaller)
+    problem = _Problem.of(cells, n_columns)
+    if problem.norm <= rho:
+        return problem.nothing(rho)
+    require(rho > 0, "rho", rho, "must be greater than 0", "To fit almost exactly pass a small number.")
+    return _descend(problem, rho, tolerance, sweeps, limit, start)
+
+
+def largest_singular(matrix: csr_array[Any], count: int) -> tuple[Floats, Floats, Floats]:
+    """Return the largest singular values, falling, with their left and right vectors as columns."""
+    if min(matrix.shape) <= max(_SMALL, 2 * count):
+        u, s, v = np.linalg.svd(matrix.toarray(), full_matrices=False)
+        return u[:, :count], s[:count], v[:count].T
+    begin = experiment_generator(0, "singular").standard_normal(min(matrix.shape))
+    u, s, v = (np.asarray(part, dtype=np.float64) for part in svds(matrix, k=count, tol=1e-6, v0=begin))
+    order = np.argsort(-s)
+    return u[:, order], s[order], v[order].T
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Problem:
+    """Hold the cells by row and by column, and what depends on them alone.
+
+    `whole` has weights and weighted values as full matrices where these are small.
+    """
+
+    by_row: Rows
+    by_column: Rows
+    rows: npt.NDArray[np.int64]
+    values: Floats
+    weights: Floats
+    shape: tuple[int, int]
+    whole: tuple[Floats, Floats]
+
+    @classmethod
+    def of(cls, cells: Rows, n_columns: int) -> Self:
+        shape = (cells.n_rows, n_columns)
+        places = csr_array((np.arange(cells.columns.size), cells.columns, cells.indptr), shape=shape).tocsc()
+        order = places.data
+        values = cells.values.astype(np.float64)
+        weights = np.ones(order.size) if cells.weights is None else cells.weights.astype(np.float64)
+        small = max(shape) <= _SMALL
+        return cls(
+            by_row=cells,
+            by_column=Rows(
+                places.indptr.astype(np.int64),
+                places.indices.astype(np.int32),
+                cells.values[order],
+                cells.weights[order] if cells.weights is not None else None,
+            ),
+            rows=np.repeat(np.arange(cells.n_rows), np.diff(cells.indptr)),
+            values=values,
+            weights=weights,
+            shape=shape,
+            whole=(_filled(cells, shape, weights), _filled(cells, shape, weights * values))
+            if small
+            else (np.zeros((0, 0)), np.zeros((0, 0))),
+        )
+
+    @property
+    def norm(self) -> float:
+        """Return the misfit of the zero matrix."""
+        return self.misfit(self.values)
+
+    def misfit(self, off: Floats) -> float:
+        """Return the weighted length of residuals."""
+        return math.sqrt(float(self.weights @ off**2))
+
+    def residuals(self, left: Floats, right: Floats) -> Floats:
+        """Return Z - M at the stored cells."""
+        if left.shape[1] == 0:
+            return self.values
+        return np.asarray(
+            residuals(self.by_row, left, right, np.zeros(self.shape[0]), np.zeros(self.shape[1]))
+        )
+
+    def slope(self, off: Floats) -> csr_array[Any]:
+        """Return the weighted residuals as a sparse matrix."""
+        return csr_array((self.weights * off, self.by_row.columns, self.by_row.indptr), shape=self.shape)
+
+    def sweep(self, left: Floats, right: Floats, price: float) -> tuple[Floats, Floats]:
+        """Improve the rows, then the columns."""
+        if max(self.shape) <= _SMALL:
+            weights, pulls = self.whole
+            left = _solved_at_once(weights, pulls, right, price)
+            return left, _solved_at_once(weights.T, pulls.T, left, price)
+        if self.values.size < _MANY_CELLS * left.shape[1]:
+            left = solve_rows(self.by_row, right, ridge=price)
+            return left, solve_rows(self.by_column, left, ridge=price)
+        left = _improved(self.by_row, right, left, price)
+        return left, _improved(self.by_column, left, right, price)
+
+    def widened(self, left: Floats, right: Floats, price: float, limit: int) -> tuple[Floats, Floats]:
+        """Add the singular directions of the slope that pay, each as far as it alone should go."""
+        count = min(_NEW_COLUMNS, limit - left.shape[1])
+        if count <= 0:
+            return left, right
+        u, s, v = largest_singular(self.slope(self.residuals(left, right)), count)
+        paying = s > price
+        u, s, v = u[:, paying], s[paying], v[:, paying]
+        bend = [
+            float(self.weights @ (u[self.rows, a] * v[self.by_row.columns, a]) ** 2) for a in range(s.size)
+        ]
+        length = np.sqrt((s - price) / np.maximum(bend, np.finfo(np.float64).tiny))
+        return np.column_stack([left, u * length]), np.column_stack([right, v * length])
+
+    def nothing(self, rho: float) -> Recovery:
+        """Return the zero matrix, which needs no certificate."""
+        left, right = (np.zeros((size, 0)) for size in self.shape)
+        return Recovery(
+            left=left, right=right, rho=rho, misfit=self.norm, nuclear_norm=0.0, bound=0.0, sweeps=0
+        )
+
+
+def _descend(
+    problem: _Problem, rho: float, tolerance: float, sweeps: int, limit: int, start: Recovery | None
+) -> Recovery:
+    """Alternate sweeps, moves of the price and looks at the certificate."""
+    top = float(largest_singular(problem.slope(problem.values), 1)[1][0])
+    price = _PricePath(price=top * rho / problem.norm / 2, least=_NEGLIGIBLE * top, rho=rho)
+    empty = problem.nothing(rho)
+    left, right = (empty.left, empty.right) if start is None else (start.left, start.right)
+    left, right = problem.widened(left, right, price.price, limit)
+    answer, done = empty, 0
+    while True:
+        for _ in range(_SWEEPS):
+            left, right = problem.sweep(left, right, price.price)
+        done += _SWEEPS
+        left, right, nuclear = _balanced(left, right)
+        off = problem.residuals(left, right)
+        misfit = problem.misfit(off)
+        fits = abs(misfit - rho) <= tolerance * rho
+        if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_LOOKS * _SWEEPS) == 0:
+            steepest = float(largest_singular(problem.slope(off), 1)[1][0])
+            bound = (float(problem.weights @ (off * problem.values)) - rho * misfit) / steepest
+            answer = Recovery(
+                left=left,
+                right=right,
+                rho=rho,
+                misfit=misfit,
+                nuclear_norm=nuclear,
+                bound=bound,
+                sweeps=done,
+            )
+            if (fits and answer.gap <= 2 * tolerance) or done >= sweeps:
+                return answer
+            if steepest > price.price * (1 + tolerance):
+                left, right = problem.widened(left, right, price.price, limit)
+        price.move(misfit)
+
+
+@dataclass(slots=True, kw_only=True)
+class _PricePath:
+    """Move the price to where the misfit is `rho`, by secants through logarithms."""
+
+    price: float
+    least: float
+    rho: float
+    power: float = _POWER
+    before: tuple[float, float] | None = None
+
+    def move(self, misfit: float) -> None:
+        """Take the next price from the misfit at this one."""
+        if self.before is not None and self.before[0] != self.price:
+            rise = math.log(misfit / self.before[1]) / math.log(self.price / self.before[0])
+            if rise > 0:
+                self.power = min(max(rise, _LEAST_POWER), _LARGEST_POWER)
+        self.before = (self.price, misfit)
+        step = math.log(self.rho / misfit) / self.power
+        self.price = max(self.price * math.exp(min(max(step, -1.0), 1.0)), self.least)
+
+
+def _filled(cells: Rows, shape: tuple[int, int], values: Floats) -> Floats:
+    return np.asarray(csr_array((values, cells.columns, cells.indptr), shape=shape).toarray())
+
+
+def _solved_at_once(weights: Floats, pulls: Floats, features: Floats, price: float) -> Floats:
+    """Solve the ridge problems of few rows together: one call costs more than their sums."""
+    size = features.shape[1]
+    squares = (features[:, :, None] * features[:, None, :]).reshape(-1, size * size)
+    normal = (weights @ squares).reshape(-1, size, size) + price * np.eye(size)
+    return np.asarray(np.linalg.solve(normal, (pulls @ features)[:, :, None])[:, :, 0])
+
+
+def _improved(rows: Rows, features: Floats, vectors: Floats, price: float) -> Floats:
+    """Return the vectors of all rows, moved towards their ridge problems' answers."""
+    size = features.shape[1]
+    weights = np.ones(rows.values.size, np.float32) if rows.weights is None else rows.weights
+    out = vectors.copy()
+    run_over_rows(
+        kernels_als.conjugate_rows,
+        rows,
+        weights.astype(np.float64) * rows.values,
+        weights,
+        features,
+        np.zeros((size, size)),
+        np.full(rows.n_rows, price),
+        _STEPS,
+        out,
+    )
+    return out
+
+
+def _balanced(left: Floats, right: Floats) -> tuple[Floats, Floats, float]:
+    """Return factors with the same product and the least squares, without vanishing columns; the norm too."""
+    turn_left, left_part = np.linalg.qr(left)
+    turn_right, right_part = np.linalg.qr(right)
+    u, s, v = np.linalg.svd(left_part @ right_part.T)
+    kept = s > _NEGLIGIBLE * s.max(initial=0.0)
+    root = np.sqrt(s[kept])
+    return turn_left @ (u[:, kept] * root), turn_right @ (v[kept].T * root), float(s.sum())
