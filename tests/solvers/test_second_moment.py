@@ -10,7 +10,7 @@ from discreet.checks import DataError
 from discreet.solvers import kernels, second_moment
 from discreet.solvers.projection import advance, begin, bounded_moment, project_moment
 from discreet.solvers.rows import Rows
-from discreet.solvers.second_moment import moment_product, scaled_rows
+from discreet.solvers.second_moment import moment_product, own_places, scaled_residuals
 from discreet.solvers.second_moment import second_moment as moment_of
 
 COLUMNS = 25
@@ -38,7 +38,8 @@ def dense(rows, values):
 
 
 def scaled(rows, **options):
-    return scaled_rows(rows, rows.values.astype(np.float64), COLUMNS, **{"part": 0.2, **options})
+    nothing = np.zeros(COLUMNS), np.zeros((COLUMNS, 0)), np.zeros((rows.n_rows, 1))
+    return scaled_residuals(rows, *nothing, **{"part": 0.2, **options})
 
 
 def test_equals_dense_algebra_without_the_diagonal():
@@ -50,6 +51,27 @@ def test_equals_dense_algebra_without_the_diagonal():
     vector = np.random.default_rng(2).normal(size=COLUMNS)
     vector /= np.linalg.norm(vector)
     np.testing.assert_allclose(moment_product(told, vector), expected @ vector, atol=60 / second_moment._FINE)
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+def test_residuals_are_what_offsets_and_own_places_leave(columns):
+    rows, draw = some_rows(), np.random.default_rng(5)
+    offsets, factors = draw.normal(size=COLUMNS), draw.normal(size=(COLUMNS, columns))
+    ridge = np.array([3.0, 0.5, 0.5])[: columns + 1]
+    own = own_places(rows, offsets, factors, ridge)
+    seen = dense(rows, np.ones(rows.values.size))
+    design = np.column_stack([np.ones(COLUMNS), factors])
+    for row in (0, 9):
+        mine = design[seen[row] > 0]
+        told = (dense(rows, rows.values.astype(np.float64))[row] - offsets)[seen[row] > 0]
+        np.testing.assert_allclose(
+            own[row], np.linalg.solve(mine.T @ mine + np.diag(ridge), mine.T @ told), atol=1e-6
+        )
+        left = np.clip(told - mine @ own[row], -0.4, 0.4)
+        left /= np.sqrt(np.sum(left**2 + 0.2**2))
+        steps = scaled_residuals(rows, offsets, factors, own, part=0.2, clamp=0.4).steps
+        span = slice(rows.indptr[row], rows.indptr[row + 1])
+        np.testing.assert_allclose(steps[span] / second_moment._UNIT, left, atol=1e-4)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

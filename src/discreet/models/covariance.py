@@ -23,9 +23,9 @@ from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.als import solve_rows
 from discreet.solvers.projection import Projection, advance, begin, bounded_moment, project_moment
 from discreet.solvers.rows import Rows, predict_cells, residuals
+from discreet.solvers.second_moment import own_places
 
 # How far people's ratings may lie from the centered prediction, in units of half the scale.
 _CLAMP = 0.5
@@ -178,9 +178,8 @@ class ProjectedGradientScorer(Scorer):
 
 def _own_residuals(rows: Rows, offsets: Floats) -> tuple[Rows, Floats]:
     """Return the rows less the offsets and each person's own shrunken mean, and that mean."""
-    ones = np.ones((offsets.size, 1))
-    own = solve_rows(rows, ones, ridge=USER_RIDGE, offsets=offsets)
-    left = residuals(rows, own, ones, np.zeros(rows.n_rows), offsets)
+    own = own_places(rows, offsets, np.zeros((offsets.size, 0)), np.array([USER_RIDGE]))
+    left = residuals(rows, own, np.ones((offsets.size, 1)), np.zeros(rows.n_rows), offsets)
     return rows._replace(values=left.astype(np.float32)), own[:, 0]
 
 

@@ -26,9 +26,8 @@ from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.als import solve_rows
-from discreet.solvers.rows import Rows, residuals
-from discreet.solvers.second_moment import ScaledRows, scaled_rows, second_moment
+from discreet.solvers.rows import Rows
+from discreet.solvers.second_moment import ScaledRows, own_places, scaled_residuals, second_moment
 from discreet.solvers.shrinkage import shrink
 
 Floats = npt.NDArray[np.float64]
@@ -54,20 +53,21 @@ class Centered:
     look: FirstLook
     offsets: Floats
 
-    def left_over(self, factors: Floats) -> Floats:
-        """Return what every rating is beyond the offsets, the person's own mean and own factors."""
-        design = np.column_stack([np.ones(len(factors)), factors])
-        ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
-        own = solve_rows(self.rows, design, ridge=ridge, offsets=self.offsets)
-        return residuals(self.rows, own, design, np.zeros(self.rows.n_rows), self.offsets)
+    def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> ScaledRows:
+        """Return each person's left-over row at a length of at most 1: what one release hears of a person.
 
-    def told(self, factors: Floats, row_bound: float | None = None, clamp: float | None = None) -> ScaledRows:
-        """Return each person's left-over row at a length of at most 1: what one release hears of a person."""
-        bound = 0.0 if row_bound is None else row_bound / self.look.half
-        left = self.left_over(factors)
-        if clamp is not None:
-            np.clip(left, -clamp, clamp, out=left)
-        return scaled_rows(self.rows, left, len(factors), part=COUNT_PART, least_length=bound)
+        A person takes the offsets, the own mean and the own places on the factors off their ratings.
+        """
+        ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
+        return scaled_residuals(
+            self.rows,
+            self.offsets,
+            factors,
+            own_places(self.rows, self.offsets, factors, ridge),
+            part=COUNT_PART,
+            clamp=clamp,
+            least_length=0.0 if row_bound is None else row_bound / self.look.half,
+        )
 
     def scorer(self, factors: Floats, facts: PublicFacts, decisions: dict[str, int]) -> RatingScorer:
         """Return the model that these item factors give."""

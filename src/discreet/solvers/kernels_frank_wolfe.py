@@ -16,29 +16,68 @@ Array = npt.NDArray[Any]
 
 
 @compiled
-def scale_rows(
+def mean_rows(
     start: int,
     stop: int,
     indptr: Array,
+    columns: Array,
     values: Array,
+    offsets: Array,
+    ridge: float,
+    out: Array,
+) -> None:
+    """Write each row's mean beyond the offsets, pulled to zero as if `ridge` zeros had been there too."""
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_values = values[indptr[row] : indptr[row + 1]]
+        total = 0.0
+        for j in range(own_columns.size):
+            total += np.float64(own_values[j]) - offsets[np.uint32(own_columns[j])]
+        out[row, 0] = total / (own_columns.size + ridge)
+
+
+@compiled
+def scale_residuals(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    offsets: Array,
+    factors: Array,
+    own: Array,
     part: float,
+    clamp: float,
     least_length: float,
     unit: float,
     out: Array,
 ) -> None:
-    """Write each row over its length, in whole steps cut toward zero; `unit` steps are a length of 1.
+    """Write each row's residuals over their length, in whole steps cut toward zero; `unit` steps make 1.
 
-    The length counts `part` beside every value and is at least `least_length`.
+    A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
+    `least_length`.
     """
+    longest = 0
     for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    residuals = np.empty(longest)
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_values = values[indptr[row] : indptr[row + 1]]
+        own_out = out[indptr[row] : indptr[row + 1]]
         squares = 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            value = np.float64(values[cell])
-            squares += value * value + part * part
+        for j in range(own_columns.size):
+            column = np.uint32(own_columns[j])
+            residual = np.float64(own_values[j]) - offsets[column] - own[row, 0]
+            for a in range(factors.shape[1]):
+                residual -= own[row, a + 1] * factors[column, a]
+            residual = min(max(residual, -clamp), clamp)
+            residuals[j] = residual
+            squares += residual * residual + part * part
         length = max(np.sqrt(squares), least_length)
         factor = unit / length if length > 0 else 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            out[cell] = np.int16(np.float64(values[cell]) * factor)
+        for j in range(own_columns.size):
+            own_out[j] = np.int16(residuals[j] * factor)
 
 
 @compiled
@@ -47,14 +86,13 @@ def add_second_moment(
 ) -> None:
     """Add the products of every pair of different columns of a row to the upper triangle."""
     for row in range(start, stop):
-        end = indptr[row + 1]
-        for cell in range(indptr[row], end):
-            here = np.int64(steps[cell])
-            if here == 0:
-                continue
-            line = totals[columns[cell]]
-            for other in range(cell + 1, end):
-                line[columns[other]] += here * np.int64(steps[other])
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_steps = steps[indptr[row] : indptr[row + 1]]
+        for j in range(own_columns.size):
+            here = np.int64(own_steps[j])
+            line = totals[np.uint32(own_columns[j])]
+            for other in range(j + 1, own_columns.size):
+                line[np.uint32(own_columns[other])] += here * np.int64(own_steps[other])
 
 
 @compiled
@@ -65,21 +103,21 @@ def add_products(
     columns: Array,
     steps: Array,
     vector: Array,
-    unit: float,
     fine: float,
     totals: Array,
 ) -> None:
-    """Add every row's second moment without its diagonal times the vector, in steps of 1 / `fine`."""
-    step = 1.0 / unit
+    """Add every row's second moment without its diagonal times the vector; `fine` steps make 1."""
     for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_steps = steps[indptr[row] : indptr[row + 1]]
         along = 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            along += np.float64(steps[cell]) * vector[columns[cell]]
-        along *= step
-        for cell in range(indptr[row], indptr[row + 1]):
-            share = np.float64(steps[cell]) * step
-            column = columns[cell]
-            totals[column] += np.int64(share * (along - share * vector[column]) * fine)
+        for j in range(own_columns.size):
+            along += np.float64(own_steps[j]) * vector[np.uint32(own_columns[j])]
+        for j in range(own_columns.size):
+            # An index without a sign cannot count from the end, which spares a comparison a cell.
+            column = np.uint32(own_columns[j])
+            step = np.float64(own_steps[j])
+            totals[column] += np.int64(step * (along - step * vector[column]) * fine)
 
 
 @compiled

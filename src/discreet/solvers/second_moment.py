@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from discreet.checks import DataError
 from discreet.solvers import kernels, kernels_frank_wolfe
-from discreet.solvers.rows import Array, Rows, run
+from discreet.solvers.als import solve_rows
+from discreet.solvers.rows import Rows, require_fit, run_over_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,23 +43,43 @@ class ScaledRows(NamedTuple):
     n_columns: int
 
 
-def scaled_rows(
-    rows: Rows, values: Array, n_columns: int, *, part: float, least_length: float = 0.0
-) -> ScaledRows:
-    """Scale every row to length 1, or by 1 / `least_length` if it is shorter than that.
+def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
+    """Return each row's ridge solution on the constant and the factors; `ridge` pulls the constant first."""
+    if factors.shape[1]:
+        design = np.column_stack([np.ones(len(factors)), factors])
+        return solve_rows(rows, design, ridge=ridge, offsets=offsets)
+    out = np.empty((rows.n_rows, 1))
+    run_over_rows(kernels_frank_wolfe.mean_rows, rows, rows.values, offsets, float(ridge[0]), out)
+    return out
 
-    `values` replaces the rows' own. The length counts `part` beside every value, so that a row of tiny values
-    is not blown up.
+
+def scaled_residuals(
+    rows: Rows,
+    offsets: Floats,
+    factors: Floats,
+    own: Floats,
+    *,
+    part: float,
+    clamp: float = np.inf,
+    least_length: float = 0.0,
+) -> ScaledRows:
+    """Scale what every row leaves beyond offsets and own places to length 1.
+
+    Rows shorter than `least_length` are divided by that instead. Residuals are at most `clamp` in size. The
+    length counts `part` beside every residual, so that a row of tiny ones is not blown up.
 
     Raises:
         DataError: There are so many rows that their sums would not be exact.
     """
     if rows.n_rows >= _MOST_ROWS:
         raise DataError(f"Sums over {_MOST_ROWS:,} rows and more are not exact; take a sample of them.")
-    steps = np.zeros(values.size, dtype=np.int16)
-    arguments = (rows.indptr, values, part, least_length, _UNIT * _ROUNDING, steps)
-    run(kernels_frank_wolfe.scale_rows, rows.indptr, *arguments)
-    return ScaledRows(rows.indptr, rows.columns, steps, n_columns)
+    require_fit(rows, offsets.size)
+    steps = np.zeros(rows.values.size, dtype=np.int16)
+    numbers = (float(part), float(clamp), float(least_length), _UNIT * _ROUNDING)
+    run_over_rows(
+        kernels_frank_wolfe.scale_residuals, rows, rows.values, offsets, factors, own, *numbers, steps
+    )
+    return ScaledRows(rows.indptr, rows.columns, steps, offsets.size)
 
 
 def second_moment(rows: ScaledRows) -> Floats:
@@ -74,7 +95,7 @@ def second_moment(rows: ScaledRows) -> Floats:
 def moment_product(rows: ScaledRows, vector: Floats) -> Floats:
     """Return the second moment times a vector of length at most 1, without building the moment."""
     settled = np.ascontiguousarray(vector, dtype=np.float64)
-    total = _summed(kernels_frank_wolfe.add_products, rows, (rows.n_columns,), settled, _UNIT, _FINE)
+    total = _summed(kernels_frank_wolfe.add_products, rows, (rows.n_columns,), settled, _FINE / _UNIT**2)
     return total / _FINE
 
 

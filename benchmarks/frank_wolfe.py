@@ -1,0 +1,180 @@
+"""Time a round of private Frank-Wolfe against the bare sparse products it cannot do without.
+
+    python benchmarks/frank_wolfe.py --json            1, 4, 10 and 40 million generated ratings
+    python benchmarks/frank_wolfe.py --json --quick    0.3 and 1 million
+
+A round of Oja's method has every person compute the own residuals, scales the rows, multiplies a vector with
+their second moment 8 times, adds noise each time, and sizes the direction. The peer does the 8 products
+alone: scipy's `A @ v` and `A.T @ u` over the same ratings in single precision. Both run on one thread and are
+measured in seconds of the processor, so that a busy machine does not matter. `ratio` is the median over the
+sizes of our seconds over theirs; `later_ratio` is the same for a round that has three directions before it.
+`linear` is the time a rating at the largest size over that at the smallest. `wide` is one private fit on a
+catalog of 1,000,000 items in a process of its own: how far its memory rose above the ratings, in MB and in
+vectors of a number an item. `gap` is the duality gap of the solver without privacy on a small problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import time
+
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+STEPS = 8
+REPEAT = 3
+WIDE_ITEMS = 1_000_000
+
+
+def one_round(view, factors, random) -> None:
+    """Do what a fit does between two directions."""
+    from discreet.models.directions import item_factor
+    from discreet.models.frank_wolfe import oja_direction
+    from discreet.solvers.oja import random_signs
+
+    told = view.told(factors)
+    start = view.look.counts * random_signs(told.n_columns, "benchmark")
+    item_factor(oja_direction(told, start, [1.0] * STEPS, random), view.look)
+
+
+def bare_products(matrix, vector) -> None:
+    """Multiply a vector with the second moment of the ratings, again and again."""
+    turned = matrix.T
+    for _ in range(STEPS):
+        vector = turned @ (matrix @ vector)
+        vector /= np.linalg.norm(vector)
+
+
+def fastest(work, *arguments) -> float:
+    seconds = []
+    for _ in range(REPEAT):
+        start = time.process_time()
+        work(*arguments)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def time_size(n_ratings: int) -> dict[str, float]:
+    from discreet.data.synthetic_large import LargeShape, large
+    from discreet.models.directions import centered
+    from discreet.models.progress import silent
+    from discreet.randomness import PrivacyRandom
+
+    data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
+    matrix = data.to_scipy()
+    view = centered(data, 1.0, random, silent)
+    ours = fastest(one_round, view, np.zeros((data.n_items, 0)), random)
+    later = fastest(one_round, view, np.full((data.n_items, 3), 0.1), random)
+    bare = fastest(bare_products, matrix, np.ones(data.n_items, dtype=np.float32))
+    size = {"ratings": n_ratings, "people": data.n_users, "items": data.n_items}
+    return {
+        **size,
+        "round_seconds": ours,
+        "bare_seconds": bare,
+        "ratio": ours / bare,
+        "later_ratio": later / bare,
+    }
+
+
+def fit_wide(sender) -> None:
+    """Fit on a catalog so wide that a matrix of pairs would take 8 TB."""
+    from discreet.data.interactions import PublicFacts
+    from discreet.data.synthetic import numbered
+    from discreet.models.frank_wolfe import FrankWolfe
+    from discreet.randomness import PrivacyRandom, experiment_generator
+
+    draw = experiment_generator(0, "wide")
+    people, per_user = 100_000, 20
+    spread = np.sort(draw.integers(0, WIDE_ITEMS - per_user, (people, per_user)), axis=1)
+    items = (spread + np.arange(per_user)).astype(np.int32)
+    stars = draw.integers(1, 6, items.size).astype(np.float32)
+    facts = PublicFacts(n_items=WIDE_ITEMS, low=1, high=5, step=1, n_users=people)
+    data = numbered(np.full(people, per_user), items.reshape(-1), stars, facts=facts, name="wide")
+    small = data.select_users(np.arange(50)).select_items(np.arange(6_000))
+    FrankWolfe(epsilon=1.0, rounds=1, solver="oja").fit(small, random=PrivacyRandom.simulate(0))
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    FrankWolfe(epsilon=1.0, rounds=1, steps=STEPS).fit(data, random=PrivacyRandom.simulate(0))
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rise = (peak - before) / 1024
+    sender.send(
+        {
+            "items": WIDE_ITEMS,
+            "ratings": data.n_ratings,
+            "seconds": seconds,
+            "peak_mb": peak / 1024,
+            "fit_mb": rise,
+            "vectors_of_items": rise * 2**20 / (8 * WIDE_ITEMS),
+        }
+    )
+
+
+def in_own_process(work) -> dict[str, float]:
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(sender,))
+    process.start()
+    sender.close()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def duality_gap() -> dict[str, float]:
+    """Solve a small constrained problem without privacy and say how far from optimal it can still be."""
+    from discreet.data.synthetic import rank_one
+    from discreet.solvers.frank_wolfe import frank_wolfe
+    from discreet.solvers.rows import Rows
+
+    data = rank_one(n_users=300, n_items=40, per_user=10).data
+    rows = Rows(data.indptr, data.items, data.values)
+    solved = frank_wolfe(rows, data.n_items, radius=20.0, rounds=40, tolerance=1e-6)
+    return {"objective": solved.objective, "gap": solved.gap, "rounds": solved.rounds}
+
+
+def compare(sizes: list[int]) -> dict[str, object]:
+    time_size(20_000)  # compiling is not what is measured
+    runs = [time_size(size) for size in sizes]
+    per_rating = [run["round_seconds"] / run["ratings"] for run in runs]
+    return {
+        "benchmark": "frank_wolfe",
+        "peer": "scipy sparse products",
+        "ratio": statistics.median(run["ratio"] for run in runs),
+        "later_ratio": statistics.median(run["later_ratio"] for run in runs),
+        "linear": per_rating[-1] / per_rating[0],
+        "sizes": runs,
+        "wide": in_own_process(fit_wide),
+        "without privacy": duality_gap(),
+        "threads": 1,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="up to a million ratings")
+    options = parser.parse_args()
+    millions = [0.3, 1] if options.quick else [1, 4, 10, 40]
+    result = compare([round(1e6 * size) for size in millions])
+    if options.json:
+        print(json.dumps(result))
+        return
+    for run in result["sizes"]:
+        print(
+            f"{run['ratings']:>12,} ratings: {run['round_seconds']:.2f} s a round, {run['ratio']:.2f} x bare"
+        )
+    print(f"time a rating, largest over smallest: {result['linear']:.2f}")
+    wide = result["wide"]
+    print(f"1,000,000 items: {wide['fit_mb']:.0f} MB, {wide['vectors_of_items']:.0f} vectors of items")
+    print(f"without privacy: duality gap {result['without privacy']['gap']:.1e}")
+
+
+if __name__ == "__main__":
+    main()
