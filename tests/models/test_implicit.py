@@ -102,7 +102,7 @@ def test_a_profile_leaves_out_the_item_it_is_told_to():
     dense = data.to_scipy().toarray() > 0
     for person in np.flatnonzero(dense[:, item]):
         row = data.select_users(np.array([person]))
-        norm = party.told_norms(row, profiles, asked)[0]
+        norm = party.norms_of_all(row, profiles, asked)[0]
         if dense[person].sum() > 1:
             expected += profiles.places(row.where(row.items != item))[0] / norm
     np.testing.assert_allclose(told[item, 1:], expected, atol=1e-5)
@@ -194,7 +194,7 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
             for seed in range(400)
         ]
     )
-    norms = party.told_norms(data, profiles, asked)
+    norms = party.norms_of_all(data, profiles, asked)
     bound = np.mean(asked.pull) * (asked.count_part + 3) * 64
     honest = party.linear_terms(data, profiles, asked, np.minimum(norms / bound, 1.0) / norms)
     error = np.abs(draws.mean(axis=0) - honest)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.data.interactions import Interactions
-from discreet.models.implicit_statistics import Profiles, Question, linear_terms, told_norms
+from discreet.models.implicit_statistics import Profiles, Question, linear_terms, norms_of_all
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.privacy.sampling import add_discrete_laplace
@@ -33,7 +33,7 @@ def sampled_linear_terms(
     mechanism = ImportanceSampling(
         epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=_MAX_WEIGHT
     )
-    norms = told_norms(data, profiles, question)
+    norms = norms_of_all(data, profiles, question)
     bound = float(np.mean(question.pull)) * (question.count_part + profiles.factors) * _ITEMS_OF_A_FULL_VOICE
     voices = np.minimum(norms / bound, mechanism.largest_norm() * _ROUNDING)
     drawn, heavier = mechanism.sample(voices, random)

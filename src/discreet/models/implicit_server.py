@@ -34,6 +34,7 @@ _START_POWER, _ITEM_POWER = -0.5, -0.25
 _PRIOR_SPREAD = 0.3
 _LEAST_SPREAD = 1e-4
 _SHRINK_STEPS = 30
+_SETTLED = 1e-3
 
 
 @final
@@ -288,7 +289,10 @@ def _spreads(sums: Floats, counts: Floats, variance: Floats) -> Floats:
         places = left * (counts / variance)[:, None] * sums
         weight = 1 - left / spreads
         total = np.maximum(weight.sum(axis=0), 1e-9)
+        before = spreads
         spreads = np.maximum((weight * (places**2 + left)).sum(axis=0) / total, _LEAST_SPREAD)
+        if np.all(np.abs(spreads - before) <= _SETTLED * before):
+            break
     return spreads
 
 

@@ -8,6 +8,7 @@ person moves a sum by exactly what that person tells. The proof is in proofs/imp
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -17,9 +18,9 @@ import numpy.typing as npt
 from discreet.data.interactions import Interactions
 from discreet.models.contributions import blocks
 from discreet.models.factor_scorers import rows_of
-from discreet.solvers import kernels_profiles
 from discreet.solvers.kernels_profiles import Lens, Telling
-from discreet.solvers.rows import run, run_over_rows
+from discreet.solvers.profiles import profile_totals, told_norms, told_sums
+from discreet.solvers.profiles import profiles as solve_profiles
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["l1", "l2"]
@@ -64,17 +65,9 @@ class Profiles:
         """Return the length of a profile."""
         return int(self.lens.vectors.shape[1])
 
-    def totals(self, data: Interactions) -> Floats:
-        """Return for each person the sums that a profile is made of."""
-        out = np.empty((data.n_users, self.factors + 1))
-        run_over_rows(kernels_profiles.sum_rows, rows_of(data), self.lens, out)
-        return out
-
     def places(self, data: Interactions) -> Floats:
         """Return the profile of each person, computed from that person's own row."""
-        out = np.empty((data.n_users, self.factors))
-        run(kernels_profiles.place_rows, np.arange(data.n_users + 1), self.lens, self.totals(data), out)
-        return out
+        return solve_profiles(profile_totals(rows_of(data), self.lens), self.lens)
 
 
 @final
@@ -109,7 +102,7 @@ def votes(data: Interactions, norm: Norm) -> Floats:
         own = block.counts[block.people].astype(np.float64)
         weights = share * _ROUNDING / (own if norm == "l1" else np.sqrt(own))
         block.add_by_item(weights, told[:-1])
-        told[-1] += _cut(np.array(PEOPLE_PART)) * np.count_nonzero(block.counts)
+        told[-1] += math.floor(PEOPLE_PART / _GRID) * _GRID * np.count_nonzero(block.counts)
     return told
 
 
@@ -138,14 +131,10 @@ def gram(data: Interactions, profiles: Profiles, norm: Norm) -> Floats:
     """Return the sum over people of p p' for p = (1, profile), over its largest possible norm."""
     entries = np.ones((data.n_users, profiles.factors + 1))
     entries[:, 1:] = profiles.places(data)
-    scale = _ROUNDING / gram_bound(profiles, norm)
-    told = np.zeros((entries.shape[1], entries.shape[1]))
-    for row in range(0, data.n_users, _PEOPLE_PER_BLOCK):
-        part = entries[row : row + _PEOPLE_PER_BLOCK]
-        part = part[np.diff(data.indptr[row : row + len(part) + 1]) > 0]
-        for a in range(part.shape[1]):
-            told[a] += _cut(part[:, a : a + 1] * part * scale).sum(axis=0)
-    return told
+    entries[np.diff(data.indptr) == 0] = 0.0
+    scale = _ROUNDING / math.sqrt(gram_bound(profiles, norm))
+    entries = np.trunc(entries * (scale / _ROOT_GRID)) * _ROOT_GRID
+    return entries.T @ entries
 
 
 def gram_bound(profiles: Profiles, norm: Norm) -> float:
@@ -162,42 +151,17 @@ def linear_terms(
     Columns are the count, the profile's entries and the products asked for. `weights` replaces the weight of
     each person, for those who bound it by other means.
     """
-    totals = profiles.totals(data)
-    if weights is None:
-        norms = told_norms(data, profiles, question, totals)
-        weights = np.divide(_ROUNDING, norms, out=np.zeros_like(norms), where=norms > 0)
-    out = np.zeros((data.n_items, _width(profiles, question)))
-    history = rows_of(data)
-    kernels_profiles.add_told(
-        history.indptr, history.columns, totals, profiles.lens, question.telling, weights / _GRID, out
-    )
-    return out * _GRID
-
-
-def told_norms(
-    data: Interactions, profiles: Profiles, question: Question, totals: Floats | None = None
-) -> Floats:
-    """Return the norm of everything each person would tell with weight 1."""
-    totals = profiles.totals(data) if totals is None else totals
-    norms = np.zeros(data.n_users)
-    scratch = np.zeros(_width(profiles, question))
-    run_over_rows(
-        kernels_profiles.told_norms,
+    sums = told_sums(
         rows_of(data),
-        totals,
         profiles.lens,
         question.telling,
-        question.norm == "l1",
-        scratch,
-        norms,
+        steps=_ROUNDING / _GRID,
+        absolute=question.norm == "l1",
+        weights=None if weights is None else weights / _GRID,
     )
-    return norms
+    return sums * _GRID
 
 
-def _width(profiles: Profiles, question: Question) -> int:
-    return 1 + profiles.factors + len(question.pairs)
-
-
-def _cut(terms: Floats) -> Floats:
-    cut: Floats = np.trunc(terms / _GRID) * _GRID
-    return cut
+def norms_of_all(data: Interactions, profiles: Profiles, question: Question) -> Floats:
+    """Return the norm of everything each person would tell with weight 1."""
+    return told_norms(rows_of(data), profiles.lens, question.telling, absolute=question.norm == "l1")

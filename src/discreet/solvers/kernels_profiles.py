@@ -132,20 +132,38 @@ def told_norms(
 
 @compiled
 def add_told(
-    indptr: Array, columns: Array, totals: Array, lens: Lens, telling: Telling, weights: Array, out: Array
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    totals: Array,
+    lens: Lens,
+    telling: Telling,
+    weights: Array,
+    steps: float,
+    absolute: bool,
+    scratch: Array,
+    out: Array,
 ) -> None:
-    """Add to each item what its people tell, times the person's weight, in whole steps cut toward zero.
+    """Add to each item what its people tell, in whole steps cut toward zero.
 
-    `weights` are in steps; the sums are whole numbers in double precision, so they are exact.
+    Everything a person tells is scaled to norm `steps`, or by `weights` in steps where they are not empty.
+    The sums are whole numbers in double precision, so they are exact and can be added up in any order.
     """
-    told = out[0].copy()
-    profile = out[0, : lens.vectors.shape[1]].copy()
-    for row in range(indptr.size - 1):
-        if weights[row] == 0.0:
-            continue
-        for cell in range(indptr[row], indptr[row + 1]):
-            item = columns[cell]
+    profile = scratch[0, : lens.vectors.shape[1]].copy()
+    for row in range(start, stop):
+        first = indptr[row]
+        norm = 0.0
+        for cell in range(first, indptr[row + 1]):
+            item, told = columns[cell], scratch[cell - first]
             place(lens, totals[row], item, profile)
             tell(telling, profile, telling.pull[item], told)
             for a in range(told.size):
-                out[item, a] += np.trunc(weights[row] * told[a])
+                norm += abs(told[a]) if absolute else told[a] * told[a]
+        if norm == 0.0:
+            continue
+        weight = weights[row] if weights.size else steps / (norm if absolute else math.sqrt(norm))
+        for cell in range(first, indptr[row + 1]):
+            item, told = columns[cell], scratch[cell - first]
+            for a in range(told.size):
+                out[item, a] += np.trunc(weight * told[a])
