@@ -12,7 +12,9 @@ from discreet.models.biases import Biases
 from discreet.models.user_factorization import UserFactorization
 from discreet.privacy.accountant import epsilon_at
 from discreet.privacy.events import event_from_json
+from discreet.privacy.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -66,15 +68,59 @@ def test_the_ledger_recounts_the_promise(split, estimator):
     assert recounted <= estimator.epsilon * (1 + 1e-9)
 
 
-def test_decisions_are_functions_of_what_was_released(split):
-    """Two data sets that lead to the same released numbers lead to the same plan: the rule sees no data."""
-    from discreet.models.biases import first_look
-    from discreet.models.taste import plan
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 2.0, 20.0])
+def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilon):
+    """Played back the same released numbers, other data give the same model: nothing else is read from data.
 
-    seen = first_look(split.train, 5.0, 3.0, PrivacyRandom.simulate(2))
-    assert plan(seen, 1.0, 1.1, 150) == plan(seen, 1.0, 1.1, 150)
-    other = first_look(split.train, 5.0, 3.0, PrivacyRandom.simulate(3))
-    assert plan(other, 1.0, 1.1, 150).people_per_noise != plan(seen, 1.0, 1.1, 150).people_per_noise
+    Every release is recorded on one data set and played back on data of other people with other ratings. A
+    decision, scale or starting point taken from the data themselves would make the two models differ.
+    """
+    told = []
+    kinds = {name: getattr(Gaussian, name) for name in ("release", "release_symmetric")}
+
+    def recorder(name):
+        def note(self, values, random):
+            told.append(kinds[name](self, values, random))
+            return told[-1].copy()
+
+        return note
+
+    for name in kinds:
+        monkeypatch.setattr(Gaussian, name, recorder(name))
+    first = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
+    left = list(told)
+    for name in kinds:
+        monkeypatch.setattr(Gaussian, name, lambda self, values, random: left.pop(0).copy())
+    others = toy_interactions(n_users=40, n_items=150, per_user=85, seed=99)
+    second = UserFactorization(epsilon=epsilon).fit(others, random=PrivacyRandom.simulate(3))
+    assert not left and first.scorer.explain() == second.scorer.explain()
+    for name, array in first.scorer.arrays().items():
+        np.testing.assert_array_equal(array, second.scorer.arrays()[name])
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
+    spent, made = [], Gaussian.__post_init__
+
+    def noted(self):
+        made(self)
+        spent.append((self.l2_sensitivity / self.sigma) ** 2)
+
+    monkeypatch.setattr(Gaussian, "__post_init__", noted)
+    model = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
+    assert model.scorer.explain()["route"] == {0.05: "effects", 1.0: "glance", 20.0: "factors"}[epsilon]
+    whole = gaussian_multiplier(epsilon, 1e-6) ** -2
+    assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
+
+
+def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
+    """The twin has the same ratings dealt out at random, so there is nothing to find."""
+    _, model = rmse(UserFactorization(epsilon=2.0), split)
+    said = model.scorer.explain()
+    assert said["route"] == "glance" and said["factors pay"] and said["part explained at a glance"] > 0.1
+    shuffled = split.train.with_values(np.random.default_rng(0).permutation(split.train.values))
+    said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(5)).scorer.explain()
+    assert said["route"] == "glance" and not said["factors pay"]
 
 
 def test_more_epsilon_is_not_worse_on_average(split):

@@ -124,13 +124,45 @@ def first_look(
 
 def final_effects(data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom) -> Shrunken:
     """Release every item's effect again, now with residuals and weights that the first look allows."""
+    return shrink_effects(seen, release_effects(data, seen, multiplier, random))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectSums:
+    """Hold items' released sums of residuals and of weights, and the multiplier of their noise."""
+
+    sums: Floats
+    raw_counts: Floats
+    multiplier: float
+
+    def with_more(self, other: EffectSums) -> EffectSums:
+        """Return what two releases of the same sums say together, each by its precision."""
+        if not (self.multiplier and other.multiplier):
+            return other
+        first, second = self.multiplier**-2, other.multiplier**-2
+        return EffectSums(
+            sums=(first * self.sums + second * other.sums) / (first + second),
+            raw_counts=(first * self.raw_counts + second * other.raw_counts) / (first + second),
+            multiplier=(first + second) ** -0.5,
+        )
+
+
+def release_effects(
+    data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom
+) -> EffectSums:
+    """Release what ratings leave of the first look's effects, by item; one person's vector has length 1."""
     pull = seen.counts**_POPULARITY_POWER
-    sums, raw = _release_residuals(
-        data, (seen.middle, seen.half), seen.mean, seen.effects, pull, multiplier, random
-    )
-    counts = raise_counts(raw, multiplier)
-    variance = sum_variance(counts, pull, seen.people, multiplier)
-    return shrink(sums + counts * seen.effects, counts, variance, seen.features)
+    scale = (seen.middle, seen.half)
+    sums, raw = _release_residuals(data, scale, seen.mean, seen.effects, pull, multiplier, random)
+    return EffectSums(sums=sums, raw_counts=raw, multiplier=multiplier)
+
+
+def shrink_effects(seen: FirstLook, released: EffectSums) -> Shrunken:
+    """Return items' effects from released sums, shrunk by the known noise."""
+    counts = raise_counts(released.raw_counts, released.multiplier)
+    variance = sum_variance(counts, seen.counts**_POPULARITY_POWER, seen.people, released.multiplier)
+    return shrink(released.sums + counts * seen.effects, counts, variance, seen.features)
 
 
 def _release_mean(

@@ -22,8 +22,8 @@ from discreet.privacy.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.choice_statistics import ChoiceStatistics, Places, choice_statistics
+from discreet.solvers.row_moment import RowMoment
 from discreet.solvers.rows import Rows
-from discreet.solvers.second_moment import scaled_rows, second_moment
 from discreet.solvers.shrinkage import shrink_coordinates
 
 Floats = npt.NDArray[np.float64]
@@ -170,24 +170,19 @@ def _directions(data: Interactions, votes: _Votes, multiplier: float, random: Pr
 
 def _second_moment(data: Interactions, top: npt.NDArray[np.int64], weight: Floats) -> Floats:
     """Return the sum over people of x x' off the diagonal; x weighs their choices and is at most 1 long."""
-    place = np.full(data.n_items, -1, dtype=np.int32)
-    place[top] = np.arange(top.size)
-    total = np.zeros((top.size, top.size))
-    for people in _choices(data):
-        columns = place[people.columns]
-        taking_part = columns >= 0
-        before = np.concatenate([[0], np.cumsum(taking_part)])
-        columns = columns[taking_part]
-        rows = Rows(before[people.indptr], columns, np.ones(columns.size, dtype=np.float32))
-        total += second_moment(scaled_rows(rows, weight[columns], top.size, part=0.0))
-    return total
+    moment = RowMoment(top, data.n_items)
+    weights = np.zeros(data.n_items)
+    weights[top] = weight
+    for block in blocks(data):
+        entries = weights[block.items]
+        moment.add(block.indptr, block.items, entries * block.unit_weights(entries**2))
+    return moment.total()
 
 
 def _choices(data: Interactions) -> Iterator[Rows]:
     """Yield people in blocks as solvers read them."""
     for block in blocks(data):
-        indptr = data.indptr[block.start : block.stop + 1] - data.indptr[block.start]
-        yield Rows(indptr, block.items, np.ones(block.items.size, dtype=np.float32))
+        yield Rows(block.indptr, block.items, np.ones(block.items.size, dtype=np.float32))
 
 
 def _classes(

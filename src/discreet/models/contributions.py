@@ -41,12 +41,13 @@ def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Bl
 class Block:
     """Hold a run of people: their ratings, and sums and lengths over each one's own row."""
 
-    __slots__ = ("counts", "items", "people", "start", "stop", "values")
+    __slots__ = ("counts", "indptr", "items", "people", "start", "stop", "values")
 
     def __init__(self, data: Interactions, start: int, stop: int) -> None:
         span = slice(int(data.indptr[start]), int(data.indptr[stop]))
         self.start, self.stop = start, stop
-        self.counts = np.diff(data.indptr[start : stop + 1])
+        self.indptr = data.indptr[start : stop + 1] - data.indptr[start]
+        self.counts = np.diff(self.indptr)
         self.items = data.items[span]
         self.values = data.values[span].astype(np.float64)
         self.people = np.repeat(np.arange(stop - start), self.counts)

@@ -13,12 +13,19 @@ import numpy.typing as npt
 from discreet.checks import require
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.base import Estimator, check_budget
-from discreet.models.biases import FirstLook, final_effects, first_look, joint_promise
+from discreet.models.biases import (
+    FirstLook,
+    first_look,
+    joint_promise,
+    release_effects,
+    shrink_effects,
+)
 from discreet.models.clicks import learn_clicks
 from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
-from discreet.models.taste import Plan, Taste, directions, free_directions, plan, refit
+from discreet.models.spending import plan
+from discreet.models.taste import Taste, directions, free_directions, glance, refit
 from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -28,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 
 # Shares of the budget that are spent before the released numbers can say whether factors will pay.
 _MEAN, _LOOK = 0.02, 0.12
+# Factors pay if a glance at the second moment shows that they explain this part of the variance.
+_EXPLAINED = 0.05
 
 
 @final
@@ -84,23 +93,34 @@ def _learn_ratings(
     mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))
     seen = first_look(data, mean, look, random)
     progress("user-factorization", 1, 4)
-    chosen = plan(seen, multiplier, rest, data.n_items)
-    effects = final_effects(data, seen, chosen.effects, random).mean
+    chosen = plan(seen, multiplier, rest)
+    released = release_effects(data, seen, chosen.effects, random)
+    taste = free_directions(seen, shrink_effects(seen, released).mean)
     progress("user-factorization", 2, 4)
-    taste = free_directions(seen, effects)
-    if chosen.factors:
-        taste = directions(data, seen, taste, chosen, random)
+    explained = glance(data, seen, taste, chosen.glance, random) if chosen.glance else None
+    pays = chosen.route == "factors" if explained is None else explained >= _EXPLAINED
+    if pays:
+        taste = directions(data, seen, taste, chosen.moment, random)
         progress("user-factorization", 3, 4)
         taste = refit(data, seen, taste, chosen, random)
+    elif explained is not None:
+        more = release_effects(data, seen, chosen.effects_again, random)
+        taste = free_directions(seen, shrink_effects(seen, released.with_more(more)).mean)
     progress("user-factorization", 4, 4)
-    return _scorer(data.facts, seen, taste, chosen)
+    decisions = chosen.explain() | {
+        "part explained at a glance": explained if explained is None else round(explained, 4),
+        "part explained, enough for factors": _EXPLAINED,
+        "factors pay": pays,
+        "factors kept": taste.features.shape[1] - 1,
+    }
+    return _scorer(data.facts, seen, taste, decisions)
 
 
 def _split(multiplier: float, shares: Sequence[float]) -> list[float]:
     return [0.0] * len(shares) if multiplier == 0 else list(split_gaussian(multiplier, shares))
 
 
-def _scorer(facts: PublicFacts, seen: FirstLook, taste: Taste, chosen: Plan) -> RatingScorer:
+def _scorer(facts: PublicFacts, seen: FirstLook, taste: Taste, decisions: dict[str, Any]) -> RatingScorer:
     return RatingScorer(
         mean=seen.middle + seen.half * seen.mean,
         item_bias=seen.half * (taste.offsets - seen.mean),
@@ -108,5 +128,5 @@ def _scorer(facts: PublicFacts, seen: FirstLook, taste: Taste, chosen: Plan) -> 
         ridge=taste.ridge,
         low=facts.low,
         high=facts.high,
-        decisions={**chosen.explain(), "factors kept": taste.features.shape[1] - 1},
+        decisions=decisions,
     )
