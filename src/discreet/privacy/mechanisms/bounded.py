@@ -152,6 +152,11 @@ class ModifiedLaplace:
         clamped = np.clip(moved, -noise.reach, noise.reach)
         return reported, self._numbers(np.where(reported, clamped, 0))
 
+    def pretend(self, size: int, random: PrivacyRandom) -> Floats:
+        """Return reports of missing cells that are reported as rated: noise around the middle, clamped."""
+        noise = self._noise()
+        return self._numbers(np.clip(noise.draw((size,), random), -noise.reach, noise.reach))
+
     def keep(self) -> float:
         """Return the probability that a rated cell is reported as rated (and a missing one as missing)."""
         return 1 - self.fake()
