@@ -16,12 +16,23 @@ import numpy as np
 import tables
 from bounds import Problem, bound, corollary_holds, excess
 from plots import draw
-from printed import VARIANTS, Setting, Trained, Variant, dpmf_solve, noisy_solve, sampled_solve, train
+from printed import (
+    VARIANTS,
+    Setting,
+    Trained,
+    Variant,
+    dpmf_solve,
+    noise_scales,
+    noisy_solve,
+    sampled_solve,
+    train,
+)
 from protocol import Bench, bench
 
 from discreet.evaluate.scoring import measure as score
 from discreet.models.baselines import ImplicitAls, Popularity
 from discreet.models.implicit import ImplicitObjective
+from discreet.models.neighbours import ItemNeighbours
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.randomness import PrivacyRandom
 
@@ -43,6 +54,9 @@ def measure(*, quick: bool, say: Say) -> dict[str, Sequence[float]]:
             say(f"ML-100K, run {seed}")
             _tables(room, ML100K, "ml100k", (tables.HR_ML100K, tables.NDCG_ML100K), seed, values, kept)
             _theory(room, seed, values, kept)
+            _noise(room, seed, values)
+            if not quick and seed < 2:
+                _others(room, seed, values, kept)
     for seed in range(0 if quick else 3):
         shop = bench("amazon-instant-video", seed)
         if shop is not None:
@@ -149,6 +163,36 @@ def _theory(room: Bench, seed: int, values: Values, kept: dict[str, Any]) -> Non
     # Figure 6: the weights go along with 1 / |p_u|, which the least variance asks for.
     rank = np.corrcoef(np.argsort(np.argsort(weights)), np.argsort(np.argsort(-norms)))[0, 1]
     _add(values, "figure6-agreement", rank)
+
+
+def _noise(room: Bench, seed: int, values: Values) -> None:
+    """Compare the noise on the matrix for the three variants that have any, as Figure 5 (a) does."""
+    setting = Setting(factors=8, regularization=ML100K.regularization, epochs=10)
+    users = train(room.clicks, setting, setting.alpha0, seed).users
+    str_, com, sym = (noise_scales(users, variant, 0.1, setting)[1] for variant in ("str", "com", "sym"))
+    _add(values, "figure5-com-over-str", com / str_)
+    _add(values, "figure5-sym-over-com", sym / com)
+
+
+def _others(room: Bench, seed: int, values: Values, kept: dict[str, Any]) -> None:
+    """Run the competitors of Figures 7 and 8 at epsilon 1, 3, 5 and 10; theirs is an epsilon a cell."""
+    model, row = train(room.clicks, ML100K, 1.0, seed), {}
+    parts = (room.split.train, room.split.test)
+    for epsilon in (1.0, 3.0, 5.0, 10.0):
+        row[f"opt {epsilon:g}"] = _one(room, model, "opt", epsilon, ML100K, seed)[0]
+        users = noisy_solve(model, "opt", epsilon, ML100K, seed, side="users")
+        row[f"users {epsilon:g}"] = room.score(users, model.items)[0]
+        row[f"dpmf {epsilon:g}"] = room.score(model.users, dpmf_solve(model, epsilon, ML100K, seed))[0]
+        for name, likeness in (("DPLCF", "jaccard"), ("LDPICF", "cosine")):
+            near = ItemNeighbours(epsilon=epsilon, likeness=likeness).fit(
+                parts[0], random=PrivacyRandom.simulate(seed)
+            )
+            row[f"{name} {epsilon:g}"] = score(near, *parts, ["hr@10:99"], seed=seed)["hr@10:99"]
+    kept.setdefault("figure 7", []).append(row)
+    _add(values, "figure7-opt-rises", row["opt 10"] - row["opt 1"])
+    _add(values, "figure7-opt-over-ldpicf", row["opt 3"] - row["LDPICF 3"])
+    _add(values, "figure7-opt-over-dplcf", row["opt 3"] - row["DPLCF 3"])
+    _add(values, "figure8-users-rise", row["users 10"] - row["users 1"])
 
 
 def _ceiling(room: Bench, seed: int, values: Values) -> None:
