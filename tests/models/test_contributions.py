@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from discreet.models.contributions import blocks
 from discreet.models.spending import plan
 from discreet.models.taste import Taste, free_directions
 from discreet.randomness import PrivacyRandom
+from discreet.solvers import item_statistics as statistics
 from discreet.solvers.item_statistics import LocalModel, item_statistics
+from discreet.solvers.row_moment import RowMoment
 from discreet.solvers.rows import Rows
 from toy import toy_interactions
 
@@ -126,19 +129,60 @@ def test_a_person_without_ratings_tells_nothing():
     assert not told.sums.any() and not told.counts.any() and not told.moment.any()
 
 
-def test_statistics_of_vectors_add_up_exactly_over_people():
+def told_about_vectors(data, model):
+    values = ((data.values - 3) / 2).astype(np.float32)
+    return item_statistics(Rows(data.indptr, data.items, values), model)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
+    """Neither other people, nor their order, nor the number of threads touches a bit of what one tells."""
+    monkeypatch.setattr(statistics, "thread_count", lambda: threads)
+    rng, data = np.random.default_rng(3), toy_interactions(seed=6)
+    model = local_model(data.n_items, 6, rng)
+    whole = told_about_vectors(data, model)
+    shuffled = told_about_vectors(data.select_users(rng.permutation(data.n_users)), model)
+    for piece, other in zip(whole, shuffled, strict=True):
+        np.testing.assert_array_equal(piece, other)
+    for person in (0, 71, 149):
+        keep = np.arange(data.n_users) != person
+        without = told_about_vectors(data.select_users(keep), model)
+        alone = told_about_vectors(data.select_users(~keep), model)
+        for piece, rest, one in zip(whole, without, alone, strict=True):
+            np.testing.assert_array_equal(piece - rest, one)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
     rng, data = np.random.default_rng(3), toy_interactions(seed=6)
     model = local_model(data.n_items, 4, rng)
-
-    def told(one):
-        return item_statistics(Rows(one.indptr, one.items, ((one.values - 3) / 2).astype(np.float32)), model)
-
-    half = np.arange(data.n_users) < 70
-    whole = told(data)
-    for piece, first, second in zip(
-        whole, told(data.select_users(half)), told(data.select_users(~half)), strict=True
+    features = model.features.copy()
+    features[data.items[0], 1] = bad
+    broken = model._replace(features=features)
+    told = told_about_vectors(data.select_users([0]), broken)
+    assert not any(piece.any() for piece in told)
+    untouched = np.array([data.items[0] not in data.items[a:b] for a, b in pairwise(data.indptr)])
+    assert untouched.any()
+    for piece, only in zip(
+        told_about_vectors(data, broken),
+        told_about_vectors(data.select_users(untouched), broken),
+        strict=True,
     ):
-        np.testing.assert_array_equal(piece, first + second)
+        np.testing.assert_array_equal(piece, only)
+
+
+def test_a_singular_problem_tells_nothing_and_raises_nothing():
+    model = local_model(5, 3, np.random.default_rng(0))
+    singular = model._replace(features=np.ones((5, 3)), ridge=np.zeros(3))
+    people = Rows(np.array([0, 2]), np.array([1, 3], np.int32), np.ones(2, np.float32))
+    assert not any(piece.any() for piece in item_statistics(people, singular))
+
+
+def test_a_row_that_is_not_finite_adds_no_moment():
+    moment = RowMoment(np.arange(4), 4)
+    indptr, columns = np.array([0, 2, 4]), np.array([0, 1, 2, 3], np.int32)
+    moment.add(indptr, columns, np.array([0.5, np.nan, 0.5, 0.5]))
+    assert np.flatnonzero(moment.total().sum(axis=0)).tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("person", [0, 33])

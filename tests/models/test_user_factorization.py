@@ -68,7 +68,7 @@ def test_the_ledger_recounts_the_promise(split, estimator):
     assert recounted <= estimator.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 2.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.05, 2.0, 20.0])
 def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilon):
     """Played back the same released numbers, other data give the same model: nothing else is read from data.
 
@@ -98,7 +98,7 @@ def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilo
         np.testing.assert_array_equal(array, second.scorer.arrays()[name])
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.05, 2.0, 20.0])
 def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
     spent, made = [], Gaussian.__post_init__
 
@@ -108,7 +108,7 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
 
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
     model = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
-    assert model.scorer.explain()["route"] == {0.05: "effects", 1.0: "glance", 20.0: "factors"}[epsilon]
+    assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "glance", 20.0: "factors"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
 

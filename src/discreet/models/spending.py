@@ -11,14 +11,14 @@ from discreet.models.biases import FirstLook
 from discreet.privacy.gaussian import split_gaussian
 
 # Factors pay for sure with this many people for each unit of noise, and this many ratings a person.
-_PEOPLE_PER_NOISE = 4000.0
+_PEOPLE_PER_NOISE = 3000.0
 _RATINGS_PER_PERSON = 32.0
 # With fewer people than this for each unit of noise not even strong taste would show.
-_LEAST_PEOPLE_PER_NOISE = 400.0
+_LEAST_PEOPLE_PER_NOISE = 800.0
 # What is left after the first look, if factors pay: item effects, second moment, refit, moment of factors.
 _SHARES = (0.30, 0.27, 0.42, 0.01)
 # Else a part of the second moment's share pays for a glance at it.
-_GLANCE = 0.06
+_GLANCE = 0.05
 
 
 @final

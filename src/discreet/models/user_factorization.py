@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 # Shares of the budget that are spent before the released numbers can say whether factors will pay.
 _MEAN, _LOOK = 0.02, 0.12
 # Factors pay if a glance at the second moment shows that they explain this part of the variance.
-_EXPLAINED = 0.05
+_EXPLAINED = 0.03
 
 
 @final
