@@ -35,6 +35,7 @@ _PRIOR_SPREAD = 0.3
 _LEAST_SPREAD = 1e-4
 _SHRINK_STEPS = 30
 _SETTLED = 1e-3
+_ITEMS_PER_BLOCK = 4096
 
 
 @final
@@ -255,11 +256,11 @@ def _solve_shared(covariance: Floats, counts: Floats, ridge: Ridge, sums: Floats
     turn = root[:, None] * basis
     divisor = counts[:, None] * np.maximum(values, 0.0) + ridge.strength[:, None]
     solved: Floats = ((sums @ turn) / divisor) @ turn.T
-    outside = np.linalg.norm(solved, axis=1) > radius
-    if outside.any():
-        few = Ridge(strength=ridge.strength[outside], spreads=ridge.spreads)
-        matrices = counts[outside][:, None, None] * covariance + few.matrices()
-        solved[outside] = minimize_in_ball(matrices, sums[outside], radius)
+    outside = np.flatnonzero(np.linalg.norm(solved, axis=1) > radius)
+    for start in range(0, outside.size, _ITEMS_PER_BLOCK):
+        few = outside[start : start + _ITEMS_PER_BLOCK]
+        own = Ridge(strength=ridge.strength[few], spreads=ridge.spreads).matrices()
+        solved[few] = minimize_in_ball(counts[few][:, None, None] * covariance + own, sums[few], radius)
     return solved
 
 
