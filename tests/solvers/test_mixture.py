@@ -94,7 +94,7 @@ def test_expectation_is_that_of_the_definition():
     assert told.log_likelihood == pytest.approx(np.log(density.sum(axis=1)).sum(), rel=1e-9)
     np.testing.assert_allclose(told.counts, share.sum(axis=0), rtol=1e-9)
     np.testing.assert_allclose(told.squares, share.T @ errors**2, rtol=1e-9)
-    np.testing.assert_allclose(told.precisions, share @ (1 / mixture.variances), rtol=1e-5)
+    np.testing.assert_allclose(told.likely, share, rtol=1e-5)
 
 
 def test_continues_from_an_earlier_answer():

@@ -82,6 +82,11 @@ class Campaign:
         return self.guarantee().for_user(reports)
 
     @cached_property
+    def numbers(self) -> dict[str | int, int]:
+        """Return the number of every item: a device asks for one at a time."""
+        return {item: number for number, item in enumerate(self.catalog.ids.tolist())}
+
+    @cached_property
     def digest(self) -> bytes:
         """Return eight bytes that name this campaign and no other."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))

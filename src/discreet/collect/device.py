@@ -127,11 +127,16 @@ class Device:
         return device
 
     def _numbers(self, items: list[ItemId]) -> list[int]:
-        numbers = [int(number) for number in self.campaign.catalog.index_of(items)] if items else []
+        known = self.campaign.numbers
+        numbers = [known[item] if item in known else self._lookup(item) for item in items]
         unknown = sum(number < 0 for number in numbers)
         if unknown:
             raise DataError(f"{unknown} of {len(items)} items are not in the campaign's catalog.")
         return numbers
+
+    def _lookup(self, item: ItemId) -> int:
+        """Return the number of an item written in another way (7 for "7"), or -1."""
+        return int(self.campaign.catalog.index_of([item])[0])
 
     def _afford(self, new: int) -> None:
         if self.answered + new > self.most_answers:

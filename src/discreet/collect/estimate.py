@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import ParameterError, finite, require
+from discreet.collect.cells import CellMechanism
 from discreet.collect.mechanisms import RatingMechanism, encode
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.randomness import PrivacyRandom
@@ -19,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 # Ratings that a continuous scale, or one of very many steps, is thought of as having.
 _LEVELS = 129
 _CHUNK = 1 << 18
+# At least this share of reports is taken to stand for ratings, however noisy their count is.
+_LEAST_SHARE = 0.01
 
 
 @final
@@ -49,7 +52,24 @@ class Collected:
         channel, low, width = self.mechanism.channel(), self.mechanism.low, self.width
         levels = unit_levels(self.facts)
         nearest = np.abs(channel.inputs[None, :] - (low + width * levels)[:, None]).argmin(axis=1)
-        return respond(levels, channel.transition[nearest], (channel.outputs - low) / width, spread=spread)
+        return respond(
+            levels,
+            channel.transition[nearest],
+            (channel.outputs - low) / width,
+            spread=spread,
+            rated=self.rated_share,
+            background=self.mechanism.pretended() if isinstance(self.mechanism, CellMechanism) else None,
+        )
+
+    @property
+    def rated_share(self) -> float:
+        """Return which share of the reports stands for ratings: all, unless empty cells pretend too."""
+        if not isinstance(self.mechanism, CellMechanism):
+            return 1.0
+        keep, fake = self.mechanism.keep, self.mechanism.fake
+        reported = self.reports.n_ratings / (self.reports.n_users * self.reports.n_items)
+        rated = (reported - fake) / (keep - fake)
+        return float(np.clip(rated * keep / reported, _LEAST_SHARE, 1.0))
 
     @property
     def width(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError, ParameterError, finite_array
+from discreet.collect.cells import CellMechanism
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.privacy.mechanisms.channel import Channel
@@ -89,6 +90,8 @@ def kind_of(mechanism: object) -> str:
 
 def unit_of(mechanism: object) -> Unit:
     """Return what one answer of this mechanism protects; without noise, nothing larger than a verdict."""
+    if isinstance(mechanism, CellMechanism):
+        return Unit.CELL
     return Unit.VERDICT if isinstance(mechanism, Exact) else KINDS[kind_of(mechanism)].unit
 
 

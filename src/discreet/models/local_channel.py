@@ -39,7 +39,7 @@ class LocalChannel(LocalEstimator):
     Parameters:
         epsilon: The loss of one rating.
         factors: The most factors; those the reports do not support vanish.
-        iterations: Passes over the reports.
+        iterations: Passes over the reports; the first six fit biases only.
         directions: Public descriptions of people and items, from who rated what.
         spread: How far ratings lie from their expectation, as a part of the scale.
         ratings_per_user: A public number of ratings for which the label spells out the promise to a person.

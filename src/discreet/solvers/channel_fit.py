@@ -19,7 +19,7 @@ from discreet.checks import DataError, integer
 from discreet.randomness import experiment_generator
 from discreet.solvers import kernels_local
 from discreet.solvers.channel_response import Response
-from discreet.solvers.rows import run
+from discreet.solvers.rows import Rows, require_fit, run
 
 Floats = npt.NDArray[np.float64]
 
@@ -151,8 +151,8 @@ def fit_channel(
     The reports by item are the same as by user. Features are public and move the prior means of the biases.
     """
     n_users, n_items = by_user.indptr.size - 1, by_item.indptr.size - 1
-    if by_user.codes.size == 0 or by_user.codes.max() >= response.score.shape[1]:
-        raise DataError("There are no reports to learn from, or some lie outside the channel's outputs.")
+    for reports, others in ((by_user, n_items), (by_item, n_users)):
+        _require_reports(reports, others, response)
     people = Side.start(n_users, 0, _features(user_features, n_users))
     items = Side.start(n_items, 1, _with_one(_features(item_features, n_items)))
     theta_users = np.full(people.features.shape[1], _FEATURE_SPREAD)
@@ -169,6 +169,14 @@ def fit_channel(
     return ChannelFit(people=people, items=items)
 
 
+def _require_reports(reports: Reports, n_columns: int, response: Response) -> None:
+    """Refuse reports that do not belong together: compiled loops do not look before they read."""
+    require_fit(Rows(*reports[:2], reports.codes.astype(np.float32)), n_columns)
+    codes = reports.codes
+    if codes.size == 0 or codes.min() < 0 or codes.max() >= response.score.shape[1]:
+        raise DataError("There are no reports to learn from, or some lie outside the channel's outputs.")
+
+
 def _features(features: Floats | None, rows: int) -> Floats:
     return np.zeros((rows, 0)) if features is None else features
 
@@ -179,6 +187,8 @@ def _with_one(features: Floats) -> Floats:
 
 def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:
     out = own.second.copy()
+    # The other side is read again and again: in half the bytes more of it stays close to the processor.
+    others = other.second.reshape(len(other.second), -1).astype(np.float32)
     grid = np.array([_OFFSET, response.grid[0], response.grid[1] - response.grid[0]])
     places = np.array([own.bias, own.known, other.known])
     run(
@@ -187,7 +197,7 @@ def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:
         reports.indptr,
         reports.columns,
         reports.codes,
-        other.second,
+        others,
         places,
         own.spreads**-2,
         own.features @ own.theta,

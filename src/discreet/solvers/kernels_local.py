@@ -6,6 +6,8 @@ import numpy as np
 
 from discreet.solvers.kernels import Array, compiled, dot
 
+_LARGE = 1e100
+
 
 @compiled
 def _solve_row(gram: Array, right: Array, prior: float, bias: int, known: int, precision: Array) -> None:
@@ -47,34 +49,32 @@ def channel_rows(
 ) -> None:
     """Move each row one step of Fisher scoring to its posterior, given the other side's second moments.
 
-    `out` and `others` hold E[x x'] of every row; the coordinate `known` of a vector is 1, so that column
-    is its mean. `places` is (bias, known, the other side's known); `grid` is (offset, first, step).
+    `out` and, flattened, `others` hold E[x x'] of every row; the coordinate `known` of a vector is 1, so
+    that column is its mean. `places` is (bias, known, the other side's known), `grid` (offset, first, step).
     """
     bias, known, other_known = places[0], places[1], places[2]
     offset, first, step = grid[0], grid[1], grid[2]
     size = precision.size
     gram, right = np.empty((size, size)), np.empty(size)
+    sums = gram.reshape(size * size)
     for row in range(start, stop):
-        gram[:] = 0.0
+        sums[:] = 0.0
         right[:] = 0.0
         own = out[row, :, known].copy()
         for cell in range(indptr[row], indptr[row + 1]):
             other = others[columns[cell]]
             expected = offset
             for a in range(size):
-                expected += own[a] * other[a, other_known]
+                expected += own[a] * other[a * size + other_known]
             place = (expected - first) / step
             index = int(min(max(place + 0.5, 0.0), information.size - 1.0))
             expected = min(max(expected, first), first + step * (information.size - 1.0))
             weight = information[index]
             pull = weight * (expected - offset) + score[index, codes[cell]]
             for a in range(size):
-                right[a] += pull * other[a, other_known]
-                for b in range(a + 1):
-                    gram[a, b] += weight * other[a, b]
-        for a in range(size):
-            for b in range(a):
-                gram[b, a] = gram[a, b]
+                right[a] += pull * other[a * size + other_known]
+            for a in range(size * size):
+                sums[a] += weight * other[a]
         _solve_row(gram, right, priors[row], bias, known, precision)
         for a in range(size):
             for b in range(size):
@@ -92,33 +92,39 @@ def mixture_rows(
     precisions: Array,
     out: tuple[Array, Array],
 ) -> None:
-    """Write the precision of every cell, and for each row: log-likelihood, shares and squares by component.
+    """Write how likely each component made each cell, and for each row: log-likelihood, counts and squares.
 
     `log_heights` is each component's log-density at 0, its share included.
     """
-    weights, sums = out
+    likely, sums = out
     size = precisions.size
-    terms = np.empty(size)
+    widest = np.argmin(precisions)
+    terms, heights = np.ones(size), log_heights - log_heights[widest]
+    narrower = 0.5 * (precisions - precisions[widest])
     for row in range(start, stop):
         sums[row, :] = 0.0
+        product = 1.0
         for cell in range(indptr[row], indptr[row + 1]):
             square = residuals[cell] * residuals[cell]
-            largest = -np.inf
+            total = 1.0
+            # Relative to the widest component no term overflows, and its own is 1.
             for k in range(size):
-                terms[k] = log_heights[k] - 0.5 * precisions[k] * square
-                largest = max(largest, terms[k])
-            total = 0.0
+                if k != widest:
+                    terms[k] = np.exp(heights[k] - narrower[k] * square)
+                    total += terms[k]
+            scale = 1.0 / total
             for k in range(size):
-                terms[k] = np.exp(terms[k] - largest)
-                total += terms[k]
-            weight = 0.0
-            for k in range(size):
-                share = terms[k] / total
-                weight += share * precisions[k]
+                share = terms[k] * scale
+                likely[cell, k] = share
                 sums[row, 1 + k] += share
                 sums[row, 1 + size + k] += share * square
-            weights[cell] = weight
-            sums[row, 0] += largest + np.log(total)
+            sums[row, 0] += log_heights[widest] - 0.5 * precisions[widest] * square
+            # One logarithm for many cells: totals are at least 1, so only the product's size matters.
+            product *= total
+            if product > _LARGE:
+                sums[row, 0] += np.log(product)
+                product = 1.0
+        sums[row, 0] += np.log(product)
 
 
 @compiled

@@ -1,9 +1,8 @@
 """Factor numbers whose noise is unknown: zero-mean Gaussians of several widths, by expectation-maximization.
 
-Each iteration asks how likely each Gaussian made each residual and refits shares and widths, then asks again
-and refits the factors by one sweep of weighted alternating least squares. Each of the two is a whole step of
-expectation-maximization, so the penalized log-likelihood never falls. A Gaussian that explains nothing is
-dropped.
+Each iteration asks how likely each Gaussian made each residual (E), then refits shares and widths and, with
+the new widths, the factors by one sweep of weighted alternating least squares (M). Each part of M raises the
+same lower bound, so the penalized log-likelihood never falls. A Gaussian that explains nothing is dropped.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class MixtureFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """Hold what the E-step computes: a precision for every cell, and sums for each Gaussian."""
+    """Hold what the E-step computes: how likely each Gaussian made each cell, and its sums."""
 
-    precisions: npt.NDArray[np.float32]
+    likely: npt.NDArray[np.float32]
     log_likelihood: float
     counts: Floats
     squares: Floats
@@ -66,7 +65,7 @@ def expect(rows: Rows, left: Floats, right: Floats, mixture: Mixture) -> Expecta
     nothing = np.zeros(left.shape[0]), np.zeros(right.shape[0])
     errors = residuals(rows, left, right, *nothing)
     size = mixture.shares.size
-    precisions = np.empty(errors.size, dtype=np.float32)
+    likely = np.empty((errors.size, size), dtype=np.float32)
     sums = np.empty((rows.n_rows, 1 + 2 * size))
     run_over_rows(
         kernels_local.mixture_rows,
@@ -74,11 +73,11 @@ def expect(rows: Rows, left: Floats, right: Floats, mixture: Mixture) -> Expecta
         errors,
         mixture.log_heights(),
         1 / mixture.variances,
-        (precisions, sums),
+        (likely, sums),
     )
     totals = sums.sum(axis=0)
     return Expectation(
-        precisions=precisions,
+        likely=likely,
         log_likelihood=float(totals[0]),
         counts=totals[1 : 1 + size],
         squares=totals[1 + size :],
@@ -111,10 +110,10 @@ def fit_mixture(
     objective = list(fit.objective)
     converged = False
     for _ in range(integer("iterations", iterations, least=0)):
-        mixture = _update(mixture, expect(by_user, left, right, mixture))
         told = expect(by_user, left, right, mixture)
         objective.append(told.log_likelihood - 0.5 * ridge * float((left**2).sum() + (right**2).sum()))
-        weights, before = told.precisions, left
+        mixture, weights = _update(mixture, told)
+        before = left
         left = solve_rows(by_user._replace(weights=weights), right, ridge=ridge)
         right = solve_rows(by_item._replace(weights=weights[order]), left, ridge=ridge)
         converged = float(np.abs(left - before).max()) < _CONVERGED
@@ -129,13 +128,14 @@ def fit_mixture(
     )
 
 
-def _update(mixture: Mixture, told: Expectation) -> Mixture:
-    """Return the shares and variances that the E-step suggests, without Gaussians that died."""
+def _update(mixture: Mixture, told: Expectation) -> tuple[Mixture, npt.NDArray[np.float32]]:
+    """Return shares and variances without Gaussians that died, and with them the precision of every cell."""
     alive = told.counts >= _LEAST_COUNT
     shares = told.counts[alive] / told.counts[alive].sum()
     floor = _LEAST_WIDTH**2 * mixture.variances.max()
     variances = np.maximum(told.squares[alive] / told.counts[alive], floor)
-    return Mixture(shares=shares, variances=variances)
+    precisions = told.likely[:, alive] @ (1 / variances).astype(np.float32)
+    return Mixture(shares=shares, variances=variances), precisions
 
 
 def _cold_start(by_user: Rows, by_item: Rows, factors: int, components: int, seed: int) -> MixtureFit:
