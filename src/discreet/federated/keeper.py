@@ -1,0 +1,186 @@
+"""Hide each party's answer behind a mask, and take the masks off the sum only.
+
+A party draws a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
+keeper, who is nobody's data. The coordinator sees answers that are each uniformly random. When it has
+heard enough parties it asks the keeper for the sum of their masks, which it gets once a step, for one set of
+parties. A party that falls silent costs nothing: its mask is left out of the sum.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from discreet.checks import integer, require
+from discreet.federated.state import Journal
+from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
+
+Words = npt.NDArray[np.uint64]
+KEY_BYTES = 32
+_MOST_WORDS = 1 << 27
+
+
+class Line(Protocol):
+    """What reaches a keeper: bytes there, bytes back; any failure is a `FederationError`."""
+
+    def __call__(self, raw: bytes) -> bytes:
+        """Return the answer."""
+
+
+def mask(key: bytes, size: int) -> Words:
+    """Return the stream of numbers that a key opens (AES-256 in counter mode)."""
+    cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    return np.frombuffer(cipher.update(bytes(8 * size)), dtype="<u8").astype(np.uint64)
+
+
+def masked(arrays: Mapping[str, npt.NDArray[Any]], key: bytes) -> dict[str, Words]:
+    """Return the arrays with one mask over all of them, in the order of their names."""
+    names = sorted(arrays)
+    stream = mask(key, sum(arrays[name].size for name in names))
+    out: dict[str, Words] = {}
+    for name in names:
+        size = arrays[name].size
+        out[name] = arrays[name].astype(np.uint64) + stream[:size].reshape(arrays[name].shape)
+        stream = stream[size:]
+    return out
+
+
+def unmasked(arrays: Mapping[str, Words], total: Words) -> dict[str, Words]:
+    """Return sums of masked arrays without the sum of their masks."""
+    out: dict[str, Words] = {}
+    for name in sorted(arrays):
+        size = arrays[name].size
+        out[name] = arrays[name] - total[:size].reshape(arrays[name].shape)
+        total = total[size:]
+    return out
+
+
+@final
+class Keeper:
+    """Keep the keys of a run's masks and reveal one sum a step, over at least `least` parties.
+
+    Parameters:
+        roster: The names of the parties; keys of others are refused.
+        least: The fewest parties whose sum may be seen.
+        journal: What was kept and revealed; with a file the keeper can be restarted.
+    """
+
+    def __init__(self, *, roster: Sequence[str], least: int, journal: Journal | None = None) -> None:
+        integer("least", least, least=2)
+        require(least <= len(set(roster)), "least", least, "must be at most the number of parties")
+        self._roster, self._least = frozenset(roster), least
+        self._journal = journal or Journal()
+        self._keys: dict[tuple[str, int, str], bytes] = {}
+        self._revealed: dict[tuple[str, int], frozenset[str]] = {}
+        for message in self._journal.messages:
+            self._remember(message)
+
+    def __call__(self, raw: bytes) -> bytes:
+        """Answer a message of a party (a key) or of the coordinator (a set of names)."""
+        try:
+            message = decode(raw)
+            return encode(self._key(message) if message.kind == "key" else self._reveal(message))
+        except Refused as error:
+            return encode(
+                Message(
+                    kind="refused", run="-", step=-1, sender="keeper", fields={"reason": error.reason.value}
+                )
+            )
+
+    def _key(self, message: Message) -> Message:
+        place = (message.run, message.step, message.sender)
+        key = _hex(message.fields.get("key"))
+        if message.sender not in self._roster:
+            raise Refused(Refusal.WRONG_SENDER)
+        if self._keys.get(place, key) != key:
+            raise Refused(Refusal.TWICE)
+        if place not in self._keys:
+            self._journal.keep(message)
+            self._remember(message)
+        return _reply(message, {"kept": True})
+
+    def _reveal(self, message: Message) -> Message:
+        names, size = _names(message.fields.get("names")), message.fields.get("size")
+        if message.kind != "reveal" or type(size) is not int or not 0 <= size <= _MOST_WORDS:
+            raise Refused(Refusal.MALFORMED)
+        if not names <= self._roster:
+            raise Refused(Refusal.WRONG_SENDER)
+        missing = sorted(name for name in names if (message.run, message.step, name) not in self._keys)
+        if missing or len(names) < self._least:
+            return _reply(message, {"missing": json.dumps(missing)})
+        first = self._revealed.get((message.run, message.step), names)
+        if first != names:
+            return _reply(message, {"only": json.dumps(sorted(first))})
+        if (message.run, message.step) not in self._revealed:
+            self._journal.keep(message)
+            self._remember(message)
+        total = np.zeros(size, dtype=np.uint64)
+        for name in sorted(names):
+            total += mask(self._keys[message.run, message.step, name], size)
+        return Message(
+            kind="masks", run=message.run, step=message.step, sender="keeper", arrays={"total": total}
+        )
+
+    def _remember(self, message: Message) -> None:
+        if message.kind == "key":
+            self._keys[message.run, message.step, message.sender] = _hex(message.fields.get("key"))
+        else:
+            self._revealed[message.run, message.step] = _names(message.fields.get("names"))
+
+
+def hand_key(line: Line, run: str, step: int, party: str, key: bytes) -> None:
+    """Give the keeper the key of an answer; raise unless it was kept."""
+    message = Message(kind="key", run=run, step=step, sender=party, fields={"key": key.hex()})
+    if not decode(line(encode(message))).fields.get("kept"):
+        raise FederationError("The keeper did not take the key of a mask, so nothing was sent.")
+
+
+def ask_masks(line: Line, run: str, step: int, names: Sequence[str], size: int) -> Words | frozenset[str]:
+    """Return the sum of the masks of these parties, or those of them that the keeper can speak for.
+
+    The latter happens when keys are not there, or when a sum over other parties was revealed before a crash.
+    """
+    fields: dict[str, str | int] = {"names": json.dumps(sorted(names)), "size": size}
+    reply = decode(line(encode(Message(kind="reveal", run=run, step=step, sender="-", fields=fields))))
+    if reply.kind == "masks":
+        total = reply.arrays.get("total")
+        if total is None or total.shape != (size,) or total.dtype != np.uint64:
+            raise FederationError("The keeper's sum of masks has the wrong shape.")
+        return total
+    missing, only = _names(reply.fields.get("missing", "[]")), _names(reply.fields.get("only", "[]"))
+    possible = only if only else frozenset(names) - missing
+    if not possible < frozenset(names):
+        raise FederationError(
+            "The keeper did not reveal the sum of masks: too few parties, or others than before a crash. "
+            "Resume the run when they are back."
+        )
+    return possible
+
+
+def _reply(message: Message, fields: Mapping[str, str | bool]) -> Message:
+    return Message(kind="reply", run=message.run, step=message.step, sender="keeper", fields=fields)
+
+
+def _hex(text: Any) -> bytes:
+    try:
+        key = bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise Refused(Refusal.MALFORMED) from None
+    if len(key) != KEY_BYTES:
+        raise Refused(Refusal.MALFORMED)
+    return key
+
+
+def _names(text: Any) -> frozenset[str]:
+    try:
+        names = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise Refused(Refusal.MALFORMED) from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Refused(Refusal.MALFORMED)
+    return frozenset(names)

@@ -1,0 +1,171 @@
+"""Decide who adds how much noise: each party enough for itself, or all parties together enough for everybody.
+
+Two classes, two promises. With `OwnNoise` a party's people are protected from everybody who sees its
+answers, whatever the others do. With `SharedNoise` each party adds a share and nobody may see an answer
+alone, which is what the masks and the keeper in `keeper.py` are for. Both are proved in proofs/federated.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, integer, require
+from discreet.privacy.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.rounding import round_up
+from discreet.privacy.sampling import add_discrete_gaussian
+from discreet.randomness import PrivacyRandom
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]
+# Every statistic is a whole number of such steps (proofs/implicit_objective.md).
+_STEP_BITS = 26
+# What a mechanism's noise looks like to the coordinator: its standard deviation.
+Noisy = tuple[Numbers, float]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnNoise:
+    """Let every party add all the noise that its own promise needs."""
+
+    masked: ClassVar[bool] = False
+    number_type: ClassVar[str] = "<f8"
+
+    @property
+    def least_parties(self) -> int:
+        """Return how many answers a round needs."""
+        return 1
+
+    def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
+        """Return what the promise takes for granted, besides the public facts."""
+        return ()
+
+    def protect(
+        self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom
+    ) -> Noisy:
+        """Return the numbers to send and the standard deviation of the noise on them."""
+        released = (
+            upper(noise.release_symmetric(statistic, random))
+            if symmetric
+            else noise.release(statistic, random).ravel()
+        )
+        return released, math.sqrt(noise.variance)
+
+    def read(self, total: Numbers) -> Floats:
+        """Return the sum of answers as numbers."""
+        return np.asarray(total, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedNoise:
+    """Let every party add a share of the noise; only sums over enough parties are ever seen.
+
+    Parameters:
+        parties: How many parties take part.
+        missing: How many of them may be absent or tell others their noise, together. The rest add enough.
+    """
+
+    masked: ClassVar[bool] = True
+    number_type: ClassVar[str] = "<u8"
+
+    parties: int
+    missing: int = 2
+
+    def __post_init__(self) -> None:
+        integer("parties", self.parties, least=2, most=2**20)
+        integer("missing", self.missing, least=0)
+        require(
+            self.missing <= self.parties - 2,
+            "missing",
+            self.missing,
+            f"must be at most {self.parties - 2}, so that two parties are left to hide behind each other",
+        )
+
+    @property
+    def least_parties(self) -> int:
+        """Return how many answers a round needs."""
+        return self.parties - self.missing
+
+    def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
+        """Return what the promise takes for granted, and what is left when it fails."""
+        trusted = self.least_parties
+        lines = (
+            "the coordinator and the keeper of masks follow the rounds and do not work together",
+            f"at least {trusted} of {self.parties} parties add their share of noise and tell nobody",
+        )
+        if math.isinf(epsilon):
+            return lines
+        alone = gaussian_epsilon(gaussian_multiplier(epsilon, delta) / math.sqrt(trusted), delta)
+        return (
+            *lines,
+            f"if coordinator and keeper work together, a party's own share promises epsilon={alone:.1f}",
+        )
+
+    def protect(
+        self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom
+    ) -> Noisy:
+        """Return whole steps with a share of the noise, not yet masked, and that share's deviation."""
+        if not isinstance(noise, Gaussian):
+            raise DataError("Shares of noise add up for Gaussian noise only: pass a delta above 0.")
+        if not symmetric:
+            steps = _steps(statistic.ravel())
+            return steps.view(np.uint64), self._add(steps, noise.sigma, Fraction(1), random)
+        steps = _steps(upper(statistic))
+        diagonal = upper(np.eye(len(statistic), dtype=np.bool_))
+        on, off = steps[diagonal], steps[~diagonal]
+        deviation = self._add(on, noise.sigma, Fraction(1), random)
+        # An entry off the diagonal counts twice in the Frobenius norm.
+        self._add(off, noise.sigma, Fraction(1, 2), random)
+        steps[diagonal], steps[~diagonal] = on, off
+        return steps.view(np.uint64), deviation
+
+    def _add(
+        self, steps: npt.NDArray[np.int64], sigma: float, part: Fraction, random: PrivacyRandom
+    ) -> float:
+        """Add in place this party's share of `part` of the variance; return its deviation."""
+        if sigma == 0:
+            return 0.0
+        variance = part * Fraction(sigma) ** 2 * 4**_STEP_BITS / self.least_parties + 4
+        width = round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
+        add_discrete_gaussian(steps, width, random)
+        return math.ldexp(width, -_STEP_BITS)
+
+    def read(self, total: Numbers) -> Floats:
+        """Return the sum of answers, free of masks, as numbers; the upper half of the ring is negative."""
+        signed = np.asarray(total, dtype=np.uint64).view(np.int64)
+        return np.ldexp(signed.astype(np.float64), -_STEP_BITS)
+
+
+def _steps(statistic: Floats) -> npt.NDArray[np.int64]:
+    scaled = np.ldexp(statistic, _STEP_BITS)
+    steps = scaled.astype(np.int64)
+    if not np.array_equal(steps, scaled):
+        raise DataError("A statistic is off the grid that shared noise is added on.")
+    return steps
+
+
+def upper(matrix: Numbers) -> Numbers:
+    """Return the upper triangle with the diagonal, row by row."""
+    return np.asarray(matrix)[np.triu_indices(len(matrix))]
+
+
+def symmetric_from(triangle: Floats) -> Floats:
+    """Return the symmetric matrix with this upper triangle."""
+    size = (math.isqrt(8 * triangle.size + 1) - 1) // 2
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    return matrix + np.triu(matrix, 1).T
+
+
+def total_deviation(deviations: Sequence[float]) -> float:
+    """Return the standard deviation of a sum of independent noises."""
+    return math.sqrt(math.fsum(value**2 for value in deviations))

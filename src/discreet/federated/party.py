@@ -1,0 +1,186 @@
+"""Answer a coordinator's questions: check, pay once, compute, add noise, keep, send.
+
+A party trusts nobody. It answers one run that its operator agreed to, each step once, and only what its
+promise covers. The whole run is paid for in the party's own ledger before its data are touched. An answer is
+kept before it is sent; whoever asks again gets the same bytes, so nothing is paid for or drawn twice.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from discreet.checks import DiscreetError, PrivacyError, require
+from discreet.data.interactions import Interactions
+from discreet.federated.averaged_users import AveragedUsers, LocalItems
+from discreet.federated.keeper import KEY_BYTES, Line, hand_key, masked
+from discreet.federated.protocol import Floats, Part, Protocol
+from discreet.federated.state import Journal
+from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
+from discreet.models.scorers import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+
+_BEGUN, _KEY, _TUNED = "begun", "key", "tuned"
+
+
+@final
+class Party:
+    """Hold one party's data, ledger and promise, and what it answered so far.
+
+    Parameters:
+        name: How the coordinator's roster calls this party.
+        data: The party's people over the shared catalog; never leaves.
+        protocol: What was agreed, with this party's own epsilon and delta.
+        run: The run that the party takes part in; questions of others are declined.
+        ledger: Where the run is paid for; one in memory by default.
+        state: A file that makes the party resumable after a crash.
+        keeper: The line to the keeper of masks, for protocols with shared noise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        data: Interactions,
+        protocol: Protocol,
+        *,
+        run: str,
+        ledger: Ledger | None = None,
+        state: str | Path | None = None,
+        random: PrivacyRandom | None = None,
+        keeper: Line | None = None,
+    ) -> None:
+        need = "A keeper is needed for shared noise."
+        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
+        self.name, self.protocol, self.run = name, protocol, run
+        self._data = data.bounded()
+        self._dataset = data.name
+        self._ledger = ledger or Ledger.in_memory()
+        self._random = random or PrivacyRandom.from_os()
+        self._keeper = keeper
+        self._journal = Journal(state)
+
+    @property
+    def promise(self) -> Guarantee:
+        """Return what this party promises each of its people for the run."""
+        promise = self.protocol.promise(self._data.facts)
+        return promise.as_simulated() if self._random.simulated else promise
+
+    def answer(self, raw: bytes) -> bytes:
+        """Return the answer to a question, or a message that declines it and says why."""
+        try:
+            question = decode(raw)
+        except Refused as error:
+            return encode(self._declined(-1, error.reason))
+        try:
+            return encode(self._answer(question))
+        except Refused as error:
+            return encode(self._declined(question.step, error.reason))
+        except DiscreetError:
+            # The reason, a budget that is used up for instance, is the operator's business alone.
+            return encode(self._declined(question.step, Refusal.DECLINED))
+
+    def profiles(self, scorer: Scorer) -> Floats:
+        """Fine-tune: return the profiles of this party's people by the released items; they stay here."""
+        return scorer.fold_in(self._data)
+
+    def tune(self, profiles: Floats) -> LocalItems:
+        """Fine-tune: return this party's own items by the profiles of shared people; drawn once and kept."""
+        if not isinstance(self.protocol, AveragedUsers):
+            raise PrivacyError("Items are tuned where people are shared; here people's profiles are.")
+        for message in self._journal.messages:
+            if message.kind == _TUNED and message.run == self.run:
+                return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
+        self._pay()
+        items = self.protocol.tune(self._data, profiles, self._random)
+        arrays = {"bias": items.bias, "factors": items.factors}
+        self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._before())))
+        return items
+
+    def _answer(self, question: Message) -> Message:
+        if question.run != self.run:
+            raise Refused(Refusal.WRONG_RUN)
+        if question.fields.get("settings") != self.protocol.settings():
+            raise Refused(Refusal.WRONG_VERSION)
+        kept = self._kept(question)
+        if kept is None:
+            self.protocol.shapes(question, self.protocol.shared(self._data))
+            if not self.protocol.may_ask(question.kind, self._before()):
+                raise Refused(Refusal.TWICE)
+            self._pay()
+            kept = self._draw(question)
+        self._hand_key(question.step)
+        return kept
+
+    def _kept(self, question: Message) -> Message | None:
+        """Return the answer that was given at this step; another question for the same step is refused."""
+        for message in self._answers():
+            if message.step == question.step:
+                if message.fields["question"] != question.digest():
+                    raise Refused(Refusal.TWICE)
+                return message
+        return None
+
+    def _answers(self) -> list[Message]:
+        own = [message for message in self._journal.messages if message.run == self.run]
+        return [message for message in own if message.kind not in (_BEGUN, _KEY, _TUNED)]
+
+    def _before(self) -> list[str]:
+        return [message.kind for message in self._answers()]
+
+    def _pay(self) -> None:
+        """Pay for the whole run once: the journal says it began, the ledger that it was paid."""
+        what = f"federated {self.protocol.name}, run {self.run}"
+        begun = any(message.kind == _BEGUN and message.run == self.run for message in self._journal.messages)
+        paid = any(entry.what == what for entry in self._ledger.entries(self._dataset))
+        if paid and not begun:
+            raise PrivacyError(
+                f"Run {self.run!r} was paid for, but what was answered in it is not known here. "
+                "Restore the party's state, or agree on a new run."
+            )
+        if not begun:
+            self._journal.keep(Message(kind=_BEGUN, run=self.run, step=-1, sender=self.name))
+        if not paid:
+            with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
+                pass
+
+    def _draw(self, question: Message) -> Message:
+        """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
+        number = self._before().count(question.kind)
+        part = self.protocol.answer(self._data, question, number, self._random)
+        arrays = part.arrays
+        if self.protocol.noise.masked:
+            key = self._random.bytes(KEY_BYTES).tobytes()
+            arrays = masked({name: np.asarray(array) for name, array in arrays.items()}, key)
+            self._journal.keep(self._message(Part(kind=_KEY, fields={"key": key.hex()}), question.step))
+        fields: dict[str, Value] = {**part.fields, **self._public(), "question": question.digest()}
+        kept = self._message(Part(kind=part.kind, fields=fields, arrays=arrays), question.step)
+        self._journal.keep(kept)
+        return kept
+
+    def _public(self) -> dict[str, Value]:
+        """Return this party's promise, which travels with every answer."""
+        promise = self.promise
+        epsilon: Value = promise.epsilon if promise.epsilon < np.inf else "inf"
+        return {"epsilon": epsilon, "delta": promise.delta, "simulated": promise.simulated}
+
+    def _hand_key(self, step: int) -> None:
+        """Give the keeper the key of this step's latest answer; handing it twice changes nothing."""
+        if self._keeper is None:
+            return
+        keys = [m for m in self._journal.messages if m.kind == _KEY and m.run == self.run and m.step == step]
+        if keys:
+            hand_key(self._keeper, self.run, step, self.name, bytes.fromhex(str(keys[-1].fields["key"])))
+
+    def _message(self, part: Part, step: int) -> Message:
+        return Message(
+            kind=part.kind, run=self.run, step=step, sender=self.name, fields=part.fields, arrays=part.arrays
+        )
+
+    def _declined(self, step: int, reason: Refusal) -> Message:
+        return Message(
+            kind="declined", run=self.run, step=step, sender=self.name, fields={"reason": reason.value}
+        )

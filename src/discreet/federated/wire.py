@@ -1,0 +1,197 @@
+"""Write messages between parties and a coordinator as bytes, and read them as coming from a stranger.
+
+A message is
+
+    "DFED"  version u8  header length u32  body length u64  header (JSON)  body (the arrays' bytes)
+
+with little-endian numbers. The header names the arrays with their type and shape; only three types of numbers
+exist, nothing is ever unpickled, and lengths are checked before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, DiscreetError
+
+VERSION = 1
+MOST_BYTES = 1 << 28
+_MAGIC = b"DFED"
+_PREFIX = struct.Struct("<4sBIQ")
+PREFIX_BYTES = _PREFIX.size
+_MOST_HEADER = 1 << 16
+_MOST_ARRAYS, _MOST_DIMENSIONS = 32, 3
+_LONGEST_NAME = 200
+_TYPES = {"<f8": np.dtype("<f8"), "<i8": np.dtype("<i8"), "<u8": np.dtype("<u8")}
+
+Value = str | int | float | bool
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class Refusal(StrEnum):
+    """Say why a message was not taken, or why a party was left out of a round."""
+
+    MALFORMED = "malformed"
+    OVERSIZED = "oversized"
+    WRONG_VERSION = "wrong version"
+    WRONG_RUN = "wrong run"
+    WRONG_ROUND = "wrong round"
+    WRONG_KIND = "wrong kind"
+    WRONG_SHAPE = "wrong shape"
+    NOT_FINITE = "not finite"
+    OUT_OF_RANGE = "out of range"
+    WRONG_SENDER = "wrong sender"
+    TWICE = "twice"
+    WITHOUT_MASK = "without mask"
+    DECLINED = "declined"
+    SILENT = "silent"
+
+
+@final
+class Refused(DataError):
+    """Report a message that cannot be taken, without quoting it."""
+
+    def __init__(self, reason: Refusal) -> None:
+        super().__init__(f"The message was refused: {reason.value}.")
+        self.reason = reason
+
+
+class FederationError(DiscreetError):
+    """Report a run that cannot go on; what was heard is kept and the run can be resumed."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Hold one message: what it is, of which run and step, by whom, with numbers and arrays."""
+
+    kind: str
+    run: str
+    step: int
+    sender: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    arrays: Arrays = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """Return a fingerprint of the whole message."""
+        return hashlib.sha256(encode(self)).hexdigest()
+
+
+def encode(message: Message) -> bytes:
+    """Return the bytes of a message."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
+    header = {
+        "kind": message.kind,
+        "run": message.run,
+        "step": message.step,
+        "sender": message.sender,
+        "fields": dict(message.fields),
+        "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
+    }
+    text = json.dumps(header, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    body = b"".join(array.tobytes() for array in arrays.values())
+    return _PREFIX.pack(_MAGIC, VERSION, len(text), len(body)) + text + body
+
+
+def message_bytes(prefix: bytes, most: int = MOST_BYTES) -> int:
+    """Return how long the message with this prefix is in all, or raise `Refused`."""
+    if len(prefix) < PREFIX_BYTES:
+        raise Refused(Refusal.MALFORMED)
+    magic, version, header, body = _PREFIX.unpack(prefix[:PREFIX_BYTES])
+    if magic != _MAGIC:
+        raise Refused(Refusal.MALFORMED)
+    if version != VERSION:
+        raise Refused(Refusal.WRONG_VERSION)
+    if header > _MOST_HEADER or header + body > most:
+        raise Refused(Refusal.OVERSIZED)
+    return int(PREFIX_BYTES + header + body)
+
+
+def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
+    """Read a message; raise `Refused` with the reason if it cannot be taken."""
+    if message_bytes(raw, most) != len(raw):
+        raise Refused(Refusal.MALFORMED)
+    length = _PREFIX.unpack(raw[:PREFIX_BYTES])[2]
+    header = _header(raw[PREFIX_BYTES : PREFIX_BYTES + length])
+    return Message(
+        kind=_name(header.get("kind")),
+        run=_name(header.get("run")),
+        step=_step(header.get("step")),
+        sender=_name(header.get("sender")),
+        fields=_fields(header.get("fields")),
+        arrays=_arrays(header.get("arrays"), memoryview(raw)[PREFIX_BYTES + length :]),
+    )
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused(Refusal.MALFORMED) from None
+    if not isinstance(header, dict):
+        raise Refused(Refusal.MALFORMED)
+    return header
+
+
+def _no_constant(_: str) -> float:
+    raise Refused(Refusal.NOT_FINITE)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_NAME:
+        raise Refused(Refusal.MALFORMED)
+    return value
+
+
+def _step(value: Any) -> int:
+    if type(value) is not int or not -1 <= value < 2**31:
+        raise Refused(Refusal.MALFORMED)
+    return value
+
+
+def _fields(value: Any) -> dict[str, Value]:
+    if not isinstance(value, dict) or not all(isinstance(entry, Value) for entry in value.values()):
+        raise Refused(Refusal.MALFORMED)
+    # 1e999 is a valid JSON number and becomes infinity.
+    if not all(math.isfinite(entry) for entry in value.values() if isinstance(entry, float)):
+        raise Refused(Refusal.NOT_FINITE)
+    return value
+
+
+def _arrays(listed: Any, body: memoryview) -> dict[str, npt.NDArray[Any]]:
+    if not isinstance(listed, list) or len(listed) > _MOST_ARRAYS:
+        raise Refused(Refusal.MALFORMED)
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    place = 0
+    for entry in listed:
+        name, kind, shape = _described(entry)
+        size = math.prod(shape) * kind.itemsize
+        if name in arrays or place + size > len(body):
+            raise Refused(Refusal.MALFORMED)
+        arrays[name] = np.frombuffer(body[place : place + size], dtype=kind).reshape(shape)
+        place += size
+    if place != len(body):
+        raise Refused(Refusal.MALFORMED)
+    return arrays
+
+
+def _described(entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+    if not isinstance(entry, list) or len(entry) != 3:
+        raise Refused(Refusal.MALFORMED)
+    name, kind, shape = _name(entry[0]), entry[1], entry[2]
+    known = isinstance(kind, str) and kind in _TYPES and isinstance(shape, list)
+    if not known or len(shape) > _MOST_DIMENSIONS:
+        raise Refused(Refusal.MALFORMED)
+    if not all(type(side) is int and 0 <= side < 2**40 for side in shape):
+        raise Refused(Refusal.MALFORMED)
+    return name, _TYPES[kind], tuple(shape)
