@@ -6,8 +6,8 @@ A sweep takes people's rows and item vectors of 64 factors to new item factors: 
 the shared Gram and every item's linear term exactly, adds Gaussian noise and solves all items; theirs is one
 iteration of alternating least squares (users, then items). Both use the same number of threads; runs
 alternate. `ratio` is the median of our seconds over the median of theirs. `growth` holds CPU seconds of a
-sweep of ours for 1, 2, 4 and 8 million choices (8 factors; people and items grow alike), and of the printed Gram
-matrices by set difference: each item's Gram of the people who did not choose it, which grow with people
+sweep of ours for 1, 2, 4 and 8 million choices (8 factors; people and items grow alike), and of the printed
+Gram matrices by set difference: each item's Gram of the people who did not choose it, which grow with people
 times items (timed on every fiftieth item and multiplied).
 """
 
