@@ -20,6 +20,8 @@ from discreet.models.frank_wolfe import FrankWolfe
 from discreet.models.implicit import ImplicitObjective
 from discreet.models.local_channel import LocalChannel
 from discreet.models.local_mixture import LocalMixture
+from discreet.models.local_nuclear import LocalNuclear
+from discreet.models.local_nuclear_plain import LocalNuclearPlain
 from discreet.models.local_sgd import LocalSgd
 from discreet.models.neighbours import ItemNeighbours
 from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
@@ -45,6 +47,8 @@ MODELS: dict[str, type[Estimator]] = {
         OneBitOutput,
         LocalChannel,
         LocalMixture,
+        LocalNuclear,
+        LocalNuclearPlain,
         LocalSgd,
         PrivateGradients,
     )

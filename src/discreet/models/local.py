@@ -13,7 +13,7 @@ from discreet.collect.campaign import DEVICES, local_guarantee
 from discreet.collect.estimate import Collected, collect_from, unit_levels
 from discreet.collect.mechanisms import Exact, RatingMechanism
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator
+from discreet.models.base import WITHOUT_PRIVACY, Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, terminal_progress
 from discreet.models.scorers import Scorer
@@ -83,7 +83,8 @@ class LocalEstimator(Estimator):
         self._accept(collected)
         promise = local_guarantee(collected.mechanism, collected.facts, DEVICES)
         count = self.ratings_per_user or collected.facts.max_per_user or _ILLUSTRATION
-        promise = _with_person(promise, count)
+        hidden = promise.unit is Unit.CELL
+        promise = _with_person(promise, collected.facts.n_items if hidden else count)
         with terminal_progress(progress) as report:
             scorer = self._learn(collected, report)
         return FittedModel(
@@ -112,7 +113,7 @@ def exact_for(facts: PublicFacts) -> Exact:
 
 def check_local(estimator: LocalEstimator) -> None:
     """Check epsilon and the number of ratings that the label speaks of."""
-    positive("epsilon", estimator.epsilon, do="For a run without privacy pass math.inf.")
+    positive("epsilon", estimator.epsilon, do=WITHOUT_PRIVACY)
     if math.isfinite(estimator.epsilon):
         local_epsilon(estimator.epsilon)
     if estimator.ratings_per_user is not None:
@@ -124,5 +125,6 @@ def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
     if math.isinf(promise.epsilon) or promise.unit is Unit.USER:
         return promise
     person = promise.for_user(ratings)
-    note = f"for a person with {ratings:,} ratings, all of them together: epsilon = {person.epsilon:g}"
+    who = f"who answers for {ratings:,} items" if promise.unit is Unit.CELL else f"with {ratings:,} ratings"
+    note = f"for a person {who}, all of them together: epsilon = {person.epsilon:g}"
     return replace(promise, notes=(*promise.notes, note))
