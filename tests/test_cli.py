@@ -77,6 +77,62 @@ def test_a_new_user_with_a_history_is_served(discreet, model, tmp_path):
     assert code == 0 and len(json.loads(out)["recommendations"]) == 3
 
 
+def test_a_history_needs_no_column_for_the_only_person_in_it(discreet, model, tmp_path):
+    history = tmp_path / "me.csv"
+    history.write_text("item,rating\n3,5\n7,1\n")
+    assert discreet("recommend", model, "--history", history)[0] == 0
+    history.write_text("item,rating\n3,5\nnever heard of,1\n")
+    one_sentence(*discreet("recommend", model, "--history", history))
+    assert discreet("recommend", model, "--history", history, "--ignore-unknown")[0] == 0
+
+
+def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "shop.ledger", tmp_path / "m.discreet"
+    set_budget = ("budget", ledger, "--name", "shop", "--epsilon", "1.5", "--delta", "1e-5")
+    assert discreet(*set_budget)[0] == 0
+    arguments = ("fit", ratings, "--model", "biases", "--out", out, "--ledger", ledger, "--name", "shop")
+    code, shown, _ = discreet(*arguments, "--epsilon", "1")
+    assert code == 0 and "Paid as 'shop'" in " ".join(shown.split())
+    one_sentence(*discreet(*arguments, "--epsilon", "1", "--force"))
+    one_sentence(*discreet("budget", ledger, "--name", "shop", "--epsilon", "3"))
+    assert discreet("budget", ledger, "--name", "shop", "--epsilon", "3", "--reason", "approved")[0] == 0
+    assert discreet(*arguments, "--epsilon", "1", "--force")[0] == 0
+    one_sentence(*discreet("budget", ledger, "--epsilon", "3"))
+
+
+def test_declared_facts_are_not_taken_from_the_file(discreet, ratings, tmp_path):
+    items = tmp_path / "items.txt"
+    items.write_text("\n".join(map(str, range(60))))
+    declared = ("--scale", "1,5,1", "--items", items, "--people", "200")
+    out = tmp_path / "m.discreet"
+    code, shown, error = discreet(
+        "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", out, *declared, "--json"
+    )
+    assert code == 0, error
+    assumed = json.loads(shown)["guarantee"]["assumes"]
+    assert any("60 items" in line for line in assumed) and not any("file" in line for line in assumed)
+
+
+def test_clicks_and_repeated_rows_are_read_as_told(discreet, tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text(
+        "user,item\n" + "\n".join(f"{u},{(u * 7 + i) % 30}" for u in range(40) for i in range(5))
+    )
+    arguments = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "p.discreet")
+    one_sentence(*discreet("fit", clicks, *arguments))
+    assert discreet("fit", clicks, *arguments, "--implicit")[0] == 0
+    twice = tmp_path / "twice.csv"
+    twice.write_text("user,item,rating\n1,1,3\n1,1,4\n2,2,2\n2,1,5\n")
+    arguments = ("--model", "biases", "--epsilon", "1", "--out", tmp_path / "b.discreet")
+    one_sentence(*discreet("fit", twice, *arguments))
+    assert discreet("fit", twice, *arguments, "--duplicates", "last")[0] == 0
+
+
+def test_prints_its_version(discreet):
+    code, out, _ = discreet("--version")
+    assert code == 0 and out.startswith("discreet ")
+
+
 def test_evaluate_prints_one_object_with_the_agreed_names(discreet, ratings):
     arguments = ("evaluate", ratings, "--model", "biases", "--epsilon", "2", "--repeat", "2", "--json")
     code, out, _ = discreet(*arguments, "--metric", "rmse,mae")
@@ -94,9 +150,9 @@ def test_evaluate_prints_one_object_with_the_agreed_names(discreet, ratings):
 
 def test_lists_models_and_datasets(discreet):
     code, out, _ = discreet("models", "--json")
-    assert code == 0 and {"biases", "popularity"} <= {row["name"] for row in json.loads(out)}
+    assert code == 0 and {"biases", "popularity"} <= {row["name"] for row in json.loads(out)["models"]}
     code, out, _ = discreet("datasets", "--json")
-    assert code == 0 and "movielens-1m" in {row["name"] for row in json.loads(out)}
+    assert code == 0 and "movielens-1m" in {row["name"] for row in json.loads(out)["datasets"]}
     assert discreet("models")[0] == discreet("datasets")[0] == 0
 
 
@@ -149,6 +205,8 @@ def test_ratings_outside_the_declared_scale_are_counted_not_quoted(discreet, rat
         ("--epsilon", "1", "--delta", "-0.1"),
         ("--epsilon", "1", "--set", "no_such=1"),
         ("--epsilon", "1", "--set", "nonsense"),
+        ("--epsilon", "1", "--set", "epsilon=3"),
+        ("--epsilon", "33"),
     ],
     ids=" ".join,
 )
@@ -185,6 +243,24 @@ def test_unwritable_output_is_refused_before_anything_is_paid(discreet, ratings,
     one_sentence(*discreet(*arguments, "--out", tmp_path / "no such folder" / "m"))
     one_sentence(*discreet(*arguments, "--out", tmp_path, "--force"))
     assert not ledger.exists()
+
+
+def test_no_flipped_byte_of_a_model_file_goes_unnoticed_or_ends_in_a_traceback(model):
+    import discreet
+    from discreet.checks import FileError
+
+    whole, before = model.read_bytes(), discreet.load(model)
+    for position in range(0, len(whole), 7):
+        changed = bytearray(whole)
+        changed[position] ^= 0x10
+        model.write_bytes(changed)
+        try:
+            after = discreet.load(model)
+        except FileError:
+            continue
+        # Bytes that the zip format does not use may change without changing the model.
+        assert after.guarantee == before.guarantee
+        assert (after.scorer.item_bias == before.scorer.item_bias).all()
 
 
 def test_half_a_model_file_is_refused(discreet, ratings, model):

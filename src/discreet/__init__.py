@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.data import catalog
     from discreet.data.interactions import Interactions, PublicFacts
-    from discreet.data.readers import read
+    from discreet.data.readers import from_frame, read
+    from discreet.models.baselines import Als, ImplicitAls, Popularity
     from discreet.models.biases import Biases
     from discreet.models.storage import load
     from discreet.models.user_factorization import UserFactorization
@@ -20,27 +21,35 @@ if TYPE_CHECKING:
     from discreet.randomness import PrivacyRandom
 
 _HOMES = {
+    "Als": "discreet.models.baselines",
     "Biases": "discreet.models.biases",
     "Guarantee": "discreet.privacy.guarantee",
+    "ImplicitAls": "discreet.models.baselines",
     "Interactions": "discreet.data.interactions",
     "Ledger": "discreet.privacy.ledger",
+    "Popularity": "discreet.models.baselines",
     "PrivacyRandom": "discreet.randomness",
     "PublicFacts": "discreet.data.interactions",
     "UserFactorization": "discreet.models.user_factorization",
+    "from_frame": "discreet.data.readers",
     "load": "discreet.models.storage",
     "read": "discreet.data.readers",
 }
 _MODULES = {"catalog": "discreet.data.catalog"}
 
 __all__ = [
+    "Als",
     "Biases",
     "Guarantee",
+    "ImplicitAls",
     "Interactions",
     "Ledger",
+    "Popularity",
     "PrivacyRandom",
     "PublicFacts",
     "UserFactorization",
     "catalog",
+    "from_frame",
     "load",
     "read",
 ]
@@ -52,3 +61,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -137,7 +137,7 @@ def sort_ratings(
     if duplicates == "refuse":
         raise DataError(
             f"{extra:,} of {items.size:,} ratings repeat a pair of person and item; "
-            'pass duplicates="last" to keep the last listed, or duplicates="mean" to average them.'
+            'pass duplicates="last" (--duplicates last) to keep the last listed, or "mean" to average them.'
         )
     return _merge(result, ~again, duplicates)
 

@@ -81,12 +81,12 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
         if name not in names:
             raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
     if missing:
-        hint = " or, if every row just says that something was liked, read it as implicit" * (
+        hint = " or, if every row just says that something was liked, read it as implicit (--implicit)" * (
             RATING in missing
         )
         raise DataError(
             f"No column is known to hold the {' or the '.join(missing)}; {there}; "
-            f"say which with columns, as in {missing[0]}=NAME{hint}."
+            f"say which with columns (--columns), as in {missing[0]}=NAME{hint}."
         )
     if len(set(found.values())) < len(found):
         raise ParameterError(f"columns={dict(found)!r} must not take two roles from one column.")

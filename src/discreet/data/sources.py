@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
+
+import numpy as np
 
 from discreet.checks import DataError, FileError
 from discreet.data import catalog
+from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.readers import read
 
@@ -15,29 +20,26 @@ def open_data(
     source: str,
     *,
     columns: Mapping[str, str] | None = None,
-    scale: tuple[float, float] | None = None,
-    max_per_user: int | None = None,
     name: str | None = None,
     implicit: bool = False,
+    **declared: Unpack[Declarations],
 ) -> Interactions:
-    """Return the interactions behind a path or a dataset's name; `scale` is declared, else read."""
+    """Return the interactions behind a path or a dataset's name; what is not declared is read.
+
+    A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
+    """
     if Path(source).exists():
-        low, high = scale if scale is not None else (None, None)
-        return read(
-            Path(source),
-            columns=columns,
-            low=low,
-            high=high,
-            max_per_user=max_per_user,
-            name=name,
-            implicit=implicit,
-        )
+        return read(Path(source), columns=columns, name=name, implicit=implicit, **declared)
     if source not in catalog.DATASETS:
         raise FileError(
             f"{source} is neither a file nor a known dataset. "
             f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
         )
-    return catalog.load(source, max_per_user=max_per_user, name=name)
+    data = catalog.load(source, max_per_user=declared.get("max_per_user"), name=name)
+    if not implicit:
+        return data
+    chosen = replace(data.facts, low=1.0, high=1.0, step=None)
+    return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
 def folder_of(source: str) -> Path | None:
@@ -50,7 +52,7 @@ def read_history(
     path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
 ) -> dict[str | int, float]:
     """Return one person's ratings by item id; with several people in the file, `user` says whose."""
-    data = read(path, columns=columns, implicit=implicit)
+    data = _read_people(path, columns, implicit=implicit, alone=user is None)
     if user is None:
         if data.n_users != 1:
             raise DataError(f"The history holds {data.n_users} people. Say whose with --user.")
@@ -62,3 +64,15 @@ def read_history(
     span = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
     items = data.catalog.id_at(data.items[span]).tolist()
     return dict(zip(items, data.values[span].tolist(), strict=True))
+
+
+def _read_people(
+    path: Path, columns: Mapping[str, str] | None, *, implicit: bool, alone: bool
+) -> Interactions:
+    """Read a history; one without a column for the person is one person's."""
+    try:
+        return read(path, columns=columns, implicit=implicit)
+    except DataError:
+        if not alone:
+            raise
+        return read(path, columns={**(columns or {}), "user": None}, implicit=implicit)

@@ -178,4 +178,4 @@ def parse_split(text: str) -> SplitPlan:
             return SplitPlan(kind="given", files=(train, test))
     except ValueError:
         pass
-    raise ParameterError(f"split={text!r} is not understood. Write {_FORMS}.")
+    raise ParameterError(f"split={text!r} must be {_FORMS}; shares lie between 0 and 1, folds are 2 or more.")

@@ -10,13 +10,20 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from discreet.checks import DiscreetError, FileError, ParameterError
 from discreet.evaluate.evaluation import Evaluation, Score
 
-_MISSING = 'A report needs matplotlib and jinja2. Install them with pip install "discreet[report]".'
+_MISSING = "A report needs matplotlib and jinja2. Install them with pip."
+
+
+def require_libraries() -> None:
+    """Refuse at once, before hours of fitting, if what draws a report is not installed."""
+    if any(find_spec(name) is None for name in ("matplotlib", "jinja2")):
+        raise DiscreetError(_MISSING)
 
 
 def write_report(

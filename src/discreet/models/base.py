@@ -19,6 +19,7 @@ from discreet.randomness import PrivacyRandom
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
+WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
 
 
 class Estimator(ABC):
@@ -111,13 +112,13 @@ class Estimator(ABC):
 
 def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
     """Check an estimator's epsilon and delta; Gaussian noise needs a delta above 0."""
-    positive("epsilon", epsilon, do="For a run without privacy pass math.inf.")
+    positive("epsilon", epsilon, do=WITHOUT_PRIVACY)
     require(
         epsilon <= MOST_EPSILON or math.isinf(epsilon),
         "epsilon",
         epsilon,
         f"must be at most {MOST_EPSILON:g}",
-        "A larger one promises next to nothing; for a run without privacy pass math.inf.",
+        "A larger one promises next to nothing. " + WITHOUT_PRIVACY,
     )
     failure_probability("delta", delta)
     if gaussian and math.isfinite(epsilon):

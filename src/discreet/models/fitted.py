@@ -107,10 +107,14 @@ class FittedModel:
 
     def _person(self, history: History) -> Interactions:
         """Return the one row of a person, in the model's catalog."""
+        if isinstance(history, str | bytes) or not isinstance(history, Iterable):
+            raise DataError("A history is a mapping from item to rating, or a list of item ids.")
         ids = list(history)
         unknown = int(np.count_nonzero(self.catalog.index_of(ids) < 0))
         if unknown:
-            raise DataError(f"{unknown} of the history's {len(ids)} items are not in the model's catalog.")
+            raise DataError(
+                f"{unknown} of the history's {len(ids)} items are not in the model's catalog. Leave them out."
+            )
         if not self.scorer.needs_ratings:
             values = [self.facts.high] * len(ids)
         elif isinstance(history, Mapping):

@@ -23,11 +23,11 @@ from discreet.checks import (
     require,
 )
 from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
-from discreet.models.base import Estimator
+from discreet.models.base import WITHOUT_PRIVACY, Estimator
 from discreet.models.one_bit_scorer import OneBitScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Floats, Scorer
-from discreet.models.verdicts import public_threshold, released_mean, verdicts_of
+from discreet.models.verdicts import mean_noise, public_threshold, released_mean, verdicts_of
 from discreet.privacy.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
 from discreet.randomness import PrivacyRandom
@@ -52,8 +52,7 @@ class OneBit(Estimator):
         radius: The largest sum of singular values; by default sqrt(people * items), times the share of
             information that the noise leaves.
         leveling: How much people and items with many ratings are held down: the power of their (public)
-        counts by
-            which rows and columns are scaled inside the nuclear norm. 0 is the plain norm.
+            counts by which rows and columns are scaled inside the nuclear norm. 0 is the plain norm.
         above: Ratings above this are +1; by default five eighths up the public scale.
         mean_share: Instead, spend this share of epsilon on the mean rating and use that.
         iterations: The most steps the solver takes.
@@ -75,7 +74,7 @@ class OneBit(Estimator):
     tolerance: float = 1e-5
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do="For a run without privacy pass math.inf.")
+        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
         one_of("link", self.link, LINKS)
         positive_finite("scale", self.scale)
         positive_finite("bound", self.bound)
@@ -89,6 +88,11 @@ class OneBit(Estimator):
             require(self.mean_share == 0, "above", self.above, "and mean_share exclude each other")
         integer("iterations", self.iterations, least=1)
         positive_finite("tolerance", self.tolerance)
+        if math.isfinite(self.epsilon):
+            # What cannot be noised is refused here, not after it was paid for.
+            self._noise()
+            if self.mean_share:
+                mean_noise(self.mean_epsilon)
 
     @property
     def mean_epsilon(self) -> float:
@@ -118,9 +122,9 @@ class OneBit(Estimator):
         assumes: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
     ) -> Guarantee:
-        threshold = "ratings become verdicts at their mean, which is paid for"
-        if not self.mean_share:
-            threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
+        threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
+        if self.mean_share:
+            threshold = "ratings become verdicts at their mean, which is paid for"
         public = "who took part and which items each person rated is public"
         return Guarantee(
             epsilon=self.epsilon if epsilon is None else epsilon,
@@ -133,6 +137,10 @@ class OneBit(Estimator):
             basis=Basis.PROVED,
             proof=proof,
         )
+
+    @abstractmethod
+    def _noise(self) -> Any:
+        """Return the mechanism that a finite epsilon pays for."""
 
     @abstractmethod
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
@@ -148,7 +156,9 @@ class OneBit(Estimator):
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         if data.n_ratings == 0:
             raise DataError("There is no rating to learn from.")
-        above = self._mean(data, random) if self.mean_share else public_threshold(data.facts, self.above)
+        above = public_threshold(data.facts, self.above)
+        if self.mean_share:
+            above = self._mean(data, random)
         information = 1.0 if math.isinf(self.epsilon) else self._information()
         task = Task(self, data, verdicts_of(data, above), above, information, progress)
         if math.isinf(self.epsilon):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet.checks import DataError, integer, positive, positive_finite
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator
+from discreet.models.base import WITHOUT_PRIVACY, Estimator
 from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Floats, Scorer
@@ -73,7 +73,7 @@ class PrivateGradients(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, do="For a run without privacy pass math.inf.")
+        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
         integer("factors", self.factors, least=1)
         integer("rounds", self.rounds, least=1)
         integer("projected", self.projected, least=1)

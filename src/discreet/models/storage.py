@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
                 raise FileError(f"{path} is not a discreet model.")
             label = json.loads(archive.read(_LABEL))
             raw = archive.read(_ARRAYS)
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} is not a discreet model, or it is damaged.") from error

@@ -199,7 +199,7 @@ def _check_header(path: Path) -> None:
         raise FileError(f"{path} cannot be read as a ledger: {error.strerror}.") from error
     owner, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0") or owner != APPLICATION:
-        raise FileError(f"{path} is not a ledger and was left as it is. Choose another path.")
+        raise FileError(f"{path} is not a ledger and was left as it is.")
     if version != VERSION:
         raise FileError(
             f"{path} is a ledger of version {version} and was left as it is; this discreet reads {VERSION}."

@@ -1,0 +1,177 @@
+"""Read what the command line is given: the options' names and help, and text turned into values."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from discreet.checks import FileError, ParameterError, one_of
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions, Vocabulary
+    from discreet.models.base import Estimator
+
+Data = Annotated[
+    str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
+]
+ModelName = Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="How much may be revealed; inf means no privacy.")]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", help="What may be revealed on top; default: the model's."),
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+]
+Scale = Annotated[
+    str | None,
+    typer.Option("--scale", help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP (else it is read)."),
+]
+Items = Annotated[
+    Path | None,
+    typer.Option("--items", help="Declare the catalog: a file with one item id a line (else read)."),
+]
+People = Annotated[int | None, typer.Option("--people", help="Declare about how many people there are.")]
+DuplicatesText = Annotated[
+    str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
+]
+Implicit = Annotated[
+    bool, typer.Option("--implicit", help="Every row says that something was chosen; ratings are not read.")
+]
+MaxPerUser = Annotated[
+    int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
+]
+SplitText = Annotated[
+    str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST")
+]
+MetricText = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
+        "coverage@10; hr@10:99 ranks among 99 sampled items.",
+    ),
+]
+Repeat = Annotated[int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")]
+Seed = Annotated[int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+
+
+class DataOptions(NamedTuple):
+    """Hold the options that say how DATA is read and what is declared about it."""
+
+    columns: str | None = None
+    scale: str | None = None
+    max_per_user: int | None = None
+    items: Path | None = None
+    people: int | None = None
+    duplicates: str = "refuse"
+    implicit: bool = False
+
+    def load(self, source: str, name: str | None = None) -> Interactions:
+        """Return the data behind a path or a dataset's name."""
+        from discreet.data.sources import open_data
+
+        low, high, step = parse_scale(self.scale)
+        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        return open_data(
+            source,
+            columns=parse_columns(self.columns),
+            implicit=self.implicit,
+            name=name,
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=self.max_per_user,
+            n_users=self.people,
+            catalog=None if self.items is None else read_items(self.items),
+            duplicates=self.duplicates,  # type: ignore[arg-type]
+        )
+
+
+def make_estimator(model: str, epsilon: float, delta: float | None, settings: list[str] | None) -> Estimator:
+    """Return the estimator that `--model`, `--epsilon`, `--delta` and `--set` describe."""
+    from discreet import recipes
+
+    parsed = recipes.parse_settings(model, settings or [])
+    for name in ("epsilon", "delta"):
+        if name in parsed:
+            raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
+    parsed["epsilon"] = epsilon
+    if delta is not None:
+        parsed["delta"] = delta
+    return recipes.estimator(model, parsed)
+
+
+def read_items(path: Path) -> Vocabulary:
+    """Read a catalog: one item id a line."""
+    from discreet.data.interactions import Vocabulary
+
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
+    ids = [line.strip() for line in lines if line.strip()]
+    numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
+    return Vocabulary.of([int(text) for text in ids] if numbers_only else ids)
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Read `user=NAME,item=NAME,rating=NAME`."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not separator or not value for _, separator, value in pairs):
+        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def parse_scale(text: str | None) -> tuple[float | None, float | None, float | None]:
+    """Read `LOW,HIGH` or `LOW,HIGH,STEP`."""
+    if text is None:
+        return None, None, None
+    try:
+        parts = [float(part) for part in text.split(",")]
+        low, high, step = (*parts, None) if len(parts) == 2 else parts
+    except ValueError as error:
+        raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+    return low, high, step
+
+
+def listed(text: str) -> list[str]:
+    """Read a comma-separated list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """Read a comma-separated list of numbers."""
+    try:
+        return [float(part) for part in listed(text)]
+    except ValueError as error:
+        raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
+
+
+def refuse_unwritable(path: Path, *, force: bool) -> None:
+    """Refuse an output that could not be written before anything is paid for."""
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist, or it is a folder itself.")
+    if path.exists() and not force:
+        raise FileError(f"{path} exists already. Pass --force to replace it.")
+    if not os.access(folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: its folder does not allow it.")
+
+
+def emit(content: Mapping[str, Any] | list[Any]) -> None:
+    """Print one JSON value and nothing else."""
+    sys.stdout.write(json.dumps(content) + "\n")

@@ -1,0 +1,148 @@
+"""Verbs that make and use a model: fit, recommend, label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from discreet.commands.arguments import (
+    AsJson,
+    Columns,
+    Data,
+    DataOptions,
+    Delta,
+    DuplicatesText,
+    Epsilon,
+    Force,
+    Implicit,
+    Items,
+    MaxPerUser,
+    ModelName,
+    People,
+    Scale,
+    Settings,
+    emit,
+    make_estimator,
+    parse_columns,
+    refuse_unwritable,
+)
+
+if TYPE_CHECKING:
+    from discreet.models.fitted import FittedModel
+
+
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    epsilon: Epsilon,
+    model: ModelName = "user-factorization",
+    delta: Delta = None,
+    settings: Settings = None,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The data's name in the ledger; default: the file's."),
+    ] = None,
+    columns: Columns = None,
+    scale: Scale = None,
+    items: Items = None,
+    people: People = None,
+    max_per_user: MaxPerUser = None,
+    duplicates: DuplicatesText = "refuse",
+    implicit: Implicit = False,
+    force: Force = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model and write it with its label."""
+    estimator = make_estimator(model, epsilon, delta, settings)
+    refuse_unwritable(out, force=force)
+    options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
+    interactions = options.load(data, name)
+    from discreet.privacy.ledger import Ledger
+
+    fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
+    fitted.save(out, force=force)
+    decisions = fitted.scorer.explain() if explain else None
+    if as_json:
+        report = {"model": model, "file": str(out), "name": interactions.name}
+        emit(
+            {
+                **report,
+                "guarantee": fitted.guarantee.to_json(),
+                **({"decisions": decisions} if explain else {}),
+            }
+        )
+        return
+    _show_fit(fitted, decisions)
+    paid = "" if ledger is None else f" Paid as {interactions.name!r} in {ledger}."
+    Console().print(f"Written to {out}.{paid} {fitted.guarantee.sentence()}", highlight=False, markup=False)
+
+
+def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
+    console = Console()
+    console.print(fitted.guarantee.label(f"Privacy facts: {fitted.name}"))
+    if decisions is not None:
+        table = Table("decision", "value", title="From public constants and released numbers only")
+        for what, value in decisions.items():
+            table.add_row(what, str(value))
+        console.print(table)
+
+
+def recommend(
+    file: Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")],
+    history: Annotated[
+        Path, typer.Option("--history", help="Ratings of the people to recommend to: [user,]item,rating.")
+    ],
+    user: Annotated[
+        str | None, typer.Option("--user", help="Whose row of the history; needed if there are several.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
+    columns: Columns = None,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Leave out items that the model does not know.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recommend to one person from that person's own history."""
+    from discreet.data.sources import read_history
+    from discreet.models.storage import load
+
+    fitted = load(file)
+    person = read_history(
+        history, user=user, columns=parse_columns(columns), implicit=not fitted.scorer.needs_ratings
+    )
+    if ignore_unknown:
+        person = {item: value for item, value in person.items() if item in fitted.catalog}
+    best = fitted.recommend(person, k, exclude_seen=not include_seen)
+    if as_json:
+        emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
+        return
+    table = Table("#", "item", "score")
+    for rank, (item, score) in enumerate(best, start=1):
+        table.add_row(str(rank), str(item), f"{score:.3f}")
+    Console().print(table)
+
+
+def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: AsJson = False) -> None:
+    """Print what a model promises, and every array it holds with why it may be published."""
+    from discreet.models.storage import read_label
+    from discreet.privacy.guarantee import Guarantee
+
+    content = read_label(file)
+    if as_json:
+        emit(content)
+        return
+    console = Console()
+    console.print(Guarantee.from_json(content["guarantee"]).label(f"Privacy facts: {content['name']}"))
+    table = Table("array", "where it comes from", title="What is inside")
+    for name, origin in content["provenance"].items():
+        table.add_row(name, origin)
+    console.print(table)
