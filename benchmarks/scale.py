@@ -1,0 +1,172 @@
+"""Time private fits on 1, 10 and 100 million generated ratings, and one on MovieLens 1M beside `implicit`.
+
+    python benchmarks/scale.py --json                        one and ten million
+    python benchmarks/scale.py --json --millions 1,10,100    and a hundred: 480,000 people, 17,770 items
+
+Every size is written to a Parquet file, then read and fitted in a process of its own after a small fit has
+compiled the loops. Noise comes from the operating system. `per_million` is seconds of reading and fitting
+together for each million ratings, `growth` the most expensive size over the cheapest, `peak_mb` the most
+memory the process held. `ratio` is the median fit on MovieLens 1M (or generated ratings of its size) over the
+median of `implicit`'s non-private alternating least squares with 64 factors on the same ratings; the two
+alternate. On a shared machine compare `cpu_seconds`, which count all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from als import fit_theirs, load
+
+FACTORS, ITERATIONS = 64, 15
+
+
+def estimator(epsilon: float):
+    from discreet.models.user_factorization import UserFactorization
+
+    return UserFactorization(epsilon=epsilon, delta=1e-6)
+
+
+def warm_up(epsilon: float) -> None:
+    """Compile every loop: with noise, and on the way that finds factors."""
+    from discreet.data.synthetic_large import LargeShape, large
+
+    small = large(LargeShape(n_users=500, n_items=300, n_ratings=20_000))
+    estimator(epsilon).fit(small)
+    estimator(np.inf).fit(small)
+
+
+def fit_file(path: Path, epsilon: float) -> dict[str, object]:
+    """Read a file and fit it."""
+    from discreet.data.readers import read
+
+    warm_up(epsilon)
+    before = [time.perf_counter(), time.process_time()]
+    data = read(path, low=1, high=5, step=1)
+    between = [time.perf_counter(), time.process_time()]
+    model = estimator(epsilon).fit(data)
+    after = [time.perf_counter(), time.process_time()]
+    millions = data.n_ratings / 1e6
+    return {
+        "ratings": data.n_ratings,
+        "people": data.n_users,
+        "items": data.n_items,
+        "read_seconds": between[0] - before[0],
+        "fit_seconds": after[0] - between[0],
+        "cpu_seconds": after[1] - before[1],
+        "per_million": (after[0] - before[0]) / millions,
+        "cpu_per_million": (after[1] - before[1]) / millions,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "decisions": model.scorer.explain(),
+    }
+
+
+def fit_ours(epsilon: float) -> dict[str, float]:
+    warm_up(epsilon)
+    return _timed(estimator(epsilon).fit, load())
+
+
+def fit_peer(seed: int) -> dict[str, float]:
+    # This folder may hold a script named like the package.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent]
+    data = load()
+    clicks = data.with_values(np.ones(data.n_ratings, dtype=np.float32))
+    fit_theirs(clicks.select_users(np.arange(20)), FACTORS, 1, seed)
+    return _timed(fit_theirs, clicks, FACTORS, ITERATIONS, seed)
+
+
+def _timed(fit, *arguments) -> dict[str, float]:
+    start, cpu = time.perf_counter(), time.process_time()
+    fit(*arguments)
+    return {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+
+
+def write(path: Path, ratings: int) -> None:
+    from discreet.data.synthetic_large import LargeShape, write_large
+
+    write_large(path, LargeShape.of(ratings))
+
+
+def _answer(sender, job, *arguments) -> None:
+    sender.send(job(*arguments))
+
+
+def in_own_process(job, *arguments):
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(sender, job, *arguments))
+    process.start()
+    sender.close()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def sizes(millions: list[float], epsilon: float, folder: str | None) -> list[dict[str, object]]:
+    found = []
+    for size in millions:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            path = Path(place) / "ratings.parquet"
+            in_own_process(write, path, round(size * 1e6))
+            found.append(in_own_process(fit_file, path, epsilon))
+    return found
+
+
+def beside_peer(epsilon: float, repeat: int) -> dict[str, object]:
+    runs: dict[str, list[dict[str, float]]] = {"ours": [], "implicit": []}
+    for seed in range(repeat):
+        runs["implicit"].append(in_own_process(fit_peer, seed))
+        runs["ours"].append(in_own_process(fit_ours, epsilon))
+    middle = {
+        what: {side: statistics.median(run[what] for run in done) for side, done in runs.items()}
+        for what in ("seconds", "cpu_seconds")
+    }
+    return {
+        "ratio": middle["seconds"]["ours"] / middle["seconds"]["implicit"],
+        "cpu_ratio": middle["cpu_seconds"]["ours"] / middle["cpu_seconds"]["implicit"],
+        **middle,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--millions", default="1,10", help="how many million ratings, separated by commas")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--peer-epsilon", type=float, default=20.0, help="for the fit beside the peer")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", help="where to write the files; a temporary folder by default")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    threads = str(options.threads)
+    os.environ |= {"NUMBA_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": threads}
+    found = sizes([float(size) for size in options.millions.split(",")], options.epsilon, options.folder)
+    growth = {
+        key: max(one[key] for one in found) / min(one[key] for one in found)
+        for key in ("per_million", "cpu_per_million")
+    }
+    beside = beside_peer(options.peer_epsilon, options.repeat)
+    result = {"benchmark": "scale", "peer": "implicit", **beside, "growth": growth, "sizes": found}
+    if options.json:
+        print(json.dumps(result))
+        return
+    for one in found:
+        print(
+            f"{one['ratings']:,} ratings: read {one['read_seconds']:.1f} s, fit {one['fit_seconds']:.1f} s, "
+            f"{one['per_million']:.2f} s a million ({one['cpu_per_million']:.2f} s of processor), "
+            f"peak {one['peak_mb']:,.0f} MB"
+        )
+    print(f"growth {growth['per_million']:.2f}; MovieLens 1M against implicit: {beside['ratio']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
