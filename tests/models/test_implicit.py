@@ -8,6 +8,7 @@ import pytest
 
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as party
 from discreet.models.implicit import ImplicitObjective, Plan, deviation
@@ -225,10 +226,10 @@ def test_covariance_follows_the_gram_and_forgets_it_under_noise():
     profiles = profiles_for(data)
     shared = party.gram(data, profiles, "l2")
     places = profiles.places(data)
-    close = server._covariance(shared, 0.0, profiles, "l2")
+    close = items_of._covariance(shared, 0.0, profiles, "l2")
     true = np.cov(places.T, bias=True)
     np.testing.assert_allclose(close, true, atol=0.1 + 1e-3)
-    drowned = server._covariance(shared, 1e6, profiles, "l2")
+    drowned = items_of._covariance(shared, 1e6, profiles, "l2")
     np.testing.assert_allclose(drowned, np.eye(3), atol=1e-3)
 
 

@@ -3,7 +3,7 @@
 Four kinds of releases share the budget: votes (what is popular), a second moment of the popular items (where
 profiles come from), and, in each round, the Gram matrix of people's profiles with each item's linear term.
 The parts for the holder of the data are in `implicit_statistics.py`, for the reader of noisy sums in
-`implicit_server.py`.
+`implicit_server.py` and `implicit_items.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.checks import integer, require
 from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as party
 from discreet.models.base import Estimator, check_budget
@@ -160,15 +161,15 @@ class ImplicitObjective(Estimator):
         rule = server.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
         return rule if self.factors is None else self.factors
 
-    def objective(self, factors: int) -> tuple[server.Loss, npt.NDArray[np.int64]]:
+    def objective(self, factors: int) -> tuple[items_of.Loss, npt.NDArray[np.int64]]:
         """Return the weights of the loss and which products of profile entries it needs for each item."""
         full = np.argwhere(np.ones((factors, factors), dtype=np.bool_))
         upper = full[full[:, 0] <= full[:, 1]]
         if self.loss == "shared":
-            return server.Loss(shared_weight=1.0, chosen_weight=0.0), np.zeros((0, 2), dtype=np.int64)
+            return items_of.Loss(shared_weight=1.0, chosen_weight=0.0), np.zeros((0, 2), dtype=np.int64)
         if self.loss == "strawman":
-            return server.Loss(shared_weight=self.alpha0, chosen_weight=1.0), full
-        weights = server.Loss(shared_weight=self.alpha0, chosen_weight=1 - self.alpha0)
+            return items_of.Loss(shared_weight=self.alpha0, chosen_weight=1.0), full
+        weights = items_of.Loss(shared_weight=self.alpha0, chosen_weight=1 - self.alpha0)
         return weights, upper if self.loss == "symmetric" else full
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
@@ -188,7 +189,7 @@ class ImplicitObjective(Estimator):
         solved = self.sweep(data, profiles, favor, plan, 0, random)
         progress(self.name, 3, steps)
         for number in range(1, len(plan.rounds)):
-            profiles = server.refined_profiles(solved)
+            profiles = items_of.refined_profiles(solved)
             solved = self.sweep(data, profiles, solved.favor, plan, number, random)
             progress(self.name, 3 + number, steps)
         return _scorer(solved, profiles)
@@ -199,7 +200,7 @@ class ImplicitObjective(Estimator):
         """Spend on popularity what would not show anybody's taste."""
         told = plan.recount.release(party.votes(data, plan.norm), random)
         return _scorer(
-            server.recounted(favor, told, deviation(plan.recount)), server.no_profiles(data.n_items)
+            items_of.recounted(favor, told, deviation(plan.recount)), server.no_profiles(data.n_items)
         )
 
     def sweep(
@@ -210,7 +211,7 @@ class ImplicitObjective(Estimator):
         plan: Plan,
         number: int,
         random: PrivacyRandom,
-    ) -> server.ItemFactors:
+    ) -> items_of.ItemFactors:
         """Release the shared Gram and every item's terms, and solve all items from them."""
         loss, pairs = self.objective(profiles.factors)
         shared_noise, told_noise = plan.rounds[number]
@@ -220,7 +221,7 @@ class ImplicitObjective(Estimator):
             told = sampled_linear_terms(data, profiles, asked, told_noise, random)
         else:
             told = told_noise.release(party.linear_terms(data, profiles, asked), random)
-        return server.solve_items(
+        return items_of.solve_items(
             told,
             deviation(told_noise),
             shared,
@@ -232,7 +233,7 @@ class ImplicitObjective(Estimator):
         )
 
 
-def _scorer(solved: server.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
+def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
     return ProfileScorer(
         item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
     )
