@@ -20,7 +20,7 @@ from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.losses import OneBitLoss
-from evidence import follows, samples_to_separate
+from evidence import follows, gap, samples_to_separate
 from toy import toy_interactions
 
 ALL = (OneBitInput, OneBitObjective, OneBitGradient, OneBitOutput)
@@ -215,22 +215,15 @@ def test_output_file_holds_the_answers_and_no_matrix(small, tmp_path):
 
 
 def test_output_noise_has_the_scale_of_one_cell():
-    honest, timid = (Laplace(scale=2 * 0.5 / scale, l1_sensitivity=1.0) for scale in (1.0, 1.2))
-    x = np.linspace(-10, 10, 20_001)
-    n = samples_to_separate(float(np.abs(honest.cdf(x) - timid.cdf(x)).max()))
+    honest, timid = (Laplace(scale=1.0 / share, l1_sensitivity=1.0) for share in (1.0, 1.2))
+    n = samples_to_separate(gap(honest.cdf, timid.cdf, np.linspace(-10, 10, 20_001)))
     side = math.ceil(math.sqrt(n))
-    vault = Vault(
-        np.zeros((side, 1)),
-        np.zeros((side, 1)),
-        bound=0.5,
-        epsilon=1.0,
-        allowed=None,
-        random=PrivacyRandom.simulate(1),
-    )
+    zeros, noise = np.zeros((side, 1)), OneBitOutput(epsilon=1.0, answer_bound=0.5)._noise()
+    vault = Vault(zeros, zeros, bound=0.5, noise=noise, allowed=None, random=PrivacyRandom.simulate(1))
     answers = Answers(np.zeros(0, dtype=np.int64), np.zeros(0))
-    noise = answers.of(np.arange(side * side), side, vault)
-    assert follows(noise, honest.cdf)
-    assert not follows(noise, timid.cdf)
+    drawn = answers.of(np.arange(side * side), side, vault)
+    assert follows(drawn, honest.cdf)
+    assert not follows(drawn, timid.cdf)
 
 
 def test_output_knows_its_own_people_only(small):
@@ -319,4 +312,8 @@ def test_settings_out_of_rule_are_refused():
             OneBitGradient(epsilon=1.0, **wrong)
     with pytest.raises(ParameterError):
         OneBitOutput(epsilon=1.0, cells=0)
+    for kind in ALL:
+        # More epsilon than the noise can be drawn for is refused before anything is paid.
+        with pytest.raises(ParameterError, match=r"epsilon|scale"):
+            kind(epsilon=1e6)
     assert dataclasses.is_dataclass(OneBit) and OneBit.__abstractmethods__

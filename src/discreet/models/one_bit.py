@@ -19,7 +19,7 @@ from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.one_bit_cells import Answers, ReleasedCells, Vault
 from discreet.models.one_bit_task import OneBit, Task
 from discreet.models.scorers import Floats, Scorer
-from discreet.models.verdicts import released_mean
+from discreet.models.verdicts import mean_noise, released_mean
 from discreet.privacy.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -55,12 +55,15 @@ class OneBitInput(OneBit):
     def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
         return released_mean(data, self.mean_epsilon, random, local=True)
 
+    def _noise(self) -> SignFlip:
+        return SignFlip(epsilon=self.verdict_epsilon)
+
     def _information(self) -> float:
-        positive, negative = SignFlip(epsilon=self.verdict_epsilon).flip_rates()
+        positive, negative = self._noise().flip_rates()
         return (1 - positive - negative) ** 2
 
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        flip = SignFlip(epsilon=self.verdict_epsilon)
+        flip = self._noise()
         reports = flip.release(task.verdicts, random)
         loss = OneBitLoss(verdicts=reports, link=self.link, scale=self.scale, flips=flip.flip_rates())
         return task.scorer(task.solve(loss))
@@ -87,12 +90,9 @@ class OneBitObjective(OneBit):
     regularization: float | None = None
 
     def __post_init__(self) -> None:
-        OneBit.__post_init__(self)
         if self.regularization is not None:
             non_negative("regularization", self.regularization)
-        if math.isfinite(self.epsilon):
-            left = self.noise_epsilon()
-            require(left > 0, "regularization", self.regularization, "leaves nothing of epsilon", "Raise it.")
+        OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; for the probit link it says what is assumed of the solver."""
@@ -122,7 +122,9 @@ class OneBitObjective(OneBit):
 
     def _noise(self) -> Laplace:
         sensitivity = steepness(self.link, self.scale, self.bound) * _SAFE
-        return Laplace.calibrated(epsilon=self.noise_epsilon(), l1_sensitivity=sensitivity)
+        left = self.noise_epsilon()
+        require(left > 0, "regularization", self.regularization, "leaves nothing of epsilon", "Raise it.")
+        return Laplace.calibrated(epsilon=left, l1_sensitivity=sensitivity)
 
     def _information(self) -> float:
         told = curvature_at_0(self.link, self.scale)
@@ -172,10 +174,10 @@ class OneBitGradient(OneBit):
     clamp: float = 0.5
 
     def __post_init__(self) -> None:
-        OneBit.__post_init__(self)
         failure_probability("delta", self.delta)
         integer("rounds", self.rounds, least=1)
         positive_finite("clamp", self.clamp)
+        OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
@@ -187,7 +189,7 @@ class OneBitGradient(OneBit):
             return OneBit.events(self, facts)
         rounds: list[Any] = [self._noise().event()] * self.rounds
         if self.mean_share:
-            rounds.append(Laplace.calibrated(epsilon=self.mean_epsilon, l1_sensitivity=1.0).event())
+            rounds.append(mean_noise(self.mean_epsilon).event())
         return rounds
 
     def _noise(self) -> Laplace | Gaussian:
@@ -235,9 +237,9 @@ class OneBitOutput(OneBit):
     cells: int = 1
 
     def __post_init__(self) -> None:
-        OneBit.__post_init__(self)
         positive_finite("answer_bound", self.answer_bound)
         integer("cells", self.cells, least=1)
+        OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise for all cells together."""
@@ -249,6 +251,10 @@ class OneBitOutput(OneBit):
         epsilon = self.epsilon if self.cells == 1 else total * _SAFE
         return self._promise(facts, "proofs/one_bit_output.md", epsilon=epsilon, notes=(note,))
 
+    def _noise(self) -> Laplace:
+        """Return the noise of one cell, which can move from one end to the other."""
+        return Laplace.calibrated(epsilon=self.verdict_epsilon, l1_sensitivity=2 * self.answer_bound)
+
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
         loss = OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale)
         left, right = task.factors(task.solve(loss, show=False))
@@ -256,7 +262,7 @@ class OneBitOutput(OneBit):
             left,
             right,
             bound=self.answer_bound,
-            epsilon=self.verdict_epsilon,
+            noise=self._noise(),
             allowed=None if random.simulated else self.cells,
             random=random.spawn("answers"),
         )

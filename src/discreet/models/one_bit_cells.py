@@ -22,11 +22,11 @@ from discreet.solvers.rows import predict_cells
 class Vault:
     """Keep the exact factors on the trusted side; they are never written, and leave only noised.
 
-    `allowed=None` means that nobody is protected anyway (simulated noise), so an experiment may ask for every
-    cell as if it were the only one.
+    `noise` is that of one cell. `allowed=None` means that nobody is protected anyway (simulated noise), so an
+    experiment may ask for every cell as if it were the only one.
     """
 
-    __slots__ = ("_bound", "_epsilon", "_left", "_random", "_right", "allowed")
+    __slots__ = ("_bound", "_left", "_noise", "_random", "_right", "allowed")
 
     def __init__(
         self,
@@ -34,20 +34,18 @@ class Vault:
         right: Floats,
         *,
         bound: float,
-        epsilon: float,
+        noise: Laplace,
         allowed: int | None,
         random: PrivacyRandom,
     ) -> None:
         self._left, self._right = left, right
-        self._bound, self._epsilon, self._random = bound, epsilon, random
+        self._bound, self._noise, self._random = bound, noise, random
         self.allowed = allowed
 
     def release(self, rows: Indices, items: Indices) -> Floats:
-        """Return the cells with Laplace noise; k cells cost k times the epsilon of one."""
+        """Return the cells with noise; cells that change one after another cost epsilon each."""
         exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
-        # Cells that change one after another cost epsilon each, so the scale is that of one cell alone.
-        noise = Laplace.calibrated(epsilon=self._epsilon, l1_sensitivity=2 * self._bound)
-        return noise.release(exact, self._random)
+        return self._noise.release(exact, self._random)
 
 
 @final

@@ -28,6 +28,11 @@ def public_threshold(facts: PublicFacts, above: float | None) -> float:
     return above
 
 
+def mean_noise(epsilon: float) -> Laplace:
+    """Return the noise on ratings mapped to [0, 1], or on their sum."""
+    return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0)
+
+
 def released_mean(data: Interactions, epsilon: float, random: PrivacyRandom, *, local: bool) -> float:
     """Return the mean rating at a price of `epsilon` for one rating; how many there are is public.
 
@@ -37,7 +42,7 @@ def released_mean(data: Interactions, epsilon: float, random: PrivacyRandom, *, 
         raise DataError("There is no rating to learn from.")
     low, width = data.facts.low, data.facts.high - data.facts.low
     shares = (data.values.astype(np.float64) - low) / width
-    noise = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0)
+    noise = mean_noise(epsilon)
     if local:
         total = float(noise.release(shares, random).sum())
     else:
