@@ -63,8 +63,10 @@ def fit_file(path: Path, epsilon: float) -> dict[str, object]:
         "read_seconds": between[0] - before[0],
         "fit_seconds": after[0] - between[0],
         "cpu_seconds": after[1] - before[1],
+        "fit_cpu_seconds": after[1] - between[1],
         "per_million": (after[0] - before[0]) / millions,
         "cpu_per_million": (after[1] - before[1]) / millions,
+        "fit_cpu_per_million": (after[1] - between[1]) / millions,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "decisions": model.scorer.explain(),
     }
@@ -152,7 +154,7 @@ def main() -> None:
     found = sizes([float(size) for size in options.millions.split(",")], options.epsilon, options.folder)
     growth = {
         key: max(one[key] for one in found) / min(one[key] for one in found)
-        for key in ("per_million", "cpu_per_million")
+        for key in ("per_million", "cpu_per_million", "fit_cpu_per_million")
     }
     beside = beside_peer(options.peer_epsilon, options.repeat)
     result = {"benchmark": "scale", "peer": "implicit", **beside, "growth": growth, "sizes": found}

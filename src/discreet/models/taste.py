@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 # How many items take part in the second moment, for each square root of people per noise.
 _ITEMS_PER_ROOT = 5.0
-_FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
+_FEWEST_ITEMS, _MOST_ITEMS = 32, 768
 _MOST_FACTORS = 32
 # An eigenvalue counts from this much above the edge of the noise; in a glance it must be clearer.
 _ABOVE_EDGE, _CLEARLY_ABOVE = 1.03, 1.1
