@@ -8,8 +8,11 @@ import pytest
 
 import discreet
 from discreet.checks import DataError, DiscreetError, ParameterError, PrivacyError
+from discreet.data import catalog
 from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.splits import given
 from discreet.data.synthetic import one_bit
+from discreet.evaluate.scoring import measure
 from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.one_bit_cells import Answers, Vault
 from discreet.models.one_bit_task import OneBit
@@ -317,3 +320,25 @@ def test_settings_out_of_rule_are_refused():
         with pytest.raises(ParameterError, match=r"epsilon|scale"):
             kind(epsilon=1e6)
     assert dataclasses.is_dataclass(OneBit) and OneBit.__abstractmethods__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "least"),
+    [
+        (OneBitInput, math.inf, 0.72),
+        (OneBitInput, 4.0, 0.71),
+        (OneBitObjective, 4.0, 0.695),
+        (OneBitGradient, 4.0, 0.68),
+        (OneBitOutput, 4.0, 0.68),
+        *((kind, 1.0, 0.563) for kind in ALL),
+    ],
+)
+def test_verdicts_of_movielens_are_right_often_enough(kind, epsilon, least):
+    if catalog.find("movielens-100k") is None:
+        pytest.skip("movielens-100k is not on this machine")
+    data = catalog.load("movielens-100k")
+    files = [catalog.split_file("movielens-100k", f"u1.{part}") for part in ("base", "test")]
+    split = given(*files, name=data.name, facts=data.facts, catalog=data.catalog, people=data.users)
+    model = fit(kind(epsilon=epsilon), split.train)
+    assert measure(model, split.train, split.test, "accuracy")["accuracy"] >= least

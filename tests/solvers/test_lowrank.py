@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from discreet.checks import ParameterError
 from discreet.solvers import lowrank
 from discreet.solvers.lowrank import (
     Cells,
@@ -82,6 +83,12 @@ def test_projection_grows_its_rank_and_stays_thin(operator, monkeypatch):
 def test_projection_inside_the_ball_changes_nothing(operator):
     found = project_nuclear(operator, 1e6)
     np.testing.assert_allclose(found.dense(), operator.dense(), atol=1e-8)
+
+
+def test_refuses_to_keep_a_large_matrix_in_full(operator, monkeypatch):
+    monkeypatch.setattr(lowrank, "_MOST_CELLS", 50_000)
+    with pytest.raises(ParameterError, match="lower the radius"):
+        project_nuclear(operator, 1e6)
 
 
 def test_threshold_leaves_the_radius():

@@ -14,7 +14,7 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import positive
+from discreet.checks import positive, require
 from discreet.solvers.rows import Rows, multiply, predict_cells
 
 Floats = npt.NDArray[np.float64]
@@ -24,6 +24,8 @@ _SMALL_SIDE = 160
 # Vectors computed beyond those expected to survive; they make the others converge.
 _SPARE_SHARE, _SPARE = 0.25, 6
 _MOST_SWEEPS = 12
+# The largest matrix (half a gigabyte) that is decomposed in full when the radius holds almost nothing back.
+_MOST_CELLS = 1 << 26
 _NEGLIGIBLE = 1e-12
 
 
@@ -179,15 +181,16 @@ def project_nuclear(operator: LowRankPlusSparse, radius: float, *, tolerance: fl
     if min(operator.shape) <= _SMALL_SIDE:
         return _shrunk(LowRank.of_dense(operator.dense()), radius)
     most = min(operator.shape)
-    start = _start(operator, min(most, operator.low.rank + _spare(operator.low.rank)))
-    while True:
-        if 3 * start.shape[1] >= most:
-            return _shrunk(LowRank.of_dense(operator.dense()), radius)
+    start = _filled(operator.low.right, min(most, operator.low.rank + _spare(operator.low.rank)))
+    while 3 * start.shape[1] < most:
         found = _leading(operator, start, radius, tolerance)
         if _certain(found.values, radius):
             return _shrunk(found, radius)
-        grown = min(most, 2 * start.shape[1])
-        start = _filled(found.right, grown)
+        start = _filled(found.right, min(most, 2 * start.shape[1]))
+    cells = operator.shape[0] * operator.shape[1]
+    do = f"A matrix of {cells:,} cells cannot be kept in full; lower the radius."
+    require(cells <= _MOST_CELLS, "radius", radius, f"leaves more than {most // 3} singular values", do)
+    return _shrunk(LowRank.of_dense(operator.dense()), radius)
 
 
 def threshold(values: Floats, radius: float) -> float:
@@ -241,10 +244,6 @@ def _certain(values: Floats, radius: float) -> bool:
 
 def _spare(rank: int) -> int:
     return max(_SPARE, int(_SPARE_SHARE * rank))
-
-
-def _start(operator: LowRankPlusSparse, size: int) -> Floats:
-    return _filled(operator.low.right, size)
 
 
 def _filled(basis: Floats, size: int) -> Floats:
