@@ -10,30 +10,67 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.solvers.kernels import compiled
+from discreet.solvers.kernels import compiled, dot
 
 Array = npt.NDArray[Any]
 
 
 @compiled
-def mean_rows(
+def solve_cholesky(matrix: Array, right: Array) -> None:
+    """Solve a small positive definite system in place; only the lower triangle is read."""
+    for a in range(right.size):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for c in range(b):
+                total -= matrix[a, c] * matrix[b, c]
+            matrix[a, b] = np.sqrt(total) if a == b else total / matrix[b, b]
+        for b in range(a):
+            right[a] -= matrix[a, b] * right[b]
+        right[a] /= matrix[a, a]
+    for a in range(right.size - 1, -1, -1):
+        for b in range(a + 1, right.size):
+            right[a] -= matrix[b, a] * right[b]
+        right[a] /= matrix[a, a]
+
+
+@compiled
+def place_rows(
     start: int,
     stop: int,
     indptr: Array,
     columns: Array,
     values: Array,
     offsets: Array,
-    ridge: float,
+    factors: Array,
+    ridge: Array,
     out: Array,
 ) -> None:
-    """Write each row's mean beyond the offsets, pulled to zero as if `ridge` zeros had been there too."""
+    """Write each row's ridge solution on the constant and the factors.
+
+    A row's features are laid side by side first, so that the sums over its cells run through memory in order.
+    """
+    size, longest = ridge.size, 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    side = np.ones((size + 1, longest))
+    normal = np.empty((size, size))
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
         own_values = values[indptr[row] : indptr[row + 1]]
-        total = 0.0
-        for j in range(own_columns.size):
-            total += np.float64(own_values[j]) - offsets[np.uint32(own_columns[j])]
-        out[row, 0] = total / (own_columns.size + ridge)
+        cells = own_columns.size
+        target = side[size, :cells]
+        for j in range(cells):
+            target[j] = np.float64(own_values[j]) - offsets[np.uint32(own_columns[j])]
+        for a in range(1, size):
+            line = side[a, :cells]
+            for j in range(cells):
+                line[j] = factors[np.uint32(own_columns[j]), a - 1]
+        for a in range(size):
+            out[row, a] = dot(side[a, :cells], target)
+            for b in range(a + 1):
+                normal[a, b] = dot(side[a, :cells], side[b, :cells])
+            normal[a, a] += ridge[a]
+        solve_cholesky(normal, out[row])
 
 
 @compiled

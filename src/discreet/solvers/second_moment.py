@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from discreet.checks import DataError
 from discreet.solvers import kernels, kernels_frank_wolfe
-from discreet.solvers.als import solve_rows
 from discreet.solvers.rows import Rows, require_fit, run_over_rows
 
 Floats = npt.NDArray[np.float64]
@@ -44,12 +43,14 @@ class ScaledRows(NamedTuple):
 
 
 def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
-    """Return each row's ridge solution on the constant and the factors; `ridge` pulls the constant first."""
-    if factors.shape[1]:
-        design = np.column_stack([np.ones(len(factors)), factors])
-        return solve_rows(rows, design, ridge=ridge, offsets=offsets)
-    out = np.empty((rows.n_rows, 1))
-    run_over_rows(kernels_frank_wolfe.mean_rows, rows, rows.values, offsets, float(ridge[0]), out)
+    """Return each row's ridge solution on the constant and the factors; `ridge` pulls the constant first.
+
+    For the few factors of a round this is faster than the solver of alternating least squares, which is built
+    for many.
+    """
+    require_fit(rows, offsets.size)
+    out = np.empty((rows.n_rows, 1 + factors.shape[1]))
+    run_over_rows(kernels_frank_wolfe.place_rows, rows, rows.values, offsets, factors, ridge, out)
     return out
 
 
