@@ -245,12 +245,10 @@ def corrected_cells(reader: CellReader, means: CorrectedMeans) -> CorrectedCells
     weight = reader.posterior(reader.presence.at(rows, items))
     center = means.mean + means.people[rows] + means.items[items]
     off = reader.numbers - weight * center
-    noise = reader.rated_variance - (SPREAD * reader.collected.width) ** 2
-    fixed = (1 - weight) * (reader.fake_variance + weight * center**2) + weight * noise
-    trust = (weight / (fixed + weight * reader.rated_variance)) ** 2
-    spread = max(
-        float(trust @ (off**2 - fixed)) / float(trust @ weight), (0.05 * reader.collected.width) ** 2
-    )
+    fixed = (1 - weight) * (reader.fake_variance + weight * center**2) + weight * reader.rated_variance
+    trust = (weight / (fixed + weight * reader.typical_variance)) ** 2
+    estimate = float(trust @ (off**2 - fixed)) / float(trust @ weight)
+    spread = max(estimate, _LEAST_SPREAD * reader.typical_variance)
     variance = fixed + weight * spread
     return CorrectedCells(
         cells=Rows(

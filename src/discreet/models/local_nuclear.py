@@ -30,7 +30,7 @@ from discreet.solvers.nuclear import Recovery, largest_singular, recover
 from discreet.solvers.rows import Rows, predict_cells
 
 #: Shares of what means leave of ratings that may be taste, tried from the least on held-out reports.
-TASTES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+TASTES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 # One report in this many is held out.
 _HELD = 10
 

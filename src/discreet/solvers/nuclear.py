@@ -192,11 +192,20 @@ class _Problem:
         u, s, v = largest_singular(self.slope(self.residuals(left, right)), count)
         paying = s > price
         u, s, v = u[:, paying], s[paying], v[:, paying]
-        bend = [
-            float(self.weights @ (u[self.rows, a] * v[self.by_row.columns, a]) ** 2) for a in range(s.size)
-        ]
+        bend = np.array([self.bend(u[:, a], v[:, a]) for a in range(s.size)])
         length = np.sqrt((s - price) / np.maximum(bend, np.finfo(np.float64).tiny))
         return np.column_stack([left, u * length]), np.column_stack([right, v * length])
+
+    def bend(self, left: Floats, right: Floats) -> float:
+        """Return the squared misfit that one step in the direction `left right'` makes by itself."""
+        return float(self.weights @ (left[self.rows] * right[self.by_row.columns]) ** 2)
+
+    def first_price(self, rho: float) -> tuple[float, float]:
+        """Return the price at which all is zero, and where one direction alone would make the misfit rho."""
+        u, s, v = largest_singular(self.slope(self.values), 1)
+        top = float(s[0])
+        fall = self.bend(u[:, 0], v[:, 0]) * (self.norm**2 - rho**2)
+        return top, math.sqrt(max(top**2 - fall, (top * rho / self.norm / 2) ** 2))
 
     def nothing(self, rho: float) -> Recovery:
         """Return the zero matrix, which needs no certificate."""
@@ -210,8 +219,8 @@ def _descend(
     problem: _Problem, rho: float, tolerance: float, sweeps: int, limit: int, start: Recovery | None
 ) -> Recovery:
     """Alternate sweeps, moves of the price and looks at the certificate."""
-    top = float(largest_singular(problem.slope(problem.values), 1)[1][0])
-    price = _PricePath(price=top * rho / problem.norm / 2, least=_NEGLIGIBLE * top, rho=rho)
+    top, first = problem.first_price(rho)
+    price = _PricePath(price=first, least=_NEGLIGIBLE * top, most=(1 - _NEGLIGIBLE) * top, rho=rho)
     empty = problem.nothing(rho)
     left, right = (empty.left, empty.right) if start is None else (start.left, start.right)
     left, right = problem.widened(left, right, price.price, limit)
@@ -249,6 +258,7 @@ class _PricePath:
 
     price: float
     least: float
+    most: float
     rho: float
     power: float = _POWER
     before: tuple[float, float] | None = None
@@ -261,7 +271,7 @@ class _PricePath:
                 self.power = min(max(rise, _LEAST_POWER), _LARGEST_POWER)
         self.before = (self.price, misfit)
         step = math.log(self.rho / misfit) / self.power
-        self.price = max(self.price * math.exp(min(max(step, -1.0), 1.0)), self.least)
+        self.price = min(max(self.price * math.exp(min(max(step, -1.0), 1.0)), self.least), self.most)
 
 
 def _filled(cells: Rows, shape: tuple[int, int], values: Floats) -> Floats:
