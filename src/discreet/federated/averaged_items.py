@@ -20,6 +20,7 @@ from discreet.federated.noise import OwnNoise
 from discreet.federated.profiles import check_profiles, profile_arrays, profile_fields, read_profiles
 from discreet.federated.protocol import Floats, ItemProtocol, Part, Shapes, Told
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
+from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as statistics
 from discreet.models.base import check_budget
@@ -29,7 +30,7 @@ from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
 
-_LOSS = server.Loss(shared_weight=1.0, chosen_weight=0.0)
+_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
 _VOTES, _GRAM, _LINEAR = 0.15, 0.05, 0.80
@@ -125,7 +126,7 @@ class AveragedItems(ItemProtocol):
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
         )
-        solved = server.solve_items(
+        solved = items_of.solve_items(
             told,
             term_noise.sigma,
             gram,
@@ -168,8 +169,8 @@ class AveragedItems(ItemProtocol):
         else:
             places = np.asarray(told[-1].arrays["places"])
         nothing = np.zeros(n_items)
-        return server.refined_profiles(
-            server.ItemFactors(
+        return items_of.refined_profiles(
+            items_of.ItemFactors(
                 bias=nothing,
                 factors=places,
                 origin=np.zeros(self.factors),
@@ -180,7 +181,8 @@ class AveragedItems(ItemProtocol):
 
 
 def _favor(told: Told) -> server.Favor:
-    return server.read_votes(told.arrays["votes"], told.noise["votes"])
+    """Return the votes of a party of average size: that is what each party's own sums are set beside."""
+    return server.read_votes(told.arrays["votes"] / told.parties, told.noise["votes"] / told.parties)
 
 
 def _spread_out(places: Floats, share: Floats) -> Floats:

@@ -17,6 +17,7 @@ _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # Beyond these a profile's arithmetic could overflow, whatever the rows are.
 _LEAST_PULL, _MOST_PULL = 1e-6, 1e6
 _LARGEST_ENTRY = 1e9
+_LEAST_SQUARE = 1e-12
 
 
 def profile_arrays(profiles: Profiles, asked: Question) -> dict[str, npt.NDArray[Any]]:
@@ -80,7 +81,8 @@ def check_profiles(question: Part | Message, n_items: int) -> int:
     arrays = question.arrays
     if any(array.size and np.abs(array).max() > _LARGEST_ENTRY for array in arrays.values()):
         raise Refused(Refusal.OUT_OF_RANGE)
-    if np.any(arrays["squares"] < 0) or np.any(arrays["growth"] < 0):
+    squares = arrays["squares"]
+    if np.any((squares != 0) & (squares < _LEAST_SQUARE)) or np.any(arrays["growth"] < 0):
         raise Refused(Refusal.OUT_OF_RANGE)
     if np.any(arrays["pull"] < _LEAST_PULL) or np.any(arrays["pull"] > _MOST_PULL):
         raise Refused(Refusal.OUT_OF_RANGE)

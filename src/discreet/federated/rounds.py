@@ -21,7 +21,7 @@ import numpy.typing as npt
 from discreet.checks import integer, positive, require
 from discreet.data.interactions import PublicFacts, Vocabulary
 from discreet.federated.keeper import Line, ask_masks, unmasked
-from discreet.federated.protocol import ItemProtocol, Part, Protocol, Told, check_arrays, number, promise_of
+from discreet.federated.protocol import ItemProtocol, Protocol, Told, check_arrays, number, promise_of
 from discreet.federated.state import Journal
 from discreet.federated.transport import Transport
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
@@ -35,11 +35,15 @@ Reasons = Mapping[str, str]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Hold a finished round: what it told, who was heard with which promise, who was left out and why."""
+    """Hold a finished round: what it told, who was heard with which promise, who was left out and why.
+
+    `refused` counts all messages that were not taken, by reason, those of parties that were heard included.
+    """
 
     told: Told
     heard: tuple[str, ...]
     left_out: Reasons
+    refused: Mapping[str, int]
     epsilon: float
     delta: float
     simulated: bool
@@ -58,6 +62,24 @@ class Outcome:
         """Return how often parties were left out of a round, by reason."""
         return dict(Counter(reason for entry in self.rounds for reason in entry.left_out.values()))
 
+    @property
+    def refused(self) -> dict[str, int]:
+        """Return how many messages were not taken, by reason."""
+        total: Counter[str] = Counter()
+        for entry in self.rounds:
+            total.update(entry.refused)
+        return dict(total)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """Hold what one question brought: answers that fit, why other parties are left out, refused messages."""
+
+    answers: dict[str, Message]
+    left_out: dict[str, str]
+    refused: Counter[str]
+
 
 def collect(
     question: Message,
@@ -66,11 +88,12 @@ def collect(
     protocol: Protocol,
     n_shared: int,
     seconds: float,
-) -> tuple[dict[str, Message], dict[str, str]]:
+) -> Collected:
     """Ask once and return the answers that fit, by party, and why the others are left out.
 
     The first answer that fits counts. A second one from the same party, equal or not, changes nothing.
     """
+    refused: Counter[str] = Counter()
     answers: dict[str, Message] = {}
     reasons: dict[str, str] = {}
     gone: set[str] = set()
@@ -79,11 +102,14 @@ def collect(
     for name, raw in incoming:
         if raw is None:
             gone.add(name)
-        elif name in parties and name not in answers:
+        elif name not in parties or name in answers:
+            refused[Refusal.TWICE.value if name in answers else Refusal.WRONG_SENDER.value] += 1
+        else:
             try:
                 answers[name] = judged(question, name, raw, protocol, shapes)
                 reasons.pop(name, None)
             except Refused as error:
+                refused[error.reason.value] += 1
                 reasons[name] = error.reason.value
                 # An answer to an earlier question may be followed by one to this question.
                 if error.reason is not Refusal.WRONG_ROUND:
@@ -93,7 +119,7 @@ def collect(
     for name in parties:
         if name not in answers:
             reasons.setdefault(name, Refusal.SILENT.value)
-    return answers, reasons
+    return Collected(answers=answers, left_out=reasons, refused=refused)
 
 
 def judged(
@@ -158,7 +184,10 @@ class Coordinator:
     @property
     def rounds(self) -> tuple[Round, ...]:
         """Return the rounds finished so far, those before a crash included."""
-        return tuple(_read(message) for message in self._journal.messages if message.run == self._run)
+        return tuple(_read(message) for message in self._own() if "round" in message.fields)
+
+    def _own(self) -> list[Message]:
+        return [message for message in self._journal.messages if message.run == self._run]
 
     def train(self, facts: PublicFacts, progress: Progress = silent) -> Outcome:
         """Run all rounds that are not finished yet and return the model of the shared items.
@@ -180,26 +209,39 @@ class Coordinator:
             FederationError: Too few parties answered a round; the run can be resumed.
         """
         for _ in range(_MOST_STEPS):
-            told = [entry.told for entry in self.rounds]
-            part = self._protocol.question(told, len(self._shared))
-            if part is None:
-                return self.rounds
-            self._journal.keep(_kept(self._round(part, len(told)), self._run, len(told)))
-            progress(self._protocol.name, len(told) + 1, len(told) + 2)
+            rounds = self.rounds
+            question = self._question(rounds)
+            if question is None:
+                return rounds
+            self._journal.keep(_kept(self._round(question), self._run, question.step))
+            progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
         raise FederationError("The protocol asks without end.")
 
-    def _round(self, part: Part, step: int) -> Round:
+    def _question(self, rounds: Sequence[Round]) -> Message | None:
+        """Return the next question; one that was asked before a crash is asked again to the last bit."""
+        step = len(rounds)
+        for message in self._own():
+            if message.step == step and "settings" in message.fields:
+                return message
+        part = self._protocol.question([entry.told for entry in rounds], len(self._shared))
+        if part is None:
+            return None
         fields = {**part.fields, "settings": self._protocol.settings()}
         question = Message(
             kind=part.kind, run=self._run, step=step, sender="coordinator", fields=fields, arrays=part.arrays
         )
-        answers, left_out = collect(
+        self._journal.keep(question)
+        return question
+
+    def _round(self, question: Message) -> Round:
+        collected = collect(
             question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
         )
-        totals = self._totals(answers, left_out, step)
+        answers, left_out = collected.answers, collected.left_out
+        totals = self._totals(answers, left_out, question.step)
         heard = tuple(name for name in self._parties if name in answers)
         told = Told(
-            kind=part.kind,
+            kind=question.kind,
             arrays=self._protocol.combine(totals, len(heard)),
             noise={
                 name: self._protocol.combined_noise(
@@ -214,6 +256,7 @@ class Coordinator:
             told=told,
             heard=heard,
             left_out=left_out,
+            refused=dict(collected.refused),
             epsilon=max(promise[0] for promise in promises),
             delta=max(promise[1] for promise in promises),
             simulated=any(promise[2] for promise in promises),
@@ -282,6 +325,7 @@ def _kept(entry: Round, run: str, step: int) -> Message:
         "parties": entry.told.parties,
         "heard": list(entry.heard),
         "left_out": dict(entry.left_out),
+        "refused": dict(entry.refused),
         "epsilon": "inf" if math.isinf(entry.epsilon) else entry.epsilon,
         "delta": entry.delta,
         "simulated": entry.simulated,
@@ -303,6 +347,7 @@ def _read(message: Message) -> Round:
         told=told,
         heard=tuple(facts["heard"]),
         left_out=facts["left_out"],
+        refused=facts["refused"],
         epsilon=float(facts["epsilon"]),
         delta=facts["delta"],
         simulated=facts["simulated"],

@@ -186,16 +186,23 @@ class SocketTransport(Transport):
             connection.socket.close()
 
 
-def serve_party(address: Address, name: str, run: str, answer: Endpoint, *, seconds: float = 60.0) -> None:
+def serve_party(
+    address: Address, name: str, run: str, answer: Endpoint, *, seconds: float = 60.0, again: float = 0.0
+) -> None:
     """Answer a coordinator's questions until it closes the connection.
 
-    `seconds` bounds the wait for the coordinator to be there at all.
+    `seconds` bounds the wait for the coordinator to be there at all, `again` that for it to come back.
     """
-    with _connected(address, seconds) as line:
-        line.sendall(encode(Message(kind="hello", run=run, step=-1, sender=name)))
-        with contextlib.suppress(OSError, Refused):
+    line = _connected(address, seconds)
+    while True:
+        with line, contextlib.suppress(OSError, Refused):
+            line.sendall(encode(Message(kind="hello", run=run, step=-1, sender=name)))
             while True:
                 line.sendall(answer(_receive(line)))
+        try:
+            line = _connected(address, again)
+        except OSError:
+            return
 
 
 def serve(endpoint: Endpoint, ready: Callable[[Address], None], port: int = 0) -> None:
@@ -232,7 +239,7 @@ def _connected(address: Address, seconds: float) -> socket.socket:
     end = time.monotonic() + seconds
     while True:
         try:
-            line = socket.create_connection(address, timeout=seconds)
+            line = socket.create_connection(address, timeout=max(seconds, 0.1))
             line.settimeout(None)
             return line
         except OSError:

@@ -16,6 +16,7 @@ from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from
 from discreet.federated.profiles import check_profiles, profile_arrays, profile_fields, read_profiles
 from discreet.federated.protocol import LARGEST, Floats, ItemProtocol, Part, Shapes, Told
 from discreet.federated.wire import Message, Refusal, Refused
+from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as statistics
 from discreet.models.implicit import ImplicitObjective, Plan
@@ -24,7 +25,7 @@ from discreet.models.scorers import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 
-_LOSS = server.Loss(shared_weight=1.0, chosen_weight=0.0)
+_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -139,7 +140,7 @@ class SummedStatistics(ItemProtocol):
         """Return the model that the sums give."""
         view = _View(self, told)
         if told[1].kind == "recount":
-            solved = server.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
+            solved = items_of.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
             profiles = server.no_profiles(n_items)
         else:
             profiles = view.profiles(self.rounds - 1)
@@ -164,7 +165,7 @@ class _View:
     def profiles(self, number: int) -> statistics.Profiles:
         """Return the profiles that people have in a round."""
         if number:
-            return server.refined_profiles(self.solved(number - 1, self.profiles(number - 1)))
+            return items_of.refined_profiles(self.solved(number - 1, self.profiles(number - 1)))
         told = self._told[1]
         moment = symmetric_from(told.arrays["moment"])
         planned = self._protocol.plan()
@@ -180,10 +181,10 @@ class _View:
     def _favor(self, number: int) -> server.Favor:
         return self.solved(number - 1, self.profiles(number - 1)).favor if number else self.favor
 
-    def solved(self, number: int, profiles: statistics.Profiles) -> server.ItemFactors:
+    def solved(self, number: int, profiles: statistics.Profiles) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
         told = self._told[2 + number]
-        return server.solve_items(
+        return items_of.solve_items(
             told.arrays["linear"].reshape(-1, profiles.factors + 1),
             told.noise["linear"],
             symmetric_from(told.arrays["gram"]),

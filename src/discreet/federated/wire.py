@@ -136,6 +136,8 @@ def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
 def _header(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text, parse_constant=_no_constant)
+    except Refused:
+        raise
     except (ValueError, RecursionError):
         raise Refused(Refusal.MALFORMED) from None
     if not isinstance(header, dict):

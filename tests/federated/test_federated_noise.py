@@ -1,0 +1,142 @@
+"""Noise of one party and of all together, masks, and the keeper."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from discreet.checks import DataError, ParameterError
+from discreet.federated.keeper import Keeper, ask_masks, hand_key, mask, masked, unmasked
+from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
+from discreet.federated.wire import FederationError, Message, decode, encode
+from discreet.privacy.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.randomness import PrivacyRandom
+from evidence import follows, samples_to_separate
+
+KEYS = {name: bytes([number] * 32) for number, name in enumerate("abcd")}
+
+
+def keeper_with_keys(least=3):
+    keeper = Keeper(roster=list(KEYS), least=least)
+    for name, key in KEYS.items():
+        hand_key(keeper, "run", 0, name, key)
+    return keeper
+
+
+def test_triangles_and_matrices():
+    matrix = np.array([[1.0, 2, 3], [2, 4, 5], [3, 5, 6]])
+    assert upper(matrix).tolist() == [1, 2, 3, 4, 5, 6]
+    assert np.array_equal(symmetric_from(upper(matrix)), matrix)
+
+
+def test_shares_of_the_least_number_of_parties_make_the_whole_noise():
+    """The sum of five of seven shares has the noise that was asked for; with four it has visibly less."""
+    policy, noise = SharedNoise(parties=7, missing=2), Gaussian(sigma=1.5, l2_sensitivity=1.0)
+    gap = np.max(np.abs(ndtr(np.linspace(-3, 3, 601)) - ndtr(np.linspace(-3, 3, 601) * math.sqrt(5 / 4))))
+    size = samples_to_separate(float(gap))
+    random = PrivacyRandom.simulate(1)
+    shares = [policy.protect(np.zeros(size), noise, False, random) for _ in range(5)]
+    whole = policy.read(sum(numbers for numbers, _ in shares))
+    fewer = policy.read(sum(numbers for numbers, _ in shares[:4]))
+    assert follows(whole, lambda x: ndtr(np.asarray(x) / 1.5))
+    assert not follows(fewer, lambda x: ndtr(np.asarray(x) / 1.5))
+    assert math.isclose(math.sqrt(sum(deviation**2 for _, deviation in shares)), 1.5, rel_tol=1e-6)
+    assert math.sqrt(sum(deviation**2 for _, deviation in shares)) >= 1.5
+
+
+def test_entries_off_the_diagonal_get_half_the_variance():
+    policy, noise = SharedNoise(parties=2, missing=0), Gaussian(sigma=2.0, l2_sensitivity=1.0)
+    parts = [policy.protect(np.zeros((400, 400)), noise, True, PrivacyRandom.simulate(s)) for s in (1, 2)]
+    released = symmetric_from(policy.read(sum(numbers for numbers, _ in parts)))
+    off = released[np.triu_indices(400, 1)]
+    assert follows(off, lambda x: ndtr(np.asarray(x) / math.sqrt(2)))
+    assert not follows(off, lambda x: ndtr(np.asarray(x) / 2.0))
+    assert abs(released.diagonal().std() - 2.0) < 0.4
+
+
+def test_without_noise_sums_are_exact():
+    policy, nothing = SharedNoise(parties=3, missing=1), Gaussian(sigma=0.0, l2_sensitivity=1.0)
+    values = np.array([-5.0, 0.0, 2.0**-26, 1e6])
+    sent = [policy.protect(values, nothing, False, PrivacyRandom.simulate(0))[0] for _ in range(3)]
+    assert np.array_equal(policy.read(sum(sent)), 3 * values)
+
+
+def test_what_cannot_be_shared_is_refused():
+    policy = SharedNoise(parties=3, missing=1)
+    with pytest.raises(DataError, match="Gaussian noise only"):
+        policy.protect(np.zeros(2), Laplace(scale=1.0, l1_sensitivity=1.0), False, PrivacyRandom.simulate(0))
+    with pytest.raises(DataError, match="off the grid"):
+        policy.protect(
+            np.array([0.1]), Gaussian(sigma=1.0, l2_sensitivity=1.0), False, PrivacyRandom.simulate(0)
+        )
+    with pytest.raises(ParameterError, match="missing"):
+        SharedNoise(parties=3, missing=2)
+
+
+def test_the_label_says_what_is_left_when_coordinator_and_keeper_collude():
+    lines = SharedNoise(parties=10, missing=2).assumes(1.0, 1e-6)
+    alone = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) / math.sqrt(8), 1e-6)
+    assert alone > 2.5
+    assert f"epsilon={alone:.1f}" in lines[-1]
+    assert OwnNoise().assumes(1.0, 1e-6) == ()
+
+
+def test_masks_hide_each_answer_and_leave_the_sum():
+    answers = {
+        name: {"x": np.full(1000, 7, dtype=np.uint64), "y": np.arange(4, dtype=np.uint64)} for name in KEYS
+    }
+    sent = {name: masked(arrays, KEYS[name]) for name, arrays in answers.items()}
+    # A mask is a stream of the cipher: bits of a constant come out even.
+    bits = np.unpackbits(sent["a"]["x"].view(np.uint8)).mean()
+    assert abs(bits - 0.5) < 0.02
+    assert not np.array_equal(sent["a"]["x"], sent["b"]["x"])
+    totals = {name: sum(arrays[name] for arrays in sent.values()) for name in ("x", "y")}
+    clear = unmasked(totals, ask_masks(keeper_with_keys(), "run", 0, list(KEYS), 1004))
+    assert clear["x"].tolist() == [28] * 1000
+    assert clear["y"].tolist() == [0, 4, 8, 12]
+
+
+def test_the_keeper_reveals_one_sum_a_step():
+    keeper = keeper_with_keys()
+    first = ask_masks(keeper, "run", 0, ["a", "b", "c"], 5)
+    assert np.array_equal(first, mask(KEYS["a"], 5) + mask(KEYS["b"], 5) + mask(KEYS["c"], 5))
+    assert np.array_equal(first, ask_masks(keeper, "run", 0, ["c", "b", "a"], 5))
+    # Another set would give away the party in which they differ; the keeper names the set it spoke for.
+    assert ask_masks(keeper, "run", 0, list(KEYS), 5) == {"a", "b", "c"}
+    with pytest.raises(FederationError, match="others than before"):
+        ask_masks(keeper, "run", 0, ["b", "c", "d"], 5)
+
+
+def test_the_keeper_never_speaks_for_few_or_unknown_parties():
+    keeper = keeper_with_keys()
+    with pytest.raises(FederationError, match="too few"):
+        ask_masks(keeper, "run", 0, ["a", "b"], 5)
+    assert ask_masks(keeper, "run", 1, list(KEYS), 5) == frozenset()
+    stranger = Message(kind="key", run="run", step=0, sender="stranger", fields={"key": "00" * 32})
+    assert decode(keeper(encode(stranger))).kind == "refused"
+    other = Message(kind="key", run="run", step=0, sender="a", fields={"key": "ff" * 32})
+    assert decode(keeper(encode(other))).fields["reason"] == "twice"
+    with pytest.raises(FederationError, match="did not take"):
+        hand_key(keeper, "run", 0, "stranger", bytes(32))
+    for bad in ({"key": "zz"}, {"key": 5}, {}, {"key": "00"}):
+        raw = encode(Message(kind="key", run="run", step=5, sender="a", fields=bad))
+        assert decode(keeper(raw)).kind == "refused"
+    for bad in ({"names": "[1]", "size": 3}, {"names": "{", "size": 3}, {"names": "[]", "size": -1}):
+        raw = encode(Message(kind="reveal", run="run", step=0, sender="-", fields=bad))
+        assert decode(keeper(raw)).kind == "refused"
+    assert decode(keeper(b"rubbish")).kind == "refused"
+
+
+def test_a_restarted_keeper_remembers_what_it_revealed(tmp_path):
+    from discreet.federated.state import Journal
+
+    path = tmp_path / "keeper"
+    keeper = Keeper(roster=list(KEYS), least=3, journal=Journal(path))
+    for name, key in KEYS.items():
+        hand_key(keeper, "run", 0, name, key)
+    first = ask_masks(keeper, "run", 0, ["a", "b", "c"], 5)
+    again = Keeper(roster=list(KEYS), least=3, journal=Journal(path))
+    assert np.array_equal(ask_masks(again, "run", 0, ["a", "b", "c"], 5), first)
+    assert ask_masks(again, "run", 0, list(KEYS), 5) == {"a", "b", "c"}

@@ -1,0 +1,288 @@
+"""A party pays once, answers each step once and only within its promise, and resumes after a crash."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet.checks import ParameterError, PrivacyError
+from discreet.federated.averaged_items import AveragedItems
+from discreet.federated.averaged_users import AveragedUsers
+from discreet.federated.noise import SharedNoise
+from discreet.federated.party import Party
+from discreet.federated.summed import SummedStatistics
+from discreet.federated.wire import Message, decode, encode
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+from federation import RUN, keeper_of, toy_parts
+
+DATA, PARTS = toy_parts()
+PROTOCOL = SummedStatistics(epsilon=2.0, delta=1e-5)
+
+
+def party(protocol=PROTOCOL, **options):
+    options.setdefault("random", PrivacyRandom.simulate(0))
+    return Party("p0", PARTS["p0"], protocol, run=RUN, **options)
+
+
+def question(kind="votes", step=0, run=RUN, protocol=PROTOCOL, fields=None, **arrays):
+    fields = {"settings": protocol.settings(), **(fields or {})}
+    return encode(Message(kind=kind, run=run, step=step, sender="-", fields=fields, arrays=arrays))
+
+
+def moment(items=(0, 1, 2), pull=None, step=1):
+    pull = np.ones(DATA.n_items) if pull is None else pull
+    return question("moment", step, items=np.array(items, dtype=np.int64), pull=pull)
+
+
+def terms(step=2, factors=2, fields=None, **changes):
+    n = DATA.n_items
+    arrays = {
+        "vectors": np.ones((n, factors)),
+        "squares": np.ones(n),
+        "growth": np.zeros(0),
+        "center": np.zeros(factors),
+        "scale": np.ones(factors),
+        "pull": np.ones(n),
+    }
+    fields = {"clip": 2.0, "count_part": 1.0, "factors": factors} | (fields or {})
+    return question("terms", step, fields=fields, **(arrays | changes))
+
+
+def reason(raw):
+    message = decode(raw)
+    return message.fields["reason"] if message.kind == "declined" else None
+
+
+def test_the_run_is_paid_for_once_and_before_the_first_answer():
+    ledger = Ledger.in_memory()
+    member = party(ledger=ledger)
+    assert ledger.entries() == []
+    for raw in (question(), moment(), terms()):
+        assert reason(member.answer(raw)) is None
+    (entry,) = ledger.entries(DATA.name)
+    assert (entry.guarantee.epsilon, entry.guarantee.delta) == (2.0, 1e-5)
+    assert len(entry.events) == 4
+    assert ledger.recounted(DATA.name, 1e-5) <= 2.0 * (1 + 1e-9)
+
+
+def test_whoever_asks_again_gets_the_same_bytes():
+    member = party()
+    first = member.answer(question())
+    assert member.answer(question()) == first
+    assert reason(member.answer(moment(step=0))) == "twice"
+
+
+def test_no_release_is_made_twice():
+    member = party()
+    member.answer(question())
+    assert reason(member.answer(question(step=1))) == "twice"
+    assert reason(member.answer(moment())) is None
+    assert reason(member.answer(moment(step=5))) == "twice"
+    assert reason(member.answer(question("recount", step=6))) == "twice"
+    assert reason(member.answer(terms())) is None
+    assert reason(member.answer(terms(step=3))) == "twice"
+    other = party()
+    assert reason(other.answer(question("recount", step=1))) is None
+    assert reason(other.answer(moment(step=2))) == "twice"
+    assert reason(other.answer(terms(step=3))) == "twice"
+
+
+def test_a_party_without_budget_declines_and_tells_nothing():
+    ledger = Ledger.in_memory()
+    budget = Guarantee(
+        epsilon=1.0,
+        delta=1e-5,
+        unit=Unit.USER,
+        neighbours=Neighbours.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        basis=Basis.PROVED,
+    )
+    ledger.set_budget(DATA.name, budget)
+    assert reason(party(ledger=ledger).answer(question())) == "declined"
+    assert ledger.entries() == []
+
+
+NAN, BIG = np.full(DATA.n_items, np.nan), np.full(DATA.n_items, 1e30)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"rubbish", "malformed"),
+        (question(run="another"), "wrong run"),
+        (question(protocol=SummedStatistics(epsilon=2.0, rounds=2)), "wrong version"),
+        (question(protocol=AveragedItems(epsilon=2.0)), "wrong version"),
+        (question("everything"), "wrong kind"),
+        (question("moment", 1), "wrong shape"),
+        (moment(items=(0, 0)), "out of range"),
+        (moment(items=(-1, 2)), "out of range"),
+        (moment(items=(DATA.n_items,)), "out of range"),
+        (moment(items=()), "out of range"),
+        (moment(pull=NAN), "out of range"),
+        (moment(pull=BIG), "out of range"),
+        (moment(pull=np.zeros(DATA.n_items)), "out of range"),
+        (moment(pull=np.ones(3)), "wrong shape"),
+        (terms(fields={"factors": 3}), "wrong shape"),
+        (terms(fields={"factors": 10**6}), "out of range"),
+        (terms(fields={"clip": 0.0}), None),
+        (terms(pull=np.zeros(DATA.n_items)), "out of range"),
+        (terms(squares=-np.ones(DATA.n_items)), "out of range"),
+        (terms(squares=NAN), "not finite"),
+        (terms(scale=np.full(2, 1e12)), "out of range"),
+        (terms(growth=np.ones(1)), "wrong shape"),
+        (terms(extra=np.ones(1)), "wrong shape"),
+    ],
+)
+def test_questions_of_strangers_are_declined_and_cost_nothing(raw, expected):
+    ledger = Ledger.in_memory()
+    member = party(ledger=ledger)
+    if expected is not None:
+        assert reason(member.answer(raw)) == expected
+        assert ledger.entries() == []
+    else:
+        assert reason(member.answer(raw)) == "out of range"
+
+
+def test_after_a_crash_nothing_is_paid_or_drawn_twice(tmp_path):
+    ledger, state = Ledger.open(tmp_path / "ledger"), tmp_path / "state"
+    first = party(ledger=ledger, state=state).answer(question())
+    again = party(ledger=ledger, state=state, random=PrivacyRandom.from_os())
+    assert again.answer(question()) == first
+    assert reason(again.answer(moment())) is None
+    assert len(ledger.entries()) == 1
+
+
+def test_a_party_that_lost_its_state_does_not_answer_a_paid_run_again(tmp_path):
+    ledger, state = Ledger.open(tmp_path / "ledger"), tmp_path / "state"
+    party(ledger=ledger, state=state).answer(question())
+    state.unlink()
+    assert reason(party(ledger=ledger, state=state).answer(question())) == "declined"
+    assert len(ledger.entries()) == 1
+
+
+def test_a_crash_between_beginning_and_paying_is_paid_on_resuming(tmp_path):
+    class Crash(BaseException):
+        pass
+
+    class Broken:
+        def entries(self, dataset):
+            return []
+
+        def spend(self, *_, **__):
+            raise Crash
+
+    state, ledger = tmp_path / "state", Ledger.open(tmp_path / "ledger")
+    with pytest.raises(Crash):
+        party(ledger=Broken(), state=state).answer(question())
+    assert reason(party(ledger=ledger, state=state).answer(question())) is None
+    assert len(ledger.entries()) == 1
+
+
+def test_answers_carry_the_noise_of_the_plan():
+    """Two noises of one statistic differ by twice the variance; a plan for twice epsilon does not fit."""
+    random, asked = PrivacyRandom.simulate(0), decode(question())
+    answers = [PROTOCOL.answer(PARTS["p0"], asked, 0, random).arrays["votes"] for _ in range(200)]
+    spread = float(np.std(answers, axis=0).mean())
+    sigma = math.sqrt(PROTOCOL.plan().votes.variance)
+    assert abs(spread / sigma - 1) < 0.1
+    bold = math.sqrt(SummedStatistics(epsilon=4.0, delta=1e-5).plan().votes.variance)
+    assert abs(spread / bold - 1) > 0.3
+
+
+@pytest.mark.parametrize("person", [0, 57])
+@pytest.mark.parametrize("raw", [question(), moment(), terms()], ids=["votes", "moment", "terms"])
+def test_one_person_moves_what_a_party_sums_by_at_most_one(person, raw):
+    loud = SummedStatistics(epsilon=math.inf)
+    asked = decode(raw)
+    data = PARTS["p0"]
+    without = data.select_users(np.delete(np.arange(data.n_users), person))
+    both = [loud.answer(part, asked, 0, PrivacyRandom.simulate(0)).arrays for part in (data, without)]
+    for name in both[0]:
+        moved = both[0][name] - both[1][name]
+        if name in ("moment", "gram"):
+            # Entries off the diagonal stand for two of the matrix.
+            size = (math.isqrt(8 * moved.size + 1) - 1) // 2
+            twice = np.where(np.eye(size, dtype=bool)[np.triu_indices(size)], 1.0, 2.0)
+            assert 0 < np.sum(twice * moved**2) <= 1
+        else:
+            assert 0 < np.linalg.norm(moved) <= 1
+
+
+def test_one_person_moves_shared_profiles_by_at_most_one():
+    protocol = AveragedUsers(epsilon=math.inf, factors=3)
+    profiles = protocol.profiles([], DATA.n_users)
+    from discreet.federated.averaged_users import _unit_places, item_sums
+
+    silenced = DATA.where(DATA.rows() != 5)
+    moved = item_sums(DATA, 100 * profiles) - item_sums(silenced, 100 * profiles)
+    assert 0.9 < np.linalg.norm(moved) <= 1
+    items = np.random.default_rng(0).standard_normal((DATA.n_items, 3))
+    moved = _unit_places(DATA, items) - _unit_places(silenced, items)
+    assert np.flatnonzero(np.abs(moved).sum(axis=1)).tolist() == [5]
+    assert 0.9 < np.linalg.norm(moved) <= 1
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        SummedStatistics(epsilon=1.0, delta=1e-6, rounds=3),
+        SummedStatistics(epsilon=1.0, delta=0.0),
+        AveragedItems(epsilon=1.0, delta=1e-6),
+        AveragedUsers(epsilon=1.0, delta=1e-6, rounds=4),
+    ],
+    ids=lambda protocol: f"{protocol.name}-{protocol.delta}",
+)
+def test_what_a_run_releases_costs_no_more_than_promised(protocol):
+    from discreet.privacy.accountant import epsilon_at
+
+    promise = protocol.promise(DATA.facts)
+    assert (promise.epsilon, promise.delta) == (1.0, protocol.delta)
+    assert epsilon_at(protocol.events(), promise.delta) <= 1.0 * (1 + 1e-9)
+
+
+def test_promises_say_what_they_assume():
+    shared = SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4, missing=1))
+    assert any("do not work together" in line for line in shared.promise(DATA.facts).assumes)
+    assert not any("do not work together" in line for line in PROTOCOL.promise(DATA.facts).assumes)
+    assert party().promise.simulated
+    assert party(random=PrivacyRandom.from_os()).promise.is_private
+    with pytest.raises(ParameterError, match="keeper"):
+        party(shared)
+    with pytest.raises(ParameterError, match="delta"):
+        SummedStatistics(epsilon=1.0, delta=0.0, noise=SharedNoise(parties=4))
+
+
+def test_a_masked_answer_says_nothing_alone_and_is_repeated_as_it_was(tmp_path):
+    protocol = SummedStatistics(epsilon=math.inf, noise=SharedNoise(parties=4, missing=1))
+    keeper = keeper_of(protocol, PARTS)
+    raw = question(protocol=protocol)
+    member = party(protocol, keeper=keeper, state=tmp_path / "state")
+    first = member.answer(raw)
+    sent = decode(first).arrays["votes"]
+    assert abs(np.unpackbits(sent.view(np.uint8)).mean() - 0.5) < 0.05
+    assert party(protocol, keeper=keeper, state=tmp_path / "state").answer(raw) == first
+
+
+def test_a_party_whose_keeper_is_gone_sends_nothing():
+    from discreet.federated.wire import FederationError
+
+    def gone(raw):
+        raise FederationError("The keeper of masks cannot be reached.")
+
+    protocol = SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4, missing=1))
+    assert reason(party(protocol, keeper=gone).answer(question(protocol=protocol))) == "declined"
+
+
+def test_items_are_tuned_once_and_only_where_people_are_shared(tmp_path):
+    protocol = AveragedUsers(epsilon=1.0, factors=3)
+    ledger = Ledger.in_memory()
+    profiles = protocol.profiles([], PARTS["p0"].n_users)
+    member = party(protocol, state=tmp_path / "state", ledger=ledger)
+    first = member.tune(profiles)
+    again = party(protocol, state=tmp_path / "state", ledger=ledger, random=PrivacyRandom.from_os())
+    assert np.array_equal(again.tune(profiles).factors, first.factors)
+    assert len(ledger.entries()) == 1
+    with pytest.raises(PrivacyError, match="shared"):
+        party().tune(profiles)

@@ -1,0 +1,66 @@
+"""Small parties for tests: people of one toy data set, each held by one of them."""
+
+import numpy as np
+
+from discreet.federated.keeper import Keeper
+from discreet.federated.party import Party
+from discreet.federated.rounds import Coordinator
+from discreet.federated.sockets import SocketLine, serve_party
+from discreet.federated.transport import InProcess
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+from toy import toy_interactions
+
+RUN = "test run"
+
+
+def toy_parts(parties=4, **options):
+    """Return the whole data and each party's people."""
+    data = toy_interactions(n_users=400, **options)
+    owner = np.arange(data.n_users) % parties
+    return data, {f"p{k}": data.select_users(np.flatnonzero(owner == k)) for k in range(parties)}
+
+
+def members(parts, protocol, seed=0, keeper=None, **options):
+    """Return parties with repeatable noise."""
+    noise = PrivacyRandom.simulate(seed)
+    return {
+        name: Party(name, data, protocol, run=RUN, random=noise.spawn(name), keeper=keeper, **options)
+        for name, data in parts.items()
+    }
+
+
+def keeper_of(protocol, parts):
+    """Return a keeper where the noise is shared."""
+    if not protocol.noise.masked:
+        return None
+    return Keeper(roster=list(parts), least=protocol.noise.least_parties)
+
+
+def coordinator(protocol, endpoints, shared, **options):
+    """Return a coordinator of parties in this process."""
+    transport = options.pop("transport", None) or InProcess(endpoints)
+    return Coordinator(protocol, transport, parties=list(endpoints), shared=shared, run=RUN, **options)
+
+
+def train(protocol, parts, data, seed=0, replaced=None, **options):
+    """Train with these parties; `replaced` maps names to other endpoints."""
+    keeper = keeper_of(protocol, parts)
+    endpoints = {name: party.answer for name, party in members(parts, protocol, seed, keeper).items()}
+    endpoints |= replaced or {}
+    return coordinator(protocol, endpoints, data.catalog, keeper=keeper, **options).train(data.facts)
+
+
+def party_process(name, data, protocol, address, keeper_address, folder):
+    """Be one party in a process of its own."""
+    party = Party(
+        name,
+        data,
+        protocol,
+        run=RUN,
+        ledger=Ledger.open(folder / f"{name}.ledger"),
+        state=folder / f"{name}.state",
+        random=PrivacyRandom.from_os(),
+        keeper=SocketLine(keeper_address),
+    )
+    serve_party(address, name, RUN, party.answer)
