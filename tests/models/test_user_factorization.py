@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.checks import DiscreetError
 from discreet.data.splits import random_split
 from discreet.evaluate.references import rating_references
 from discreet.evaluate.scoring import measure
@@ -129,3 +130,36 @@ def test_more_epsilon_is_not_worse_on_average(split):
         for epsilon in (0.1, 20.0)
     ]
     assert scores[0] > scores[1]
+
+
+def test_public_features_stand_in_for_what_noise_hides(split, tmp_path):
+    """The toy's two tastes are a public column here, so even a small budget predicts them."""
+    items = split.train.catalog.ids.tolist()
+    rows = "".join(f"{item},{int(str(item).split()[1]) % 2},7\n" for item in items)
+    (tmp_path / "items.csv").write_text("item,even,constant\n" + rows + "not rated,0,1\n")
+    told = UserFactorization(epsilon=0.3, item_features=str(tmp_path / "items.csv"))
+    assert "the table of item features is public" in told.promise(split.train.facts).assumes
+    without, _ = rmse(UserFactorization(epsilon=0.3), split)
+    personal, model = rmse(told, split)
+    assert personal < without - 0.3
+    assert model.parameters["item_features"] == told.item_features
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (None, "cannot be read"),
+        ("item,a\nitem 01,1\nitem 01,2\n", "twice"),
+        ("item,a\nitem 01,x\n", "column of numbers"),
+        ("item\nitem 01\n", "column of numbers"),
+        ("item,a\nnobody,1\n", "no item of the catalog"),
+        ("item,a\nitem 01,\nitem 02,3\n", "empty"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_before_anything_is_paid(split, tmp_path, text, error):
+    path, ledger = tmp_path / "items.csv", Ledger.in_memory()
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(DiscreetError, match=error):
+        UserFactorization(epsilon=1.0, item_features=str(path)).fit(split.train, ledger=ledger)
+    assert ledger.entries() == []

@@ -14,11 +14,11 @@ from discreet.privacy.gaussian import split_gaussian
 _PEOPLE_PER_NOISE = 3000.0
 _RATINGS_PER_PERSON = 32.0
 # With fewer people than this for each unit of noise not even strong taste would show.
-_LEAST_PEOPLE_PER_NOISE = 800.0
+_LEAST_PEOPLE_PER_NOISE = 1000.0
 # What is left after the first look, if factors pay: item effects, second moment, refit, moment of factors.
 _SHARES = (0.30, 0.27, 0.42, 0.01)
 # Else a part of the second moment's share pays for a glance at it.
-_GLANCE = 0.05
+_GLANCE = 0.03
 
 
 @final

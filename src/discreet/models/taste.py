@@ -44,6 +44,9 @@ _ABOVE_EDGE, _CLEARLY_ABOVE = 1.03, 1.1
 _MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
 # How strongly a person's taste for "better than average" and for "better known" is pulled to zero.
 _QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
+# The same for public features, of which so many main directions are used.
+_PUBLIC_RIDGE = 50.0
+_MOST_PUBLIC = 16
 # Variance of a rating around its prediction; ridges are stated in units of it.
 _NOISE = TYPICAL_RESIDUAL**2
 # Rows are weighed by their own length, which makes the mean of the squared weights larger than the square of
@@ -53,19 +56,38 @@ _LEAST_MOMENT = 0.02
 
 
 class Taste(NamedTuple):
-    """Hold item offsets and directions; the first direction is the constant, `ridge` pulls each one."""
+    """Hold item offsets and directions; the first direction is the constant, `ridge` pulls each one.
+
+    The first `free` directions cost nothing: they follow from item effects, counts and public features.
+    """
 
     offsets: Floats
     features: Floats
     ridge: Floats
+    free: int
+
+
+def public_directions(table: Floats) -> Floats:
+    """Return the main directions of public item features, centered, their rows of unit size on average."""
+    spread = table.std(axis=0)
+    table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    left, sizes, _ = np.linalg.svd(table, full_matrices=False)
+    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[:_MOST_PUBLIC]
+    scores = left[:, kept] * sizes[kept]
+    found: Floats = scores / max(np.sqrt((scores**2).sum() / len(table)), 1e-300)
+    return found
 
 
 def free_directions(seen: FirstLook, effects: Floats) -> Taste:
-    """Return the directions that cost nothing: people differ in how much quality and fame mean to them."""
+    """Return the directions that cost nothing: people differ in how much quality and fame mean to them.
+
+    The same holds for public features, which the first look carries behind the logarithm of counts.
+    """
     quality = effects - np.average(effects, weights=seen.counts)
-    features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1]])
+    features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
+    public = np.full(features.shape[1] - 3, _PUBLIC_RIDGE * _NOISE)
     ridge = np.array([USER_RIDGE, _QUALITY_RIDGE * _NOISE, _FAME_RIDGE * _NOISE])
-    return Taste(seen.mean + effects, features, ridge)
+    return Taste(seen.mean + effects, features, np.append(ridge, public), features.shape[1])
 
 
 class _Spectrum(NamedTuple):
@@ -94,7 +116,7 @@ def directions(
     found = np.zeros((data.n_items, strengths.size))
     found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
     ridge = np.concatenate([taste.ridge, np.full(strengths.size, _NOISE)])
-    return Taste(taste.offsets, np.column_stack([taste.features, found]), ridge)
+    return Taste(taste.offsets, np.column_stack([taste.features, found]), ridge, taste.free)
 
 
 def _spectrum(
@@ -163,14 +185,14 @@ def refit(data: Interactions, seen: FirstLook, taste: Taste, chosen: Plan, rando
     moment = _usable(moment)
     current = taste.features / scale
     current[:, 0] = 0.0
-    # Quality and fame are expected to stay what they are; the noisy directions are shrunk to zero.
+    # Free directions are expected to stay what they are; the noisy ones are shrunk to zero.
     center = np.zeros_like(current)
-    center[:, 1:3] = current[:, 1:3]
+    center[:, 1 : taste.free] = current[:, 1 : taste.free]
     variance = sum_variance(counts, pull, seen.people, chosen.refit)
     vectors = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
     features = vectors * scale
     features[:, 0] = 1.0
-    return Taste(taste.offsets + vectors[:, 0], features, taste.ridge)
+    return Taste(taste.offsets + vectors[:, 0], features, taste.ridge, taste.free)
 
 
 def _with_noise(told: ItemStatistics, chosen: Plan, random: PrivacyRandom) -> ItemStatistics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from discreet.checks import require
 from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.item_table import read_item_table
 from discreet.models.base import Estimator, check_budget
 from discreet.models.biases import (
     FirstLook,
@@ -25,7 +26,7 @@ from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
 from discreet.models.spending import plan
-from discreet.models.taste import Taste, directions, free_directions, glance, refit
+from discreet.models.taste import Taste, directions, free_directions, glance, public_directions, refit
 from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -52,6 +53,8 @@ class UserFactorization(Estimator):
 
     Parameters:
         feedback: "explicit" predicts ratings; "implicit" ranks items and reads only which were chosen.
+        item_features: A .csv or .parquet file of what is publicly known about items (genres, say): ids in the
+            first column, numbers in the others. Ratings only; it must not come from the ratings.
     """
 
     name: ClassVar[str] = "user-factorization"
@@ -61,16 +64,28 @@ class UserFactorization(Estimator):
     delta: float = 1e-6
     # Other estimators read one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"  # type: ignore[misc]
+    item_features: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         known = self.feedback in ("explicit", "implicit")
         require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
+        unused = self.item_features is not None and self.feedback == "implicit"
+        require(not unused, "item_features", self.item_features, 'is used with feedback="explicit" only')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
         part = "" if self.feedback == "explicit" else "_implicit"
-        return joint_promise(self, facts, f"proofs/user_factorization{part}.md")
+        promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
+        if self.item_features is None:
+            return promise
+        return replace(promise, assumes=(*promise.assumes, "the table of item features is public"))
+
+    def _refuse(self, data: Interactions) -> None:
+        """Refuse, before anything is paid, also a table of items that cannot be read."""
+        Estimator._refuse(self, data)
+        if self.item_features is not None:
+            read_item_table(self.item_features, data.catalog)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one Gaussian release: whatever the released numbers decide, all together cost this."""
@@ -83,15 +98,18 @@ class UserFactorization(Estimator):
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         if self.feedback == "implicit":
             return learn_clicks(data, multiplier, random, progress)
-        return _learn_ratings(data, multiplier, random, progress)
+        table = None if self.item_features is None else read_item_table(self.item_features, data.catalog)
+        return _learn_ratings(data, table, multiplier, random, progress)
 
 
 def _learn_ratings(
-    data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: Interactions, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> RatingScorer:
     """Release item effects and, where it pays, factors; together one Gaussian with this multiplier."""
     mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))
     seen = first_look(data, mean, look, random)
+    if table is not None:
+        seen = replace(seen, features=np.column_stack([seen.features, public_directions(table)]))
     progress("user-factorization", 1, 4)
     chosen = plan(seen, multiplier, rest)
     released = release_effects(data, seen, chosen.effects, random)
