@@ -27,8 +27,7 @@ from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.losses import MeteredGradient, OneBitLoss, curvature_at_0, curvature_ratio, steepness
 
-# With the probit link the curvature tells something about a verdict; at most this share of epsilon pays for
-# it.
+# With the probit link the curvature tells something about a verdict; at most this share of epsilon pays.
 _CURVATURE_SHARE = 0.25
 # A little curvature everywhere makes the minimizer unique even where the loss goes on as a straight line.
 _LEAST_RIDGE = 1e-3
@@ -81,8 +80,7 @@ class OneBitObjective(OneBit):
 
     Parameters:
         regularization: The ridge on observed scores; by default none for the logistic link, and for the
-        probit
-            link just enough that the curvature costs at most a quarter of epsilon.
+            probit link just enough that the curvature costs at most a quarter of epsilon.
     """
 
     name: ClassVar[str] = "one-bit-objective"
