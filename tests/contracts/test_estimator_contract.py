@@ -279,7 +279,7 @@ def test_refuses_a_bad_delta(name, delta):
 def test_refuses_data_that_teaches_nothing_and_pays_nothing(name, data):
     interactions, ledger = data(name), Ledger.in_memory()
     poor = [interactions.select_users(np.arange(1)), interactions.select_items(np.arange(1))]
-    if make(name).feedback == "explicit":
+    if make(name).feedback == "explicit" and make(name).promise(interactions.facts).trust is not Trust.LOCAL:
         poor.append(interactions.with_values(np.full_like(interactions.values, 3.0)))
     for one in poor:
         with pytest.raises(DataError):
@@ -311,3 +311,17 @@ def test_guarantee_survives_a_pickle_free_round_trip():
 def test_an_unknown_model_is_one_sentence():
     with pytest.raises(DiscreetError, match="is not known"):
         estimator("oracle", {"epsilon": 1.0})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_more_cell_changes_one_cell_of_what_is_used(name, data):
+    """A cap that pushes another cell out would make a promise about single cells cost twice."""
+    interactions = data(name)
+    if make(name).promise(interactions.facts).unit is not Unit.CELL:
+        pytest.skip("the promise is not about single cells")
+    capped = interactions.with_facts(dataclasses.replace(interactions.facts, max_per_user=5))
+    fewer = np.ones(interactions.n_ratings, dtype=bool)
+    fewer[3] = False
+    used, without = (make(name)._bound(one) for one in (capped, capped.where(fewer)))
+    assert used.n_ratings - without.n_ratings == 1
+    assert not any("of a person are used" in line for line in make(name).promise(capped.facts).assumes)

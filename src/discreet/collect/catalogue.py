@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import integer, positive_finite, require
+from discreet.collect.campaign import DEVICES
 from discreet.collect.cells import CellMechanism, HiddenNumbers, HiddenStars
 from discreet.collect.wire import SENDER_BYTES, Refusal, Refused
 from discreet.data.interactions import PublicFacts, Vocabulary
@@ -189,7 +190,7 @@ def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) ->
         unit=Unit.CELL,
         neighbours=Neighbours.REPLACE,
         trust=Trust.LOCAL,
-        assumes=facts.assumptions(),
+        assumes=(*facts.assumptions(), "who takes part is public", DEVICES),
         basis=Basis.PROVED,
         proof=PROOF,
         notes=notes if math.isfinite(mechanism.epsilon) else (),

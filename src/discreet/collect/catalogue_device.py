@@ -27,16 +27,23 @@ _CELLS = 1 << 24
 class CatalogueDevice:
     """Answer a campaign over a catalog with noise from the operating system.
 
-    The device answers once; asked again it repeats its message, which reveals nothing new.
+    The device answers once; asked again it repeats its message, which reveals nothing new. What `sent` holds
+    must outlive the process: a device that forgets its message would answer every cell afresh.
 
     Parameters:
         campaign: What was asked for.
         budget: The largest epsilon the whole message may cost this person.
+        sent: The message this device sent before, if it did.
         random: Another source of noise; anything but the operating system's is for experiments.
     """
 
     def __init__(
-        self, campaign: CatalogueCampaign, *, budget: float | None = None, random: PrivacyRandom | None = None
+        self,
+        campaign: CatalogueCampaign,
+        *,
+        budget: float | None = None,
+        sent: bytes | None = None,
+        random: PrivacyRandom | None = None,
     ) -> None:
         cost = campaign.for_person().epsilon
         if budget is not None and cost > positive_finite("budget", budget):
@@ -46,7 +53,12 @@ class CatalogueDevice:
             )
         self.campaign = campaign
         self._random = random or PrivacyRandom.from_os()
-        self._sent: bytes | None = None
+        self._sent = sent
+
+    @property
+    def sent(self) -> bytes | None:
+        """Return the message that was sent, to be kept and handed to the next device object."""
+        return self._sent
 
     def message(self, history: Mapping[ItemId, float]) -> bytes:
         """Return the message for a history; ratings are clipped to the scale."""
@@ -61,6 +73,8 @@ class CatalogueDevice:
         unknown = int(np.count_nonzero(items < 0))
         if unknown:
             raise DataError(f"{unknown} of {len(ids)} items are not in the campaign's catalog.")
+        if np.unique(items).size < items.size:
+            raise DataError("The history names an item twice; a cell is answered once.")
         if not np.isfinite(ratings).all():
             raise DataError("A rating is not a finite number; nothing was answered.")
         order = np.argsort(items)

@@ -72,12 +72,12 @@ def to_bytes(campaign: Campaign, message: Message) -> bytes:
 
 
 def to_json(campaign: Campaign, message: Message) -> bytes:
-    """Return the JSON form."""
+    """Return the JSON form; in the order of their items, reports tell nothing of the history's order."""
     record = {
         "discreet": VERSION,
         "campaign": campaign.digest.hex(),
         "sender": message.sender.hex(),
-        "reports": [list(pair) for pair in zip(message.items, message.codes, strict=True)],
+        "reports": [list(pair) for pair in sorted(zip(message.items, message.codes, strict=True))],
     }
     return json.dumps(record, separators=(",", ":")).encode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar, final
 
 from discreet.checks import DataError, failure_probability, positive, require
@@ -13,7 +13,7 @@ from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, terminal_progress
 from discreet.models.scorers import Scorer
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Trust
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
 
@@ -62,7 +62,10 @@ class Estimator(ABC):
         """Refuse data that cannot teach anything; the sentence goes to whoever holds the data."""
         if data.n_users < 2 or data.n_items < 2:
             raise DataError("The data must have at least two users and two items.")
-        if self.feedback == "explicit" and data.n_ratings and data.values.min() == data.values.max():
+        # Where the collector is not trusted, nobody may look at the ratings themselves.
+        if self.feedback != "explicit" or self.promise(data.facts).trust is Trust.LOCAL:
+            return
+        if data.n_ratings and data.values.min() == data.values.max():
             raise DataError("All ratings are equal; there is no preference to learn.")
 
     @property
@@ -108,6 +111,14 @@ class Estimator(ABC):
             parameters=self.settings,
             scorer=scorer,
         )
+
+
+def without_cap(facts: PublicFacts) -> PublicFacts:
+    """Return the facts without a cap on ratings a person, as promises about single cells need it.
+
+    A cap would let one cell that is added push another one out, and two cells would change.
+    """
+    return replace(facts, max_per_user=None)
 
 
 def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:

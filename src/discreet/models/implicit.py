@@ -27,6 +27,7 @@ from discreet.models.implicit_sampling import sampled_linear_terms
 from discreet.models.implicit_scorer import ProfileScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
+from discreet.privacy.events import pure_event
 from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -149,8 +150,12 @@ class ImplicitObjective(Estimator):
         return joint_promise(self, facts, "proofs/implicit_objective.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return every release."""
-        return [] if math.isinf(self.epsilon) else [noise.event() for noise in self.plan().all()]
+        """Return every release, or, of pure noise, what they cost together whichever route is taken."""
+        if math.isinf(self.epsilon):
+            return []
+        return (
+            [pure_event(self.epsilon)] if self.delta == 0 else [noise.event() for noise in self.plan().all()]
+        )
 
     def plan(self) -> Plan:
         """Return the noise of every release."""

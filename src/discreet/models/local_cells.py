@@ -16,6 +16,7 @@ from discreet.collect.catalogue_device import collect_cells
 from discreet.collect.cells import CellMechanism, cell_mechanism
 from discreet.collect.estimate import Collected
 from discreet.data.interactions import Interactions, PublicFacts
+from discreet.models.base import without_cap
 from discreet.models.local import LocalEstimator
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
@@ -42,6 +43,7 @@ class CellEstimator(LocalEstimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return epsilon a cell, and in a note what it means for a person: every item counts."""
+        facts = without_cap(facts)
         usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
         note = f"for a person, who answers for {facts.n_items:,} items: epsilon = "
         if math.isinf(self.epsilon):
@@ -49,6 +51,9 @@ class CellEstimator(LocalEstimator):
         return cell_guarantee(
             self.mechanism(usable), facts, f"{note}{times_up(self.epsilon, facts.n_items):g}"
         )
+
+    def _bound(self, data: Interactions) -> Interactions:
+        return data.with_facts(without_cap(data.facts)).bounded()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the one release of each cell."""

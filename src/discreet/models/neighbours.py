@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.checks import integer, require
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget
+from discreet.models.base import Estimator, check_budget, without_cap
 from discreet.models.contributions import blocks
 from discreet.models.progress import Progress
 from discreet.models.scorers import Floats, Indices, Scorer, Singles
@@ -124,7 +124,7 @@ class ItemNeighbours(Estimator):
             unit=Unit.CELL,
             neighbours=Neighbours.REPLACE,
             trust=Trust.LOCAL,
-            assumes=(*facts.assumptions(), "who takes part is public"),
+            assumes=(*without_cap(facts).assumptions(), "who takes part is public"),
             basis=Basis.PROVED,
             proof="proofs/neighbours.md",
         )
@@ -132,6 +132,9 @@ class ItemNeighbours(Estimator):
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the one report of each cell."""
         return () if math.isinf(self.epsilon) else (SignFlip(epsilon=self.epsilon).event(),)
+
+    def _bound(self, data: Interactions) -> Interactions:
+        return data.with_facts(without_cap(data.facts)).bounded()
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         together, alone = np.zeros((data.n_items, data.n_items)), np.zeros(data.n_items)

@@ -21,7 +21,7 @@ from discreet.models.one_bit_task import OneBit, Task
 from discreet.models.scorers import Floats, Scorer
 from discreet.models.verdicts import mean_noise, released_mean
 from discreet.privacy.gaussian import gaussian_multiplier, least, split_gaussian
-from discreet.privacy.guarantee import Guarantee, Trust
+from discreet.privacy.guarantee import Basis, Guarantee, Trust
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
@@ -76,7 +76,7 @@ class OneBitObjective(OneBit):
     Guarantee
         Pure `epsilon` for one verdict against everyone who sees the release (proofs/one_bit_objective.md).
         With the logistic link everything the solver sees is already noised. With the probit link the promise
-        is about the exact minimizer.
+        is marked as published: its argument needs continuous noise and an exact minimizer.
 
     Parameters:
         regularization: The ridge on observed scores; by default none for the logistic link, and for the
@@ -93,14 +93,15 @@ class OneBitObjective(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; for the probit link it says what is assumed of the solver."""
-        exact: tuple[str, ...] = ()
-        if self.link == "probit":
-            exact = (
-                "the solver finds the minimizer exactly; it stops when a step promises less than "
-                f"{self.tolerance:g} of the objective",
-            )
-        return self._promise(facts, "proofs/one_bit_objective.md", assumes=exact)
+        """Return the promise: proved for the logistic link, for the probit link only as published."""
+        proof = "proofs/one_bit_objective.md"
+        if self.link == "logistic":
+            return self._promise(facts, proof)
+        ideal = (
+            "the noise is continuous and the minimizer exact; drawn noise lies on a grid, and the solver "
+            f"stops when a step promises less than {self.tolerance:g} of the objective",
+        )
+        return self._promise(facts, proof, assumes=ideal, basis=Basis.AS_PUBLISHED)
 
     def ridge(self) -> float:
         """Return the ridge on observed scores."""

@@ -121,6 +121,7 @@ class OneBit(Estimator):
         trust: Trust = Trust.CENTRAL,
         assumes: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
+        basis: Basis = Basis.PROVED,
     ) -> Guarantee:
         threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
         if self.mean_share:
@@ -134,7 +135,7 @@ class OneBit(Estimator):
             trust=trust,
             assumes=(*facts.assumptions(), public, threshold, *assumes),
             notes=notes,
-            basis=Basis.PROVED,
+            basis=basis,
             proof=proof,
         )
 

@@ -95,7 +95,7 @@ class PrivateGradients(Estimator):
             unit=Unit.USER,
             neighbours=Neighbours.REPLACE,
             trust=Trust.LOCAL,
-            assumes=facts.assumptions(),
+            assumes=(*facts.assumptions(), "who takes part is public"),
             basis=Basis.PROVED,
             proof="proofs/private_gradients.md",
         )
