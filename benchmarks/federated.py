@@ -4,6 +4,7 @@ MovieLens 1M is split by people into parties. Every person gets the same promise
 at their party, or at the one holder of all data. `own noise` needs no trust at all, `shared noise` needs a
 coordinator and a keeper of masks who do not work together. The last run is between processes over sockets;
 one party's process is killed after the first round. Score: HR@10 with 99 sampled items, leave-one-out.
+`shared people` splits by items instead: four parties know the same people, alone and together.
 
     python benchmarks/federated.py --json
 """
@@ -30,6 +31,7 @@ from discreet.data.splits import Split, leave_one_out
 from discreet.data.synthetic import popularity_skewed
 from discreet.evaluate.scoring import measure
 from discreet.federated.averaged_items import AveragedItems
+from discreet.federated.averaged_users import AveragedUsers
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.party import Party
@@ -158,6 +160,42 @@ def over_sockets(split: Split, protocol, parties: int, seed: int, *, kill: bool)
     }
 
 
+class Scores:
+    """Predict from a table of scores, one row a person."""
+
+    above = None
+
+    def __init__(self, table) -> None:
+        self.table = table
+
+    def predict(self, histories, rows, items):
+        """Return the scores of cells."""
+        return self.table[rows, items]
+
+    def scores(self, histories, rows):
+        """Return whole rows."""
+        return self.table[rows].astype(np.float32)
+
+
+def shared_people(split: Split, epsilon: float, delta: float, parties: int, seed: int) -> float:
+    """Split by items instead; return the first party's HR@10 on its own items, with `parties` taking part."""
+    holders = 4
+    columns = [np.arange(k, split.train.n_items, holders) for k in range(holders)]
+    own = {f"party {k}": split.train.select_items(columns[k]) for k in range(parties)}
+    protocol = AveragedUsers(epsilon=epsilon, delta=delta, rounds=3 if np.isinf(epsilon) else 1, factors=8)
+    noise = PrivacyRandom.simulate(seed)
+    members = {
+        name: Party(name, data, protocol, run=RUN, random=noise.spawn(name)) for name, data in own.items()
+    }
+    transport = InProcess({name: member.answer for name, member in members.items()})
+    coordinator = Coordinator(protocol, transport, parties=list(own), shared=split.train.users, run=RUN)
+    told = [entry.told for entry in coordinator.run_rounds()]
+    profiles = protocol.profiles(told, split.train.n_users)
+    table = members["party 0"].tune(profiles).scores(profiles)
+    test = split.test.select_items(columns[0])
+    return measure(Scores(table), own["party 0"], test, METRIC)[METRIC]
+
+
 def measured(split: Split, epsilon: float, delta: float, parties: int, seeds: int) -> dict[str, object]:
     shared = SharedNoise(parties=parties, missing=max(1, parties // 5))
     protocols = {
@@ -188,6 +226,8 @@ def main() -> None:
     parser.add_argument("--parties", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
+    if arguments.parties < 3:
+        parser.error("--parties must be at least 3: one is killed, and two must be left.")
     data = movies()
     split = leave_one_out(data)
     epsilons = [float(text) for text in arguments.epsilons.split(",")]
@@ -209,6 +249,17 @@ def main() -> None:
         "epsilon": epsilons[-1],
         **killed,
         "below_central": reached - killed["hr@10"],
+    }
+    result["shared_people"] = {
+        f"{epsilon:g}": {
+            taking_part: float(
+                np.mean(
+                    [shared_people(split, epsilon, arguments.delta, count, s) for s in range(arguments.seeds)]
+                )
+            )
+            for taking_part, count in (("four_parties", 4), ("one_party", 1))
+        }
+        for epsilon in (epsilons[-1], float("inf"))
     }
     if arguments.json:
         print(json.dumps(result))
@@ -232,6 +283,9 @@ def show(result) -> None:
         f"{killed['hr@10']:.3f}",
         f"{killed['below_central']:+.3f}",
     )
+    for epsilon, numbers in result["shared_people"].items():
+        for name, value in numbers.items():
+            table.add_row(epsilon, f"shared people, {name.replace('_', ' ')}", f"{value:.3f}", "")
     Console().print(table)
 
 
