@@ -142,7 +142,7 @@ def beside_peer(epsilon: float, repeat: int) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--millions", default="1,10", help="how many million ratings, separated by commas")
-    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--epsilon", type=float, default=5.0, help="5 finds factors at every size")
     parser.add_argument("--peer-epsilon", type=float, default=20.0, help="for the fit beside the peer")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
