@@ -1,0 +1,128 @@
+"""What is compared: every method as one function from a split, an epsilon and a seed to an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from discreet.collect.estimate import collect_from
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, random_split
+from discreet.evaluate.scoring import measure
+from discreet.models.base import Estimator
+from discreet.models.local_channel import LocalChannel
+from discreet.models.local_mixture import LocalMixture
+from discreet.models.local_scorer import LocalScorer
+from discreet.models.local_sgd import LocalSgd
+from discreet.models.private_gradients import PrivateGradients
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
+Method = Callable[[Split, float, int], float]
+
+# The grid on which the gradient descent is tuned: rank, step and regularization.
+TUNING = [
+    {"factors": factors, "rate": rate, "regularization": pull}
+    for factors in (1, 3, 10)
+    for rate in (0.002, 0.01)
+    for pull in (0.001, 0.005, 0.02, 0.06)
+]
+# People used for tuning where there are many: enough to rank settings.
+TUNING_PEOPLE = 4000
+
+
+def error(estimator: Estimator, split: Split, seed: int) -> float:
+    """Fit and return the error on the held-out ratings, predicted from reports (PG-MF: on the device)."""
+    model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed), progress=lambda *_: None)
+    return measure(model, split.train, split.test, "rmse")["rmse"]
+
+
+def fitted(make: Callable[..., Estimator], **settings) -> Method:
+    return lambda split, epsilon, seed: error(make(epsilon=epsilon, **settings), split, seed)
+
+
+def on_device(split: Split, epsilon: float, seed: int) -> float:
+    """Return the error of local-channel when each person folds in their own true ratings, as PG-MF does."""
+    model = LocalChannel(epsilon=epsilon).fit(
+        split.train, random=PrivacyRandom.simulate(seed), progress=lambda *_: None
+    )
+    assert isinstance(model.scorer, LocalScorer)
+    device = replace(model, scorer=model.scorer.device)
+    return measure(device, split.train, split.test, "rmse")["rmse"]
+
+
+def tune(data: Interactions, epsilon: float, seed: int) -> dict[str, float]:
+    """Return the settings of local-sgd that predict held-out validation ratings best.
+
+    The validation ratings are true ones, which no collector has: a gift to this method.
+    """
+    if data.n_users > TUNING_PEOPLE:
+        chosen = experiment_generator(seed, "tuning people").choice(
+            data.n_users, TUNING_PEOPLE, replace=False
+        )
+        data = data.select_users(np.sort(chosen))
+    split = random_split(data, 0.1, seed)
+    return min(TUNING, key=lambda settings: error(LocalSgd(epsilon=epsilon, **settings), split, seed))
+
+
+def item_mean(split: Split, epsilon: float, seed: int) -> float:
+    """Return the error of every item's mean report, read through the channel and clipped to the scale."""
+    means, _, _ = _debiased(split.train, epsilon, seed)
+    return _rmse(means[split.test.items], split.test)
+
+
+def shrunken_item_mean(split: Split, epsilon: float, seed: int) -> float:
+    """Return the error of the debiased item means, pulled to the overall one by their standard errors."""
+    means, errors, overall = _debiased(split.train, epsilon, seed)
+    noise = np.minimum(errors, 1e6) ** 2
+    width = split.train.facts.high - split.train.facts.low
+    # How much true item means differ: a public guess, one tenth of the scale.
+    pulled = overall + (0.1 * width) ** 2 / ((0.1 * width) ** 2 + noise) * (means - overall)
+    return _rmse(pulled[split.test.items], split.test)
+
+
+def global_mean(split: Split, epsilon: float, seed: int) -> float:
+    """Return the error of the one debiased mean of everything."""
+    _, _, overall = _debiased(split.train, epsilon, seed)
+    return _rmse(np.full(split.test.n_ratings, overall), split.test)
+
+
+def _debiased(train: Interactions, epsilon: float, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    mechanism = LocalChannel(epsilon=epsilon).mechanism(train.facts)
+    means = collect_from(train, mechanism, PrivacyRandom.simulate(seed)).item_means()
+    together = replace(
+        means,
+        counts=means.counts.sum(keepdims=True),
+        mean_reports=np.array([np.average(means.mean_reports, weights=means.counts)]),
+    )
+    overall = float(together.means[0])
+    return np.where(means.counts > 0, means.means, overall), means.standard_errors, overall
+
+
+def _rmse(predicted: np.ndarray, test: Interactions) -> float:
+    return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
+
+
+def methods(data: Interactions, seed: int, epsilons, say) -> dict[str, Method]:
+    """Return every method; the tuned one has its settings for each epsilon."""
+    best = {}
+    for epsilon in (*epsilons, math.inf):
+        best[epsilon] = tune(data, epsilon, seed)
+        say(f"local-sgd tuned at epsilon {epsilon:g}: {best[epsilon]}")
+    return {
+        "local-channel": fitted(LocalChannel),
+        "local-channel without patterns": fitted(LocalChannel, directions=0),
+        "local-channel on the device": on_device,
+        "local-mixture": fitted(LocalMixture),
+        "local-sgd as described": fitted(LocalSgd),
+        "local-sgd tuned": lambda split, epsilon, run: error(
+            LocalSgd(epsilon=epsilon, **best[epsilon]), split, run
+        ),
+        "private-gradients": fitted(PrivateGradients),
+        "debiased item mean": item_mean,
+        "shrunken debiased item mean": shrunken_item_mean,
+        "debiased global mean": global_mean,
+    }
