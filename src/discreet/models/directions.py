@@ -42,6 +42,8 @@ _ABOVE_EDGE = 1.03
 # Up to this many items all eigenvalues are computed; beyond it only the outermost.
 _SMALL = 500
 _TINY = 1e-12
+# So many more eigenvalues than directions are computed, to see what the noise leaves.
+_TO_LEAVE_OUT = 10
 
 
 @final
@@ -113,15 +115,15 @@ def release_moment(told: ScaledRows, multiplier: float, random: PrivacyRandom) -
 def leading(moment: Floats, multiplier: float, most: int) -> list[Found]:
     """Return the directions, at most so many, whose eigenvalues stand out of the noise.
 
-    The noise's own eigenvalues reach from -edge to edge. The least eigenvalue shows how wide they really are,
-    since chance in the ratings adds to the noise that was put there.
+    Eigenvalues of noise alone fill a half circle from -edge to edge. Chance in the ratings adds to the noise
+    that was put there, so the edge is also read off what the outstanding eigenvalues leave of the matrix.
     """
     size = len(moment)
-    values, vectors, least = _outermost(moment, most)
-    edge = max(-least, 2 * multiplier / math.sqrt(2) * math.sqrt(size), _TINY)
+    values, vectors = _largest(moment, most + _TO_LEAVE_OUT)
+    edge = max(_half_circle(moment, values), multiplier * math.sqrt(2 * size), _TINY)
     noise = edge / (2 * math.sqrt(size))
     found = []
-    for value, vector in zip(values, vectors.T, strict=True):
+    for value, vector in zip(values[:most], vectors.T[:most], strict=True):
         if value > _ABOVE_EDGE * edge:
             # Noise lengthens an eigenvalue; this undoes it for a rank-one signal.
             signal = (value + math.sqrt(value**2 - edge**2)) / 2
@@ -129,17 +131,27 @@ def leading(moment: Floats, multiplier: float, most: int) -> list[Found]:
     return found
 
 
-def _outermost(moment: Floats, most: int) -> tuple[Floats, Floats, float]:
-    """Return the largest eigenvalues with their vectors, largest first, and the least eigenvalue."""
+def _half_circle(moment: Floats, values: Floats) -> float:
+    """Return the edge of a half circle with the energy that is left without the values beyond the edge."""
+    energy, edge = float(np.sum(moment**2)), math.inf
+    beyond = np.zeros(0)
+    for _ in range(len(values) + 1):
+        edge = 2 * math.sqrt(max(energy - float(np.sum(beyond**2)), 0.0) / (len(moment) - len(beyond)))
+        if np.count_nonzero(values > edge) == len(beyond) or len(beyond) + 1 >= len(moment):
+            break
+        beyond = values[: len(beyond) + 1]
+    return edge
+
+
+def _largest(moment: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues and their vectors, largest first."""
     size = len(moment)
     if size <= _SMALL or most * 4 > size:
         values, vectors = np.linalg.eigh(moment)
-        return values[::-1][:most], vectors[:, ::-1][:, :most], float(values[0])
-    start = np.ones(size)
-    values, vectors = eigsh(moment, k=most, which="LA", v0=start)
-    least = eigsh(moment, k=1, which="SA", v0=start, return_eigenvectors=False)
-    order = np.argsort(-values)
-    return values[order], vectors[:, order], float(least[0])
+    else:
+        values, vectors = eigsh(moment, k=most, which="LA", v0=np.ones(size))
+    order = np.argsort(-values)[:most]
+    return values[order], vectors[:, order]
 
 
 def item_factor(found: Found, look: FirstLook, row_bound: float | None = None) -> Floats:
