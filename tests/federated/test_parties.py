@@ -10,6 +10,7 @@ from discreet.federated.averaged_items import AveragedItems
 from discreet.federated.averaged_users import AveragedUsers
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
+from discreet.federated.protocol import names_digest
 from discreet.federated.summed import SummedStatistics
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
@@ -27,7 +28,8 @@ def party(protocol=PROTOCOL, **options):
 
 
 def question(kind="votes", step=0, run=RUN, protocol=PROTOCOL, fields=None, **arrays):
-    fields = {"settings": protocol.settings(), **(fields or {})}
+    agreed = {"settings": protocol.settings(), "shared": names_digest(DATA.catalog)}
+    fields = agreed | (fields or {})
     return encode(Message(kind=kind, run=run, step=step, sender="-", fields=fields, arrays=arrays))
 
 
@@ -114,6 +116,7 @@ NAN, BIG = np.full(DATA.n_items, np.nan), np.full(DATA.n_items, 1e30)
         (question(run="another"), "wrong run"),
         (question(protocol=SummedStatistics(epsilon=2.0, rounds=2)), "wrong version"),
         (question(protocol=AveragedItems(epsilon=2.0)), "wrong version"),
+        (question(fields={"shared": names_digest(DATA.users)}), "wrong names"),
         (question("everything"), "wrong kind"),
         (question("moment", 1), "wrong shape"),
         (moment(items=(0, 0)), "out of range"),

@@ -365,6 +365,12 @@ def test_people_are_tuned_locally():
     assert own.shape == (PARTS["p0"].n_users, outcome.model.scorer.item_factors.shape[1])
 
 
+def test_a_party_with_another_catalog_is_left_out():
+    turned = PARTS["p1"].select_items(np.arange(DATA.n_items)[::-1])
+    outcome = train(QUIET, PARTS | {"p1": turned}, DATA)
+    assert outcome.left_out == {"declined": 3}
+
+
 def test_wrong_arguments():
     with pytest.raises(ParameterError, match="different names"):
         coordinator(QUIET, {}, DATA.catalog)

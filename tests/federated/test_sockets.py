@@ -90,28 +90,31 @@ def test_strangers_do_not_disturb():
 
 
 def test_silent_late_and_broken_parties_are_left_out():
-    """One never answers, one breaks the form, one hangs up, one never comes; two go on."""
+    """One answers after the first round has ended, one breaks the form, one hangs up, one never comes."""
     data, parts = toy_parts(6)
+    train(QUIET, parts, data)  # so that nobody is late because of compiling
     endpoints = {name: party.answer for name, party in members(parts, QUIET).items()}
-    release = threading.Event()
+    first_round_over = threading.Event()
 
-    def mute(raw):
-        release.wait()
-        return raw
+    def late(raw):
+        first_round_over.wait()
+        return endpoints["p1"](raw)
 
     def hang_up(raw):
         raise ConnectionResetError
 
-    there = endpoints | {"p1": mute, "p2": lambda raw: b"rubbish" * 9, "p3": hang_up}
+    there = endpoints | {"p1": late, "p2": lambda raw: b"rubbish" * 9, "p3": hang_up}
     del there["p4"]
     with SocketTransport(patience=PATIENCE) as transport:
         connected(transport, there)
-        assert transport.wait_for(list(parts), 1.0) == ["p4"]
-        leader = coordinator(QUIET, endpoints, data.catalog, transport=transport, seconds=1.5)
-        outcome = leader.train(data.facts)
-        release.set()
-    assert {entry.heard for entry in outcome.rounds} == {("p0", "p5")}
-    assert sum(outcome.left_out.values()) == 4 * len(outcome.rounds)
+        assert transport.wait_for(list(there), 20) == []
+        assert transport.wait_for(list(parts), 0.1) == ["p4"]
+        leader = coordinator(QUIET, endpoints, data.catalog, transport=transport, seconds=4.0)
+        outcome = leader.train(data.facts, lambda *_: first_round_over.set())
+    assert outcome.rounds[0].heard == ("p0", "p5")
+    assert {entry.heard for entry in outcome.rounds[1:]} == {("p0", "p1", "p5")}
+    assert outcome.rounds[0].left_out["p1"] == "silent"
+    assert outcome.refused == {"wrong round": 1}
 
 
 def test_a_party_that_comes_back_is_asked_again():

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from discreet.checks import integer, require
-from discreet.data.interactions import Interactions
+from discreet.data.interactions import Interactions, Vocabulary
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocol import Floats, Part, Protocol, Shapes, Told, check_arrays
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
@@ -95,9 +95,9 @@ class AveragedUsers(Protocol):
         placing, sending, tuning = self.noises()
         return [] if math.isinf(self.epsilon) else [noise.event() for noise in (*placing, *sending, tuning)]
 
-    def shared(self, data: Interactions) -> int:
-        """Return how many people the parties share."""
-        return data.n_users
+    def shared(self, data: Interactions) -> Vocabulary:
+        """Return the people whom the parties share."""
+        return data.users
 
     def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
         """Send profiles and ask for better ones."""

@@ -16,7 +16,7 @@ from discreet.checks import DiscreetError, PrivacyError, require
 from discreet.data.interactions import Interactions
 from discreet.federated.averaged_users import AveragedUsers, LocalItems
 from discreet.federated.keeper import KEY_BYTES, Line, hand_key, masked
-from discreet.federated.protocol import Floats, Part, Protocol
+from discreet.federated.protocol import Floats, Part, Protocol, names_digest
 from discreet.federated.state import Journal
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
 from discreet.models.scorers import Scorer
@@ -58,6 +58,7 @@ class Party:
         self.name, self.protocol, self.run = name, protocol, run
         self._data = data.bounded()
         self._dataset = data.name
+        self._names = names_digest(protocol.shared(data))
         self._ledger = ledger or Ledger.in_memory()
         self._random = random or PrivacyRandom.from_os()
         self._keeper = keeper
@@ -105,9 +106,11 @@ class Party:
             raise Refused(Refusal.WRONG_RUN)
         if question.fields.get("settings") != self.protocol.settings():
             raise Refused(Refusal.WRONG_VERSION)
+        if question.fields.get("shared") != self._names:
+            raise Refused(Refusal.WRONG_NAMES)
         kept = self._kept(question)
         if kept is None:
-            self.protocol.shapes(question, self.protocol.shared(self._data))
+            self.protocol.shapes(question, len(self.protocol.shared(self._data)))
             if not self.protocol.may_ask(question.kind, self._before()):
                 raise Refused(Refusal.TWICE)
             self._pay()

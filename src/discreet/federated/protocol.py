@@ -6,6 +6,7 @@ what it was told so far; the next question is a pure function of that, and so is
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
 from discreet.models.scorers import Scorer
@@ -83,9 +84,9 @@ class Protocol(ABC):
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Tell whether a party that answered `before` may answer this kind within its promise."""
 
-    def shared(self, data: Interactions) -> int:
-        """Return how many things the parties share, as one party's data show it."""
-        return data.n_items
+    def shared(self, data: Interactions) -> Vocabulary:
+        """Return what the parties share, as one party's data show it."""
+        return data.catalog
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
         """Turn sums of answers into what the step told."""
@@ -121,6 +122,13 @@ class ItemProtocol(Protocol):
     @abstractmethod
     def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
         """Return the model."""
+
+
+def names_digest(shared: Vocabulary) -> str:
+    """Return a fingerprint of shared names in order: items numbered in two ways must not be summed."""
+    ids = shared.ids
+    raw = "\0".join(map(str, ids)).encode() if shared.is_text else np.asarray(ids, dtype="<i8").tobytes()
+    return hashlib.sha256(raw).hexdigest()
 
 
 def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarantee:

@@ -22,7 +22,7 @@ from discreet.checks import integer, positive, require
 from discreet.data.interactions import PublicFacts, Vocabulary
 from discreet.federated.collecting import collect, promised
 from discreet.federated.keeper import Line, ask_masks, unmasked
-from discreet.federated.protocol import ItemProtocol, Protocol, Told, promise_of
+from discreet.federated.protocol import ItemProtocol, Protocol, Told, names_digest, promise_of
 from discreet.federated.state import Journal
 from discreet.federated.transport import Transport
 from discreet.federated.wire import FederationError, Message, Refusal
@@ -154,9 +154,14 @@ class Coordinator:
         part = self._protocol.question([entry.told for entry in rounds], len(self._shared))
         if part is None:
             return None
-        fields = {**part.fields, "settings": self._protocol.settings()}
+        agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
         question = Message(
-            kind=part.kind, run=self._run, step=step, sender="coordinator", fields=fields, arrays=part.arrays
+            kind=part.kind,
+            run=self._run,
+            step=step,
+            sender="coordinator",
+            fields={**part.fields, **agreed},
+            arrays=part.arrays,
         )
         self._journal.keep(question)
         return question

@@ -31,8 +31,9 @@ Address = tuple[str, int]
 HOST = "127.0.0.1"
 _CHUNK = 1 << 18
 _MOST_CONNECTIONS = 1024
-# A stranger says its name in one short message.
+# A stranger says its name in one short message, and soon.
 _MOST_HELLO = 1 << 12
+_HELLO_SECONDS = 10.0
 
 
 @final
@@ -42,6 +43,8 @@ class _Connection:
     def __init__(self, peer: socket.socket) -> None:
         self.socket = peer
         self.name: str | None = None
+        self.most = _MOST_HELLO
+        self.since = time.monotonic()
         self._incoming = bytearray()
         self.outgoing = bytearray()
 
@@ -53,8 +56,7 @@ class _Connection:
         self._incoming += part
         whole: list[bytes] = []
         while len(self._incoming) >= PREFIX_BYTES:
-            most = _MOST_HELLO if self.name is None and not whole else MOST_BYTES
-            size = message_bytes(bytes(self._incoming[:PREFIX_BYTES]), most)
+            size = message_bytes(bytes(self._incoming[:PREFIX_BYTES]), self.most)
             if len(self._incoming) < size:
                 break
             whole.append(bytes(self._incoming[:size]))
@@ -103,8 +105,7 @@ class SocketTransport(Transport):
         """Yield what comes; who is away longer than `patience` is gone, who comes back is asked again."""
         self._question, self._asked = question, frozenset(parties)
         for connection in self._connections.values():
-            if connection.name in self._asked:
-                connection.outgoing += question
+            self._put(connection)
         end = time.monotonic() + seconds
         seen = dict.fromkeys(parties, time.monotonic())
         gone: set[str] = set()
@@ -137,7 +138,10 @@ class SocketTransport(Transport):
 
     def _turn(self, seconds: float) -> Iterator[tuple[str, bytes]]:
         """Do what can be done now: accept, send, receive."""
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
+            if connection.name is None and time.monotonic() - connection.since > _HELLO_SECONDS:
+                self._drop(connection)
+                continue
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.outgoing else 0)
             self._selector.modify(connection.socket, wanted)
         for key, events in self._selector.select(seconds):
@@ -177,8 +181,13 @@ class SocketTransport(Transport):
         for other in [other for other in self._connections.values() if other.name == name]:
             self._drop(other)
         connection.name = name
-        if name in self._asked:
+        self._put(connection)
+
+    def _put(self, connection: _Connection) -> None:
+        """Ask a party; only who is asked may send long messages."""
+        if connection.name in self._asked:
             connection.outgoing += self._question
+            connection.most = MOST_BYTES
 
     def _drop(self, connection: _Connection) -> None:
         if self._connections.pop(connection.socket, None) is not None:
@@ -191,7 +200,8 @@ def serve_party(
 ) -> None:
     """Answer a coordinator's questions until it closes the connection.
 
-    `seconds` bounds the wait for the coordinator to be there at all, `again` that for it to come back.
+    `seconds` bounds the wait for the coordinator to be there at all, `again` that for it to come back
+    after the connection was lost.
     """
     line = _connected(address, seconds)
     while True:
@@ -199,6 +209,8 @@ def serve_party(
             line.sendall(encode(Message(kind="hello", run=run, step=-1, sender=name)))
             while True:
                 line.sendall(answer(_receive(line)))
+        if again <= 0:
+            return
         try:
             line = _connected(address, again)
         except OSError:
@@ -239,7 +251,7 @@ def _connected(address: Address, seconds: float) -> socket.socket:
     end = time.monotonic() + seconds
     while True:
         try:
-            line = socket.create_connection(address, timeout=max(seconds, 0.1))
+            line = socket.create_connection(address, timeout=seconds)
             line.settimeout(None)
             return line
         except OSError:

@@ -45,6 +45,7 @@ class Refusal(StrEnum):
     OVERSIZED = "oversized"
     WRONG_VERSION = "wrong version"
     WRONG_RUN = "wrong run"
+    WRONG_NAMES = "wrong names"
     WRONG_ROUND = "wrong round"
     WRONG_KIND = "wrong kind"
     WRONG_SHAPE = "wrong shape"
