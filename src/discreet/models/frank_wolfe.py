@@ -37,8 +37,10 @@ Schedule = Literal["uniform", "growing"]
 
 # What the item biases get when there are rounds; without rounds they get everything.
 BIAS_SHARE = 0.3
-# A round pays when this many people stand against each unit of the noise's reach (noise * sqrt(items)).
+# A round pays when this many people stand against each unit of the noise's reach (noise * sqrt(items)); the
+# first finds the strongest direction and needs fewer.
 _PEOPLE_PER_ROUND = 250.0
+_PEOPLE_FOR_THE_FIRST = 200.0
 MOST_ROUNDS = 10
 # Up to this many items the matrix of all pairs is held; beyond it Oja needs vectors only.
 _MOST_DENSE = 5000
@@ -162,8 +164,10 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
     """Return how many rounds are worth their budget; one if it is not known how many people there are."""
     if facts.n_users is None:
         return 1
-    reach = multiplier * math.sqrt(facts.n_items)
-    return min(int(facts.n_users / (reach * _PEOPLE_PER_ROUND)), MOST_ROUNDS)
+    people_per_noise = facts.n_users / (multiplier * math.sqrt(facts.n_items))
+    if people_per_noise < _PEOPLE_FOR_THE_FIRST:
+        return 0
+    return min(max(1, int(people_per_noise / _PEOPLE_PER_ROUND)), MOST_ROUNDS)
 
 
 def oja_direction(
