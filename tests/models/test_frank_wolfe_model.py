@@ -10,6 +10,7 @@ from dp_accounting import pld
 
 import discreet
 from discreet.checks import ParameterError
+from discreet.data import catalog
 from discreet.data.interactions import PublicFacts
 from discreet.data.splits import random_split
 from discreet.data.synthetic import rank_one
@@ -153,6 +154,24 @@ def test_error_falls_with_epsilon(solver):
         model = estimator.fit(split.train, random=PrivacyRandom.simulate(0))
         errors.append(measure(model, split.train, split.test, "rmse")["rmse"])
     assert errors[0] > 0.06 and errors[1] < 0.04 and errors[2] <= errors[1] * 1.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(catalog.find("movielens-1m") is None, reason="MovieLens 1M is not on this machine")
+def test_real_ratings_are_predicted_better_than_by_the_user_mean():
+    films = catalog.load("movielens-1m")
+    counts = np.bincount(films.items, minlength=films.n_items)
+    best_known = films.select_items(np.sort(np.argsort(-counts, kind="stable")[:400]))
+    split = random_split(best_known.bounded(80), 0.1, 0)
+    train, test = split.train, split.test
+    sums = np.bincount(train.rows(), train.values, minlength=train.n_users)
+    means = np.divide(
+        sums, np.diff(train.indptr), where=np.diff(train.indptr) > 0, out=np.full(sums.size, 3.5)
+    )
+    plain = np.sqrt(np.mean((means[test.rows()] - test.values) ** 2))
+    for epsilon, gain in ((0.5, 0.0), (1.0, 0.0), (2.0, 0.0), (5.0, 0.03)):
+        model = FrankWolfe(epsilon=epsilon).fit(train, random=PrivacyRandom.simulate(0))
+        assert measure(model, train, test, "rmse")["rmse"] <= plain - gain
 
 
 @pytest.mark.parametrize("kind", [FrankWolfe, CovarianceSvd, ProjectedGradient])
