@@ -33,6 +33,7 @@ from discreet.solvers.rows import Rows, predict_cells
 TASTES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 # One report in this many is held out.
 _HELD = 10
+_SWEEPS_TO_CHOOSE = 30
 
 
 @final
@@ -89,24 +90,26 @@ class LocalNuclear(CellEstimator):
         best, gain, start = 0.0, 0.0, None
         for place, taste in enumerate(TASTES):
             part = found.where(kept)
-            start = self._recover(part, n_items, taste, start)
+            start = self._recover(part, n_items, taste, start, sweeps=_SWEEPS_TO_CHOOSE)
             loss, error = held_out_loss(found.where(~kept).cells, start)
             progress(self.name, place + 1, len(TASTES) + 1)
             if loss >= gain:
                 break
             if loss < -CLEAR * error:
                 best, gain = taste, loss
-        answer = nothing if best == 0 else self._recover(found, n_items, best, start)
+        answer = nothing if best == 0 else self._recover(found, n_items, best, start, sweeps=SWEEPS)
         progress(self.name, len(TASTES) + 1, len(TASTES) + 1)
         return answer
 
-    def _recover(self, found: CorrectedCells, n_items: int, taste: float, start: Recovery | None) -> Recovery:
+    def _recover(
+        self, found: CorrectedCells, n_items: int, taste: float, start: Recovery | None, *, sweeps: int
+    ) -> Recovery:
         return recover(
             found.cells,
             n_items,
             found.rho(taste),
             tolerance=TOLERANCE,
-            sweeps=SWEEPS,
+            sweeps=sweeps,
             most_columns=self.most_columns,
             start=start,
         )

@@ -21,15 +21,16 @@ from discreet.checks import integer, non_negative, positive_finite, require
 from discreet.randomness import experiment_generator
 from discreet.solvers import kernels_als
 from discreet.solvers.als import solve_rows
-from discreet.solvers.rows import Rows, require_fit, residuals, run_over_rows
+from discreet.solvers.kernels_nuclear import alternate
+from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_rows
 
 Floats = npt.NDArray[np.float64]
 
-# Matrices whose smaller side is at most this long are decomposed whole.
+# Matrices up to this size are decomposed whole and solved in one call.
 _SMALL = 200
 # Columns gained at once when the slope still has directions that pay.
 _NEW_COLUMNS = 8
-_SWEEPS = 3
+_SWEEPS = 5
 # From this many cells a column on, rows take a few conjugate-gradient steps instead of being solved: a sweep
 # then costs cells times columns and not times their square.
 _MANY_CELLS = 5_000
@@ -75,7 +76,7 @@ def recover(
     n_columns: int,
     rho: float,
     *,
-    tolerance: float = 1e-4,
+    tolerance: float = 5e-5,
     sweeps: int = 600,
     most_columns: int | None = None,
     start: Recovery | None = None,
@@ -99,6 +100,13 @@ def recover(
     return _descend(problem, rho, tolerance, sweeps, limit, start)
 
 
+def _steepest(matrix: csr_array[Any]) -> float:
+    """Return the largest singular value."""
+    if min(matrix.shape) <= _SMALL:
+        return float(np.linalg.svd(matrix.toarray(), compute_uv=False)[0])
+    return float(largest_singular(matrix, 1)[1][0])
+
+
 def largest_singular(matrix: csr_array[Any], count: int) -> tuple[Floats, Floats, Floats]:
     """Return the largest singular values, falling, with their left and right vectors as columns."""
     if min(matrix.shape) <= max(_SMALL, 2 * count):
@@ -113,10 +121,7 @@ def largest_singular(matrix: csr_array[Any], count: int) -> tuple[Floats, Floats
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Problem:
-    """Hold the cells by row and by column, and what depends on them alone.
-
-    `whole` has weights and weighted values as full matrices where these are small.
-    """
+    """Hold the cells by row and by column, and what depends on them alone."""
 
     by_row: Rows
     by_column: Rows
@@ -124,31 +129,30 @@ class _Problem:
     values: Floats
     weights: Floats
     shape: tuple[int, int]
-    whole: tuple[Floats, Floats]
+    by_row_terms: tuple[Array, Array, Array, Array]
+    by_column_terms: tuple[Array, Array, Array, Array]
 
     @classmethod
     def of(cls, cells: Rows, n_columns: int) -> Self:
         shape = (cells.n_rows, n_columns)
         places = csr_array((np.arange(cells.columns.size), cells.columns, cells.indptr), shape=shape).tocsc()
         order = places.data
-        values = cells.values.astype(np.float64)
-        weights = np.ones(order.size) if cells.weights is None else cells.weights.astype(np.float64)
-        small = max(shape) <= _SMALL
+        by_column = Rows(
+            places.indptr.astype(np.int64),
+            places.indices.astype(np.int32),
+            cells.values[order],
+            cells.weights[order] if cells.weights is not None else None,
+        )
+        terms = _terms(cells)
         return cls(
             by_row=cells,
-            by_column=Rows(
-                places.indptr.astype(np.int64),
-                places.indices.astype(np.int32),
-                cells.values[order],
-                cells.weights[order] if cells.weights is not None else None,
-            ),
+            by_column=by_column,
             rows=np.repeat(np.arange(cells.n_rows), np.diff(cells.indptr)),
-            values=values,
-            weights=weights,
+            values=cells.values.astype(np.float64),
+            weights=terms[3].astype(np.float64),
             shape=shape,
-            whole=(_filled(cells, shape, weights), _filled(cells, shape, weights * values))
-            if small
-            else (np.zeros((0, 0)), np.zeros((0, 0))),
+            by_row_terms=terms,
+            by_column_terms=_terms(by_column),
         )
 
     @property
@@ -162,8 +166,9 @@ class _Problem:
 
     def residuals(self, left: Floats, right: Floats) -> Floats:
         """Return Z - M at the stored cells."""
-        if left.shape[1] == 0:
-            return self.values
+        if max(self.shape) <= _SMALL:
+            shown = np.einsum("ij,ij->i", left[self.rows], right[self.by_row.columns])
+            return np.asarray(self.values - shown)
         return np.asarray(
             residuals(self.by_row, left, right, np.zeros(self.shape[0]), np.zeros(self.shape[1]))
         )
@@ -172,17 +177,16 @@ class _Problem:
         """Return the weighted residuals as a sparse matrix."""
         return csr_array((self.weights * off, self.by_row.columns, self.by_row.indptr), shape=self.shape)
 
-    def sweep(self, left: Floats, right: Floats, price: float) -> tuple[Floats, Floats]:
-        """Improve the rows, then the columns."""
+    def improved(self, left: Floats, right: Floats, price: float) -> tuple[Floats, Floats]:
+        """Improve the rows, then the columns, a few times."""
         if max(self.shape) <= _SMALL:
-            weights, pulls = self.whole
-            left = _solved_at_once(weights, pulls, right, price)
-            return left, _solved_at_once(weights.T, pulls.T, left, price)
-        if self.values.size < _MANY_CELLS * left.shape[1]:
-            left = solve_rows(self.by_row, right, ridge=price)
-            return left, solve_rows(self.by_column, left, ridge=price)
-        left = _improved(self.by_row, right, left, price)
-        return left, _improved(self.by_column, left, right, price)
+            left, right = left.copy(), right.copy()
+            alternate(*self.by_row_terms, *self.by_column_terms, price, _SWEEPS, left, right)
+            return left, right
+        for _ in range(_SWEEPS):
+            left = _moved(self.by_row, right, left, price)
+            right = _moved(self.by_column, left, right, price)
+        return left, right
 
     def widened(self, left: Floats, right: Floats, price: float, limit: int) -> tuple[Floats, Floats]:
         """Add the singular directions of the slope that pay, each as far as it alone should go."""
@@ -226,15 +230,14 @@ def _descend(
     left, right = problem.widened(left, right, price.price, limit)
     answer, done = empty, 0
     while True:
-        for _ in range(_SWEEPS):
-            left, right = problem.sweep(left, right, price.price)
+        left, right = problem.improved(left, right, price.price)
         done += _SWEEPS
-        left, right, nuclear = _balanced(left, right)
         off = problem.residuals(left, right)
         misfit = problem.misfit(off)
         fits = abs(misfit - rho) <= tolerance * rho
         if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_LOOKS * _SWEEPS) == 0:
-            steepest = float(largest_singular(problem.slope(off), 1)[1][0])
+            left, right, nuclear = _balanced(left, right)
+            steepest = _steepest(problem.slope(off))
             bound = (float(problem.weights @ (off * problem.values)) - rho * misfit) / steepest
             answer = Recovery(
                 left=left,
@@ -274,34 +277,19 @@ class _PricePath:
         self.price = min(max(self.price * math.exp(min(max(step, -1.0), 1.0)), self.least), self.most)
 
 
-def _filled(cells: Rows, shape: tuple[int, int], values: Floats) -> Floats:
-    return np.asarray(csr_array((values, cells.columns, cells.indptr), shape=shape).toarray())
-
-
-def _solved_at_once(weights: Floats, pulls: Floats, features: Floats, price: float) -> Floats:
-    """Solve the ridge problems of few rows together: one call costs more than their sums."""
-    size = features.shape[1]
-    squares = (features[:, :, None] * features[:, None, :]).reshape(-1, size * size)
-    normal = (weights @ squares).reshape(-1, size, size) + price * np.eye(size)
-    return np.asarray(np.linalg.solve(normal, (pulls @ features)[:, :, None])[:, :, 0])
-
-
-def _improved(rows: Rows, features: Floats, vectors: Floats, price: float) -> Floats:
-    """Return the vectors of all rows, moved towards their ridge problems' answers."""
-    size = features.shape[1]
+def _terms(rows: Rows) -> tuple[Array, Array, Array, Array]:
     weights = np.ones(rows.values.size, np.float32) if rows.weights is None else rows.weights
-    out = vectors.copy()
-    run_over_rows(
-        kernels_als.conjugate_rows,
-        rows,
-        weights.astype(np.float64) * rows.values,
-        weights,
-        features,
-        np.zeros((size, size)),
-        np.full(rows.n_rows, price),
-        _STEPS,
-        out,
-    )
+    return rows.indptr, rows.columns, weights.astype(np.float64) * rows.values, weights
+
+
+def _moved(rows: Rows, features: Floats, vectors: Floats, price: float) -> Floats:
+    """Return the vectors of all rows, moved towards the answers of their ridge problems or there at once."""
+    size = features.shape[1]
+    if rows.values.size < _MANY_CELLS * size:
+        return np.asarray(solve_rows(rows, features, ridge=price))
+    _, _, linear, weights = _terms(rows)
+    gram, ridges, out = np.zeros((size, size)), np.full(rows.n_rows, price), vectors.copy()
+    run_over_rows(kernels_als.conjugate_rows, rows, linear, weights, features, gram, ridges, _STEPS, out)
     return out
 
 
