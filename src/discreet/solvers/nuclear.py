@@ -25,6 +25,7 @@ from discreet.solvers.kernels_nuclear import alternate
 from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_rows
 
 Floats = npt.NDArray[np.float64]
+Triples = tuple[Floats, Floats, Floats]
 
 # Matrices up to this size are decomposed whole and solved in one call.
 _SMALL = 200
@@ -100,17 +101,18 @@ def recover(
     return _descend(problem, rho, tolerance, sweeps, limit, start)
 
 
-def _steepest(matrix: csr_array[Any]) -> float:
+def _steepest(matrix: csr_array[Any] | Floats) -> float:
     """Return the largest singular value."""
-    if min(matrix.shape) <= _SMALL:
-        return float(np.linalg.svd(matrix.toarray(), compute_uv=False)[0])
+    if isinstance(matrix, np.ndarray):
+        return float(np.linalg.svd(matrix, compute_uv=False)[0])
     return float(largest_singular(matrix, 1)[1][0])
 
 
-def largest_singular(matrix: csr_array[Any], count: int) -> tuple[Floats, Floats, Floats]:
+def largest_singular(matrix: csr_array[Any] | Floats, count: int) -> Triples:
     """Return the largest singular values, falling, with their left and right vectors as columns."""
-    if min(matrix.shape) <= max(_SMALL, 2 * count):
-        u, s, v = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    if isinstance(matrix, np.ndarray) or min(matrix.shape) <= max(_SMALL, 2 * count):
+        whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        u, s, v = np.linalg.svd(whole, full_matrices=False)
         return u[:, :count], s[:count], v[:count].T
     begin = experiment_generator(0, "singular").standard_normal(min(matrix.shape))
     u, s, v = (np.asarray(part, dtype=np.float64) for part in svds(matrix, k=count, tol=1e-6, v0=begin))
@@ -173,8 +175,12 @@ class _Problem:
             residuals(self.by_row, left, right, np.zeros(self.shape[0]), np.zeros(self.shape[1]))
         )
 
-    def slope(self, off: Floats) -> csr_array[Any]:
-        """Return the weighted residuals as a sparse matrix."""
+    def slope(self, off: Floats) -> csr_array[Any] | Floats:
+        """Return the weighted residuals as a matrix, sparse unless it is small."""
+        if max(self.shape) <= _SMALL:
+            whole = np.zeros(self.shape)
+            whole[self.rows, self.by_row.columns] = self.weights * off
+            return whole
         return csr_array((self.weights * off, self.by_row.columns, self.by_row.indptr), shape=self.shape)
 
     def improved(self, left: Floats, right: Floats, price: float) -> tuple[Floats, Floats]:
@@ -188,13 +194,15 @@ class _Problem:
             right = _moved(self.by_column, left, right, price)
         return left, right
 
-    def widened(self, left: Floats, right: Floats, price: float, limit: int) -> tuple[Floats, Floats]:
+    def widened(
+        self, left: Floats, right: Floats, price: float, limit: int, known: Triples | None = None
+    ) -> tuple[Floats, Floats]:
         """Add the singular directions of the slope that pay, each as far as it alone should go."""
         count = min(_NEW_COLUMNS, limit - left.shape[1])
         if count <= 0:
             return left, right
-        u, s, v = largest_singular(self.slope(self.residuals(left, right)), count)
-        paying = s > price
+        u, s, v = known or largest_singular(self.slope(self.residuals(left, right)), count)
+        paying = np.flatnonzero(s[:count] > price)
         u, s, v = u[:, paying], s[paying], v[:, paying]
         bend = np.array([self.bend(u[:, a], v[:, a]) for a in range(s.size)])
         length = np.sqrt((s - price) / np.maximum(bend, np.finfo(np.float64).tiny))
@@ -204,12 +212,12 @@ class _Problem:
         """Return the squared misfit that one step in the direction `left right'` makes by itself."""
         return float(self.weights @ (left[self.rows] * right[self.by_row.columns]) ** 2)
 
-    def first_price(self, rho: float) -> tuple[float, float]:
-        """Return the price at which all is zero, and where one direction alone would make the misfit rho."""
-        u, s, v = largest_singular(self.slope(self.values), 1)
+    def first_price(self, rho: float, first: Triples) -> float:
+        """Return where one direction alone would make the misfit rho."""
+        u, s, v = first
         top = float(s[0])
         fall = self.bend(u[:, 0], v[:, 0]) * (self.norm**2 - rho**2)
-        return top, math.sqrt(max(top**2 - fall, (top * rho / self.norm / 2) ** 2))
+        return math.sqrt(max(top**2 - fall, (top * rho / self.norm / 2) ** 2))
 
     def nothing(self, rho: float) -> Recovery:
         """Return the zero matrix, which needs no certificate."""
@@ -223,11 +231,16 @@ def _descend(
     problem: _Problem, rho: float, tolerance: float, sweeps: int, limit: int, start: Recovery | None
 ) -> Recovery:
     """Alternate sweeps, moves of the price and looks at the certificate."""
-    top, first = problem.first_price(rho)
-    price = _PricePath(price=first, least=_NEGLIGIBLE * top, most=(1 - _NEGLIGIBLE) * top, rho=rho)
+    first = largest_singular(problem.slope(problem.values), min(_NEW_COLUMNS, limit))
+    top = float(first[1][0])
+    price = _PricePath(
+        price=problem.first_price(rho, first), least=_NEGLIGIBLE * top, most=(1 - _NEGLIGIBLE) * top, rho=rho
+    )
     empty = problem.nothing(rho)
-    left, right = (empty.left, empty.right) if start is None else (start.left, start.right)
-    left, right = problem.widened(left, right, price.price, limit)
+    if start is None or start.rank == 0:
+        left, right = problem.widened(empty.left, empty.right, price.price, limit, first)
+    else:
+        left, right = problem.widened(start.left, start.right, price.price, limit)
     answer, done = empty, 0
     while True:
         left, right = problem.improved(left, right, price.price)
