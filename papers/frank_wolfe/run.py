@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import datasets
-import methods
+import frank_wolfe_data as datasets
+import frank_wolfe_methods as methods
 import numpy as np
-from figures import plot
+from frank_wolfe_figures import plot
 
 from discreet.data.splits import Split
 from discreet.models.frank_wolfe import FrankWolfe

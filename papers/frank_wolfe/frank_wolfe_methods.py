@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from poster import Poster
+from frank_wolfe_poster import Poster
 
 from discreet.data.splits import Split
 from discreet.evaluate.scoring import measure
