@@ -9,11 +9,13 @@ import pytest
 from discreet.checks import BudgetError, DataError, ParameterError
 from discreet.collect.aggregate import CatalogueTotals
 from discreet.collect.catalogue import CatalogueCampaign, CatalogueMessage, read, write
+from discreet.collect.catalogue_collector import CatalogueCollector
 from discreet.collect.catalogue_device import CatalogueDevice, collect_cells, sample_items
 from discreet.collect.cells import HiddenNumbers, HiddenStars, OpenCells, cell_mechanism
 from discreet.collect.gaps import MARGIN, gap_scale, pretending_cells, realized
 from discreet.collect.wire import Refusal, Refused
 from discreet.data.interactions import PublicFacts, Vocabulary
+from discreet.models.local_nuclear import LocalNuclear
 from discreet.privacy.guarantee import Neighbours, Trust, Unit
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.response import RandomizedResponse
@@ -330,3 +332,30 @@ def test_ten_thousand_devices_with_ten_thousand_items_stream_in_flat_memory():
     assert totals.devices == 10_000 and max(peaks) < peaks[0] + 2_000_000
     found = totals.estimate()
     assert abs(found.rated.sum() / 10_000 - 60) < 1.5
+
+
+def test_kept_messages_teach_a_model_and_a_second_one_of_a_sender_is_refused():
+    data = toy_interactions()
+    asked = CatalogueCampaign(name="toy", mechanism=HiddenStars(epsilon=6.0), catalog=data.catalog)
+    collector, random = CatalogueCollector(asked), PrivacyRandom.simulate(3)
+    with pytest.raises(DataError, match="nothing to learn"):
+        collector.collected()
+    for row in range(data.n_users):
+        span = slice(*data.indptr[row : row + 2])
+        ids = data.catalog.id_at(data.items[span]).tolist()
+        raw = CatalogueDevice(asked, random=random).message(
+            dict(zip(ids, data.values[span].tolist(), strict=True))
+        )
+        assert collector.receive(raw) and not collector.receive(raw)
+    assert collector.senders == 150 and collector.refusals == {Refusal.REPLAYED: 150}
+    assert not collector.receive(b"?")
+    collected = collector.collected()
+    told = np.zeros((150, 40), bool)
+    told[collected.reports.rows(), collected.reports.items] = True
+    rated = np.zeros_like(told)
+    rated[data.rows(), data.items] = True
+    assert told[rated].mean() > 0.95 and told[~rated].mean() < 0.05
+    model = LocalNuclear(epsilon=6.0).fit_reports(collected)
+    assert model.guarantee.unit is Unit.CELL and not model.guarantee.simulated
+    with pytest.raises(ParameterError, match="whole catalog"):
+        CatalogueCollector(campaign(answers=2))
