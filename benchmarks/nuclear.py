@@ -34,7 +34,7 @@ from discreet.randomness import PrivacyRandom
 from discreet.solvers.nuclear import recover
 from discreet.solvers.rows import Rows
 
-RUNS = 5
+RUNS = 9
 TOLERANCE = 4e-4
 
 
