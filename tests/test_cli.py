@@ -216,6 +216,12 @@ def test_bad_budgets_are_one_sentence(discreet, ratings, tmp_path, arguments):
     assert not out.exists()
 
 
+def test_a_model_that_cannot_be_saved_is_refused_before_it_is_paid_for(discreet, ratings, tmp_path):
+    out = tmp_path / "m.discreet"
+    one_sentence(*discreet("fit", ratings, "--model", "one-bit-output", "--epsilon", "1", "--out", out))
+    assert not out.exists()
+
+
 def test_unknown_names_are_one_sentence(discreet, ratings, model, tmp_path):
     one_sentence(*discreet("fit", ratings, "--model", "oracle", "--epsilon", "1", "--out", tmp_path / "x"))
     one_sentence(*discreet("fit", tmp_path / "none.csv", "--model", "biases", "--epsilon", "1", "--out", "x"))

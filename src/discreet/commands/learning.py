@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from discreet.checks import ParameterError
 from discreet.commands.arguments import (
     AsJson,
     Columns,
@@ -62,6 +63,8 @@ def fit(
 ) -> None:
     """Fit a model and write it with its label."""
     estimator = make_estimator(model, epsilon, delta, settings)
+    if estimator.answers_in_process:
+        raise ParameterError(f"{model} answers only in the process that fitted it. Use it from Python.")
     refuse_unwritable(out, force=force)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
     interactions = options.load(data, name)

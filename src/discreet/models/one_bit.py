@@ -231,6 +231,7 @@ class OneBitOutput(OneBit):
     """
 
     name: ClassVar[str] = "one-bit-output"
+    answers_in_process: ClassVar[bool] = True
 
     answer_bound: float = 0.2
     cells: int = 1

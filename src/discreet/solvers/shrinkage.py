@@ -40,9 +40,8 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
         posterior = _posterior(sums, counts, variance, features @ theta, spread)
         told = counts**2 * spread / (counts**2 * spread + variance)
         weighted = features * told[:, None]
-        theta = np.linalg.solve(
-            weighted.T @ features + _RIDGE * np.eye(features.shape[1]), weighted.T @ posterior.mean
-        )
+        normal = weighted.T @ features + _RIDGE * np.eye(features.shape[1])
+        theta = np.linalg.solve(normal, weighted.T @ posterior.mean).astype(np.float64, copy=False)
         off = (posterior.mean - features @ theta) ** 2 + posterior.variance
         spread = max(float(told @ off) / max(float(told.sum()), _RIDGE), _SMALLEST_SPREAD)
     return _posterior(sums, counts, variance, features @ theta, spread)
