@@ -219,6 +219,23 @@ class _Problem:
         fall = self.bend(u[:, 0], v[:, 0]) * (self.norm**2 - rho**2)
         return math.sqrt(max(top**2 - fall, (top * rho / self.norm / 2) ** 2))
 
+    def certified(
+        self, left: Floats, right: Floats, off: Floats, rho: float, sweeps: int
+    ) -> tuple[Recovery, float]:
+        """Return the matrix with its certificate, and the largest singular value of the slope."""
+        left, right, nuclear = _balanced(left, right)
+        steepest, misfit = _steepest(self.slope(off)), self.misfit(off)
+        answer = Recovery(
+            left=left,
+            right=right,
+            rho=rho,
+            misfit=misfit,
+            nuclear_norm=nuclear,
+            bound=(float(self.weights @ (off * self.values)) - rho * misfit) / steepest,
+            sweeps=sweeps,
+        )
+        return answer, steepest
+
     def nothing(self, rho: float) -> Recovery:
         """Return the zero matrix, which needs no certificate."""
         left, right = (np.zeros((size, 0)) for size in self.shape)
@@ -241,7 +258,7 @@ def _descend(
         left, right = problem.widened(empty.left, empty.right, price.price, limit, first)
     else:
         left, right = problem.widened(start.left, start.right, price.price, limit)
-    answer, done = empty, 0
+    done = 0
     while True:
         left, right = problem.improved(left, right, price.price)
         done += _SWEEPS
@@ -249,18 +266,8 @@ def _descend(
         misfit = problem.misfit(off)
         fits = abs(misfit - rho) <= tolerance * rho
         if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_LOOKS * _SWEEPS) == 0:
-            left, right, nuclear = _balanced(left, right)
-            steepest = _steepest(problem.slope(off))
-            bound = (float(problem.weights @ (off * problem.values)) - rho * misfit) / steepest
-            answer = Recovery(
-                left=left,
-                right=right,
-                rho=rho,
-                misfit=misfit,
-                nuclear_norm=nuclear,
-                bound=bound,
-                sweeps=done,
-            )
+            answer, steepest = problem.certified(left, right, off, rho, done)
+            left, right = answer.left, answer.right
             if (fits and answer.gap <= 2 * tolerance) or done >= sweeps:
                 return answer
             if steepest > price.price * (1 + tolerance):
