@@ -13,7 +13,7 @@ from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, terminal_progress
 from discreet.models.scorers import Scorer
-from discreet.privacy.guarantee import Guarantee, Trust
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
 
@@ -113,6 +113,20 @@ class Estimator(ABC):
             parameters=self.settings,
             scorer=scorer,
         )
+
+
+def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
+    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
+    return Guarantee(
+        epsilon=estimator.epsilon,
+        delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
+        unit=Unit.USER,
+        neighbours=Neighbours.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        assumes=facts.assumptions(),
+        basis=Basis.PROVED,
+        proof=proof,
+    )
 
 
 def without_cap(facts: PublicFacts) -> PublicFacts:

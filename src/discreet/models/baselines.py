@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from discreet.checks import integer, positive_finite, require
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget
+from discreet.models.base import Estimator, check_budget, joint_promise
 from discreet.models.contributions import blocks
 from discreet.models.factor_scorers import ImplicitFactorScorer, RatingScorer, rows_of
 from discreet.models.progress import Progress
 from discreet.models.scorers import Floats, Indices, Scorer, Singles
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.guarantee import Guarantee, Neighbours, Trust, Unit
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.als import Ridge, explicit_als
@@ -87,16 +87,7 @@ class Popularity(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise: the mechanism's own."""
-        return Guarantee(
-            epsilon=self.epsilon,
-            delta=0.0 if math.isinf(self.epsilon) else self.delta,
-            unit=Unit.USER,
-            neighbours=Neighbours.ADD_OR_REMOVE,
-            trust=Trust.JOINT,
-            assumes=facts.assumptions(),
-            basis=Basis.PROVED,
-            proof="proofs/popularity.md",
-        )
+        return joint_promise(self, facts, "proofs/popularity.md")
 
     def _mechanism(self) -> Laplace | Gaussian:
         if self.delta == 0:

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget
+from discreet.models.base import Estimator, check_budget, joint_promise
 from discreet.models.contributions import blocks, exact_total
 from discreet.models.factor_scorers import RatingScorer
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
 from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import Shrunken, shrink
@@ -266,17 +266,3 @@ class Biases(Estimator):
             low=data.facts.low,
             high=data.facts.high,
         )
-
-
-def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
-    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
-    return Guarantee(
-        epsilon=estimator.epsilon,
-        delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
-        unit=Unit.USER,
-        neighbours=Neighbours.ADD_OR_REMOVE,
-        trust=Trust.JOINT,
-        assumes=facts.assumptions(),
-        basis=Basis.PROVED,
-        proof=proof,
-    )

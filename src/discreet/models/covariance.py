@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from discreet.checks import integer, positive_finite
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget
-from discreet.models.biases import SHARES, TYPICAL_RESIDUAL, USER_RIDGE, joint_promise
+from discreet.models.base import Estimator, check_budget, joint_promise
+from discreet.models.biases import SHARES, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.models.directions import centered, item_factor, leading, release_moment
 from discreet.models.factor_scorers import folded, rows_of
 from discreet.models.frank_wolfe import BIAS_SHARE, MOST_ROUNDS, affordable_rounds

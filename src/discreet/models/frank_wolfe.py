@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from discreet.checks import integer, one_of, positive_finite
 from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget
-from discreet.models.biases import SHARES, joint_promise
+from discreet.models.base import Estimator, check_budget, joint_promise
+from discreet.models.biases import SHARES
 from discreet.models.directions import (
     Centered,
     Found,

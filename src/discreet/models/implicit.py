@@ -21,8 +21,7 @@ from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as party
-from discreet.models.base import Estimator, check_budget
-from discreet.models.biases import joint_promise
+from discreet.models.base import Estimator, check_budget, joint_promise
 from discreet.models.implicit_sampling import sampled_linear_terms
 from discreet.models.implicit_scorer import ProfileScorer
 from discreet.models.progress import Progress

@@ -13,11 +13,10 @@ import numpy.typing as npt
 from discreet.checks import require
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.data.item_table import read_item_table
-from discreet.models.base import Estimator, check_budget
+from discreet.models.base import Estimator, check_budget, joint_promise
 from discreet.models.biases import (
     FirstLook,
     first_look,
-    joint_promise,
     release_effects,
     shrink_effects,
 )
