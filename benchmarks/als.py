@@ -24,9 +24,6 @@ from pathlib import Path
 
 import numpy as np
 
-# This folder has an implicit.py of its own, which must not stand in for the package.
-sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
-
 ALPHA = 1.0  # a click counts 1 + ALPHA, an empty cell 1
 REGULARIZATION = 1.0
 STEPS = 3
@@ -77,6 +74,9 @@ def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
 
 
 def fit_theirs(clicks, factors: int, iterations: int, seed: int) -> Factors:
+    # This folder has an implicit.py of its own, which must not stand in for the package.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     from implicit.als import AlternatingLeastSquares
 
     model = AlternatingLeastSquares(
