@@ -359,3 +359,18 @@ def test_kept_messages_teach_a_model_and_a_second_one_of_a_sender_is_refused():
     assert model.guarantee.unit is Unit.CELL and not model.guarantee.simulated
     with pytest.raises(ParameterError, match="whole catalog"):
         CatalogueCollector(campaign(answers=2))
+
+
+def test_an_item_named_twice_is_refused_before_anything_is_drawn():
+    device = CatalogueDevice(campaign(), random=PrivacyRandom.simulate(4))
+    with pytest.raises(DataError, match="twice"):
+        device.message({7: 5.0, "7": 5.0})
+    assert device.sent is None
+
+
+def test_a_device_that_is_handed_its_message_repeats_it():
+    asked = campaign()
+    first = CatalogueDevice(asked)
+    sent = first.message({7: 5.0})
+    assert CatalogueDevice(asked, sent=first.sent).message({9: 1.0}) == sent
+    assert CatalogueDevice(asked).message({7: 5.0}) != sent

@@ -120,3 +120,15 @@ def test_answers_follow_the_channel_and_not_that_of_another_epsilon():
     assert decode(asked.mechanism, [180])[0] == 4.0
     assert follows(codes, claimed)
     assert not follows(codes, twin)
+
+
+@pytest.mark.parametrize("form", ["binary", "json"])
+def test_no_message_tells_in_which_order_a_history_was_listed(form):
+    """Apps list histories by rating: an order that is kept would tell the ratings whatever epsilon is."""
+    asked = campaign()
+    shown = []
+    for order in (ITEMS[:20], ITEMS[:20][::-1]):
+        device = Device(asked, random=PrivacyRandom.simulate(3))
+        message = wire.read(asked, device.message(dict.fromkeys(order, 4.0), form=form))
+        shown.append(list(message.items))
+    assert shown[0] == shown[1] == sorted(shown[0])
