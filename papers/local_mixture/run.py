@@ -32,8 +32,8 @@ def measure(*, quick: bool, say) -> dict[str, Sequence[float]]:
     """Return the runs of every claim; `quick` takes two folds of MovieLens at two epsilons."""
     found: dict[str, Sequence[float]] = {}
     data = catalog.load("movielens-100k")
-    found |= noise(data, say)
-    found |= communication(data)
+    found |= noise(data, say, keep=not quick)
+    found |= communication(data, keep=not quick)
     names = ("movielens-100k",) if quick else ("movielens-100k", "jester")
     epsilons = (0.1, 1.0) if quick else EPSILONS
     for name in names:
@@ -44,7 +44,7 @@ def measure(*, quick: bool, say) -> dict[str, Sequence[float]]:
     return found
 
 
-def noise(data, say) -> dict[str, Sequence[float]]:
+def noise(data, say, *, keep: bool) -> dict[str, Sequence[float]]:
     """Draw Figure 2: noise of the plain and the bounded mechanism on MovieLens ratings."""
     random = PrivacyRandom.simulate(2)
     ratings = data.values[:NOISE_SAMPLES].astype(np.float64)
@@ -57,11 +57,12 @@ def noise(data, say) -> dict[str, Sequence[float]]:
         found[f"laplace-outside-{epsilon:g}"] = [float(np.mean(np.abs(plain) > 4))]
         found[f"bounded-outside-{epsilon:g}"] = [float(np.mean(np.abs(bounded) > 4))]
         say(f"noise at epsilon {epsilon:g}: {plain.std():.3f} plain, {bounded.std():.3f} bounded")
-    plot_noise(drawn, RESULTS)
+    if keep:
+        plot_noise(drawn, RESULTS)
     return found
 
 
-def communication(data) -> dict[str, Sequence[float]]:
+def communication(data, *, keep: bool) -> dict[str, Sequence[float]]:
     """Count bytes on the wire for every person of MovieLens, and what PG-MF would send."""
     lengths = np.diff(data.indptr)
     asked = Campaign(
@@ -85,8 +86,9 @@ def communication(data) -> dict[str, Sequence[float]]:
         "private_gradients_bytes_down": rivals["down"],
         "private_gradients_bytes_up": rivals["up"],
     }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "communication.json").write_text(json.dumps(table, indent=1) + "\n")
+    if keep:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "communication.json").write_text(json.dumps(table, indent=1) + "\n")
     return {
         "bytes-a-rating": [table["bytes_a_rating"]],
         "pg-megabytes-a-round": [rivals["down"] / PrivateGradients(epsilon=1.0).rounds / 1e6],

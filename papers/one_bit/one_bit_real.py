@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -76,8 +75,3 @@ def curves(
             for method in KINDS:
                 found[method][place].append(accuracy(split, method, epsilon, seed, link))
     return found
-
-
-def folder() -> Path:
-    """Return where plots and numbers go."""
-    return Path(__file__).parent / "results"

@@ -65,6 +65,20 @@ def test_partial_projection_equals_the_full_one(operator, radius):
     assert partial.values.sum() <= radius * (1 + 1e-9)
 
 
+def test_partial_projection_where_few_directions_are_wrong():
+    """Three cells beside a low-rank matrix: most residuals depend on each other or are only rounding."""
+    rng = np.random.default_rng(8)
+    low = LowRank.of_product(rng.standard_normal((220, 20)), rng.standard_normal((260, 20)))
+    mask = np.zeros((220, 260), bool)
+    mask[[3, 50, 51], [7, 7, 100]] = True
+    operator = LowRankPlusSparse(low, cells_of(mask), np.array([9.0, -4.0, 2.0]))
+    radius = 0.5 * nuclear_norm(operator.dense())
+    partial = project_nuclear(operator, radius, tolerance=1e-8)
+    np.testing.assert_allclose(partial.dense(), project_dense(operator.dense(), radius), atol=1e-5)
+    np.testing.assert_allclose(partial.left.T @ partial.left, np.eye(partial.rank), atol=1e-9)
+    np.testing.assert_allclose(partial.right.T @ partial.right, np.eye(partial.rank), atol=1e-9)
+
+
 def test_projection_grows_its_rank_and_stays_thin(operator, monkeypatch):
     sizes = []
     plain = lowrank._leading

@@ -31,6 +31,7 @@ from discreet.models.verdicts import mean_noise, public_threshold, released_mean
 from discreet.privacy.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
 from discreet.randomness import PrivacyRandom
+from discreet.solvers.algebra_threads import one_algebra_thread
 from discreet.solvers.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
 from discreet.solvers.lowrank import Cells, LowRank
 from discreet.solvers.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
@@ -201,20 +202,22 @@ class Task:
     def solve(self, loss: OneBitLoss, *, show: bool = True) -> LowRank:
         """Minimize the loss; what is shown counts steps, so `show` only where steps are no secret."""
         self._progress(_WHAT, 0, 1)
-        solution = minimize(
-            loss,
-            self._domain,
-            first_length=self.length(),
-            iterations=self._settings.iterations,
-            tolerance=self._settings.tolerance,
-            report=self._report() if show else None,
-        )
+        with one_algebra_thread():
+            solution = minimize(
+                loss,
+                self._domain,
+                first_length=self.length(),
+                iterations=self._settings.iterations,
+                tolerance=self._settings.tolerance,
+                report=self._report() if show else None,
+            )
         self._progress(_WHAT, 1, 1)
         return solution.matrix
 
     def walk(self, oracle: Oracle, steps: int) -> LowRank:
         """Take a fixed number of steps along what the oracle hands out."""
-        return walk(oracle, self._domain, length=self.length(), steps=steps, report=self._report())
+        with one_algebra_thread():
+            return walk(oracle, self._domain, length=self.length(), steps=steps, report=self._report())
 
     def length(self) -> float:
         """Return a step's length from public numbers: long where few of the cells are observed."""

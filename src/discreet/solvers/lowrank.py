@@ -27,6 +27,9 @@ _MOST_SWEEPS = 12
 # The largest matrix (half a gigabyte) that is decomposed in full when the radius holds almost nothing back.
 _MOST_CELLS = 1 << 26
 _NEGLIGIBLE = 1e-12
+# Squared sizes of directions that count as dependent on longer ones; what is kept is orthonormal to 1e-10.
+_DEPENDENT = 1e-6
+_TINY = 1e-300
 
 
 @final
@@ -47,7 +50,7 @@ class LowRank:
     def of_dense(cls, matrix: Floats) -> Self:
         """Decompose a small matrix."""
         left, values, right = np.linalg.svd(matrix, full_matrices=False)
-        kept = values > _NEGLIGIBLE * max(float(values[0]), 1e-300)
+        kept = values > _NEGLIGIBLE * max(float(values[0]), _TINY)
         return cls(left[:, kept], values[kept], right[kept].T)
 
     @classmethod
@@ -214,7 +217,7 @@ def project_both(
     This is Dykstra's alternation seen as ascent on the dual, where `pull` is what the box takes away, with
     Nesterov's momentum and restarts: ten times fewer decompositions than the plain alternation.
     """
-    size = max(float(np.linalg.norm(matrix)), 1e-300)
+    size = max(float(np.linalg.norm(matrix)), _TINY)
     pull = ahead = np.zeros_like(matrix)
     momentum = 1.0
     for _ in range(most):
@@ -256,28 +259,50 @@ def _filled(basis: Floats, size: int) -> Floats:
 
 
 def _leading(operator: LowRankPlusSparse, start: Floats, radius: float, tolerance: float) -> LowRank:
-    """Return approximate leading singular triplets, by block Krylov sweeps of two blocks."""
-    right = start
+    """Return approximate leading singular triplets, as many as `start` has columns.
+
+    A sweep looks in the directions in which the triplets so far are wrong. What is known of them is used
+    again, so it multiplies by the matrix and by its transpose once, with as many columns as `start`.
+    """
+    left, upper = np.linalg.qr(operator.times(start))
+    found = _combined(left, upper, start, start.shape[1])
     for _ in range(_MOST_SWEEPS):
-        pulled = operator.transposed_times(operator.times(right))
-        basis = np.linalg.qr(np.hstack([right, pulled]))[0]
-        left, upper = np.linalg.qr(operator.times(basis))
-        inner_left, values, inner_right = np.linalg.svd(upper)
-        kept = slice(0, start.shape[1])
-        found = LowRank(left @ inner_left[:, kept], values[kept], basis @ inner_right[kept].T)
-        right = found.right
-        if not _certain(found.values, radius):
+        wrong = operator.transposed_times(found.left) - found.right * found.values
+        if _certain(found.values, radius) and _settled(found, wrong, radius, tolerance):
             return found
-        if _settled(operator, found, radius, tolerance):
+        found = _improved(operator, found, wrong)
+        if not _certain(found.values, radius):
             return found
     return found
 
 
-def _settled(operator: LowRankPlusSparse, found: LowRank, radius: float, tolerance: float) -> bool:
+def _improved(operator: LowRankPlusSparse, found: LowRank, wrong: Floats) -> LowRank:
+    """Return the best triplets in the space of those found and of what is wrong with them."""
+    fresh = _orthonormal(wrong / np.maximum(np.linalg.norm(wrong, axis=0), _TINY), found.right)
+    pushed = operator.times(fresh)
+    shared = found.left.T @ pushed
+    beyond, corner = np.linalg.qr(pushed - found.left @ shared)
+    upper = np.block([[np.diag(found.values), shared], [np.zeros((fresh.shape[1], found.rank)), corner]])
+    return _combined(np.hstack([found.left, beyond]), upper, np.hstack([found.right, fresh]), found.rank)
+
+
+def _orthonormal(columns: Floats, beside: Floats) -> Floats:
+    """Return an orthonormal basis of what the columns add to `beside`, without what is mostly rounding."""
+    columns = columns - beside @ (beside.T @ columns)
+    sizes, turns = np.linalg.eigh(columns.T @ columns)
+    kept = sizes > _DEPENDENT * max(float(sizes[-1]), _TINY)
+    basis: Floats = columns @ (turns[:, kept] / np.sqrt(sizes[kept]))
+    return basis
+
+
+def _combined(left: Floats, core: Floats, right: Floats, rank: int) -> LowRank:
+    """Return the leading triplets of `left @ core @ right.T`, whose outer factors are orthonormal."""
+    inner_left, values, inner_right = np.linalg.svd(core)
+    return LowRank(left @ inner_left[:, :rank], values[:rank], right @ inner_right[:rank].T)
+
+
+def _settled(found: LowRank, wrong: Floats, radius: float, tolerance: float) -> bool:
     """Tell whether the triplets that survive the threshold are accurate, each as far as it counts."""
     cut = threshold(found.values, radius)
-    alive = found.values > cut
-    left = found.left[:, alive]
-    residual = operator.transposed_times(left) - found.right[:, alive] * found.values[alive]
-    weight = (found.values[alive] - cut) / found.values[0]
-    return bool(np.all(np.linalg.norm(residual, axis=0) * weight <= tolerance * found.values[0]))
+    weight = np.maximum(found.values - cut, 0) / found.values[0]
+    return bool(np.all(np.linalg.norm(wrong, axis=0) * weight <= tolerance * found.values[0]))
