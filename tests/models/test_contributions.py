@@ -16,7 +16,7 @@ from discreet.models.contributions import blocks
 from discreet.models.spending import plan
 from discreet.models.taste import Taste, free_directions
 from discreet.randomness import PrivacyRandom
-from discreet.solvers import item_statistics as statistics
+from discreet.solvers import kernels, rows
 from discreet.solvers.item_statistics import LocalModel, item_statistics
 from discreet.solvers.row_moment import RowMoment
 from discreet.solvers.rows import Rows
@@ -137,7 +137,8 @@ def told_about_vectors(data, model):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
     """Neither other people, nor their order, nor the number of threads touches a bit of what one tells."""
-    monkeypatch.setattr(statistics, "thread_count", lambda: threads)
+    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
     rng, data = np.random.default_rng(3), toy_interactions(seed=6)
     model = local_model(data.n_items, 6, rng)
     whole = told_about_vectors(data, model)

@@ -22,7 +22,7 @@ from discreet.privacy.events import event_from_json
 from discreet.privacy.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
-from discreet.solvers import choice_statistics as statistics
+from discreet.solvers import kernels, rows
 from discreet.solvers.choice_statistics import Places, choice_statistics
 from discreet.solvers.rows import Rows
 from toy import toy_interactions
@@ -167,7 +167,8 @@ def told_by(data, places):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_person_moves_the_places_by_exactly_their_own_vector(monkeypatch, threads):
-    monkeypatch.setattr(statistics, "thread_count", lambda: threads)
+    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
     data = toy_interactions(seed=2)
     places = some_places(data.n_items, 3, 5)
     whole = told_by(data, places)

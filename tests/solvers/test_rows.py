@@ -101,3 +101,16 @@ def test_parts_that_do_not_belong_together_are_refused(matrix):
         predict_cells(np.ones((30, 2)), np.ones((9, 2)), np.array([30]), np.array([0]))
     with pytest.raises(DataError, match="pair up"):
         column_sums(own.columns, own.values, 10)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("lengths", [[3, 1, 4, 1, 5], [0, 9, 0, 0, 0], [0, 0, 0, 0, 0]])
+def test_sums_over_threads_take_every_row_once(monkeypatch, threads, lengths):
+    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    seen = rows.summed_over_rows(
+        lambda start, stop: (np.bincount(range(start, stop), minlength=5), np.array(stop - start)), indptr
+    )
+    np.testing.assert_array_equal(seen[0], np.ones(5))
+    assert seen[1] == 5

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer, require
 from discreet.data.interactions import Interactions
+from discreet.federated.averaging import check_averaging, noises_by_share
 from discreet.federated.noise import OwnNoise
 from discreet.federated.profiles import check_profiles, profile_arrays, profile_fields, read_profiles
 from discreet.federated.protocol import Floats, ItemProtocol, Part, Shapes, Told
@@ -23,10 +23,8 @@ from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models import implicit_items as items_of
 from discreet.models import implicit_server as server
 from discreet.models import implicit_statistics as statistics
-from discreet.models.base import check_budget
 from discreet.models.implicit_scorer import ProfileScorer
 from discreet.models.scorers import Scorer
-from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
 
@@ -62,19 +60,12 @@ class AveragedItems(ItemProtocol):
     noise: OwnNoise = field(default_factory=OwnNoise)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta, gaussian=True)
-        integer("rounds", self.rounds, least=1, most=100)
-        integer("factors", self.factors, least=1, most=256)
-        require(not self.noise.masked, "noise", self.noise, "must be OwnNoise()", "Averages are not sums.")
+        check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
 
     def noises(self) -> tuple[Gaussian, list[Gaussian], list[Gaussian]]:
         """Return the noise on votes, and on the Gram matrix and the linear terms of every round."""
         shares = [_VOTES] + [share / self.rounds for share in (_GRAM, _LINEAR) for _ in range(self.rounds)]
-        if math.isinf(self.epsilon):
-            multipliers: Sequence[float] = [0.0] * len(shares)
-        else:
-            multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), shares)
-        all_noises = [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
+        all_noises = noises_by_share(self.epsilon, self.delta, shares)
         return all_noises[0], all_noises[1 : 1 + self.rounds], all_noises[1 + self.rounds :]
 
     def events(self) -> Sequence[Any]:

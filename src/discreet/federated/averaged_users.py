@@ -15,14 +15,12 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer, require
 from discreet.data.interactions import Interactions, Vocabulary
+from discreet.federated.averaging import check_averaging, noises_by_share
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocol import Floats, Part, Protocol, Shapes, Told, check_arrays
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.base import check_budget
 from discreet.models.contributions import blocks
-from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
 
@@ -75,19 +73,12 @@ class AveragedUsers(Protocol):
     noise: OwnNoise = field(default_factory=OwnNoise)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, self.delta, gaussian=True)
-        integer("rounds", self.rounds, least=1, most=100)
-        integer("factors", self.factors, least=1, most=256)
-        require(not self.noise.masked, "noise", self.noise, "must be OwnNoise()", "Averages are not sums.")
+        check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
 
     def noises(self) -> tuple[list[Gaussian], list[Gaussian], Gaussian]:
         """Return the noise on the items' sums and on people's places in each round, and on the last sums."""
         each = [share / self.rounds for share in (_PLACING, _SENDING) for _ in range(self.rounds)]
-        if math.isinf(self.epsilon):
-            multipliers: Sequence[float] = [0.0] * (len(each) + 1)
-        else:
-            multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), [*each, _TUNING])
-        noises = [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
+        noises = noises_by_share(self.epsilon, self.delta, [*each, _TUNING])
         return noises[: self.rounds], noises[self.rounds : -1], noises[-1]
 
     def events(self) -> Sequence[Any]:

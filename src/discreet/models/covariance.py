@@ -15,16 +15,16 @@ from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.base import Estimator, check_budget, joint_promise
 from discreet.models.biases import SHARES, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.models.directions import centered, item_factor, leading, release_moment
-from discreet.models.factor_scorers import folded, rows_of
+from discreet.models.factor_scorers import LinearRatings, rows_of
 from discreet.models.frank_wolfe import BIAS_SHARE, MOST_ROUNDS, affordable_rounds
 from discreet.models.progress import Progress
-from discreet.models.scorers import Floats, Indices, Scorer, Singles
+from discreet.models.scorers import Floats, Scorer
 from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.projection import Projection, advance, begin, bounded_moment, project_moment
-from discreet.solvers.rows import Rows, predict_cells, residuals
+from discreet.solvers.rows import Rows, residuals
 from discreet.solvers.second_moment import own_places
 
 # How far people's ratings may lie from the centered prediction, in units of half the scale.
@@ -101,7 +101,7 @@ class CovarianceSvd(Estimator):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectedGradientScorer(Scorer):
+class ProjectedGradientScorer(LinearRatings):
     """Repeat the projected steps on a person's own row: move by the own errors, apply the published map."""
 
     kind: ClassVar[str] = "projected-gradient"
@@ -112,13 +112,9 @@ class ProjectedGradientScorer(Scorer):
         "ranks": "how many columns of the bases belong to each round; from noisy releases only",
     }
 
-    mean: float
-    item_bias: Floats
     bases: Floats
     kept: Floats
     ranks: npt.NDArray[np.int64]
-    low: float
-    high: float
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return item biases and the maps of all rounds side by side."""
@@ -147,21 +143,6 @@ class ProjectedGradientScorer(Scorer):
         for projection in self._projections():
             state = advance(rows, state, projection)
         return np.column_stack([own, state.places])
-
-    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return predicted ratings inside the scale."""
-        people, place = folded(self, histories, rows)
-        personal = predict_cells(people, self._design(), place, items)
-        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
-
-    def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return predicted ratings, not clipped."""
-        people, place = folded(self, histories, rows)
-        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
-
-    def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale."""
-        return np.clip(scores, self.low, self.high)
 
     def item_vectors(self) -> Floats:
         """Return the last basis."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
@@ -29,9 +30,38 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
     return scorer.fold_in(histories), place
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearRatings(Scorer):
+    """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
+
+    mean: float
+    item_bias: Floats
+    low: float
+    high: float
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        people, place = folded(self, histories, rows)
+        personal = predict_cells(people, self._design(), place, items)
+        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+        people, place = folded(self, histories, rows)
+        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return np.clip(scores, self.low, self.high)
+
+    @abstractmethod
+    def _design(self) -> Floats:
+        """Return the row of each item that a person's own vector is multiplied with."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RatingScorer(Scorer):
+class RatingScorer(LinearRatings):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
     The person's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge`
@@ -46,12 +76,8 @@ class RatingScorer(Scorer):
         "ridge": "computed from public constants and noisy releases only",
     }
 
-    mean: float
-    item_bias: Floats
     item_factors: Floats
     ridge: Floats
-    low: float
-    high: float
     count_power: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,24 +113,9 @@ class RatingScorer(Scorer):
             own, self._design(), ridge=self.ridge, scales=scales, offsets=self.item_bias + self.mean
         )
 
-    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return predicted ratings inside the scale."""
-        people, place = folded(self, histories, rows)
-        personal = predict_cells(people, self._design(), place, items)
-        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
-
-    def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
-        people, place = folded(self, histories, rows)
-        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
-
     def explain(self) -> dict[str, Any]:
         """Return the rule's inputs and what it chose."""
         return dict(self.decisions)
-
-    def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale."""
-        return np.clip(scores, self.low, self.high)
 
     def item_vectors(self) -> Floats:
         """Return the item factors, each in units of how much people differ along it."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.solvers.kernels import thread_count
 from discreet.solvers.kernels_clicks import add_choices
-from discreet.solvers.rows import Rows, require_fit
+from discreet.solvers.rows import Rows, require_fit, summed_over_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,14 +37,10 @@ class ChoiceStatistics(NamedTuple):
 def choice_statistics(people: Rows, places: Places) -> ChoiceStatistics:
     """Return, for each item, the weighted places of those who chose it and their weight, summed exactly."""
     require_fit(people, places.vectors.shape[0])
-    cuts = np.searchsorted(people.indptr, np.linspace(0, people.columns.size, thread_count() + 1))
-    cuts[0], cuts[-1] = 0, people.n_rows
-    with ThreadPoolExecutor(thread_count()) as pool:
-        parts = list(pool.map(lambda cut: _add(people, places, *cut), pairwise(cuts.tolist())))
-    return ChoiceStatistics(*(np.sum(piece, axis=0) for piece in zip(*parts, strict=True)))
+    return ChoiceStatistics(*summed_over_rows(lambda *rows: _add(people, places, *rows), people.indptr))
 
 
 def _add(people: Rows, places: Places, start: int, stop: int) -> ChoiceStatistics:
     told = ChoiceStatistics(np.zeros_like(places.vectors), np.zeros(places.vectors.shape[0]))
-    add_choices(start, max(start, stop), people.indptr, people.columns, *places, *told)
+    add_choices(start, stop, people.indptr, people.columns, *places, *told)
     return told

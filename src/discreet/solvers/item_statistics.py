@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.solvers.kernels import thread_count
 from discreet.solvers.kernels_factors import add_people
-from discreet.solvers.rows import Rows, require_fit
+from discreet.solvers.rows import Rows, require_fit, summed_over_rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,11 +40,7 @@ class ItemStatistics(NamedTuple):
 def item_statistics(people: Rows, model: LocalModel) -> ItemStatistics:
     """Return items' residuals times factors, their counts, and the factors' second moment, summed exactly."""
     require_fit(people, model.features.shape[0])
-    cuts = np.searchsorted(people.indptr, np.linspace(0, people.columns.size, thread_count() + 1))
-    cuts[0], cuts[-1] = 0, people.n_rows
-    with ThreadPoolExecutor(thread_count()) as pool:
-        parts = list(pool.map(lambda cut: _add(people, model, *cut), pairwise(cuts.tolist())))
-    return ItemStatistics(*(np.sum(piece, axis=0) for piece in zip(*parts, strict=True)))
+    return ItemStatistics(*summed_over_rows(lambda *rows: _add(people, model, *rows), people.indptr))
 
 
 def _add(people: Rows, model: LocalModel, start: int, stop: int) -> ItemStatistics:
@@ -55,7 +48,7 @@ def _add(people: Rows, model: LocalModel, start: int, stop: int) -> ItemStatisti
     told = ItemStatistics(np.zeros((n_items, size)), np.zeros(n_items), np.zeros((size, size)))
     add_people(
         start,
-        max(start, stop),
+        stop,
         people.indptr,
         people.columns,
         people.values,

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
 from discreet.solvers import kernels_profiles
-from discreet.solvers.kernels import thread_count
 from discreet.solvers.kernels_profiles import Lens, Telling
-from discreet.solvers.rows import Rows, require_fit, run, run_over_rows
+from discreet.solvers.rows import Rows, require_fit, run, run_over_rows, summed_over_rows
 
 Floats = npt.NDArray[np.float64]
-
-# Below this many cells a second thread costs more than it brings.
-_WORTH_THREADS = 20_000
 
 
 def profile_totals(rows: Rows, lens: Lens) -> Floats:
@@ -52,21 +45,15 @@ def told_sums(
     totals = profile_totals(rows, lens)
     given = np.zeros(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     longest = int(np.diff(rows.indptr).max(initial=1))
-    threads = thread_count() if rows.columns.size > _WORTH_THREADS else 1
-    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.indptr[-1], threads + 1))
-    cuts[0], cuts[-1] = 0, rows.n_rows
 
-    def part(span: tuple[int, int]) -> Floats:
+    def part(start: int, stop: int) -> tuple[Floats]:
         out = np.zeros((len(lens.vectors), width(lens, telling)))
         scratch = np.zeros((longest, out.shape[1]))
         shared = (rows.indptr, rows.columns, totals, lens, telling, given, steps, absolute, scratch)
-        kernels_profiles.add_told(int(span[0]), int(span[1]), *shared, out)
-        return out
+        kernels_profiles.add_told(start, stop, *shared, out)
+        return (out,)
 
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(part, pairwise(cuts)))
-    # Whole numbers below 2^53 add up exactly, so the answer does not depend on how many threads there are.
-    return np.sum(parts, axis=0) if threads > 1 else parts[0]
+    return summed_over_rows(part, rows.indptr)[0]
 
 
 def width(lens: Lens, telling: Telling) -> int:

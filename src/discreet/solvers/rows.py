@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -86,6 +86,23 @@ def run_over_rows(kernel: Callable[..., None], rows: Rows, *arguments: object) -
     """Call `kernel(start, stop, indptr, columns, *arguments)` over all rows."""
     cost = rows.indptr + _CELLS_PER_ROW * np.arange(rows.indptr.size)
     run(kernel, cost, rows.indptr, rows.columns, *arguments)
+
+
+def summed_over_rows(add: Callable[[int, int], Sequence[Array]], indptr: Array) -> list[Array]:
+    """Return the sums of the arrays that `add(start, stop)` returns for a thread's rows.
+
+    Every thread has sums of its own, so what is added must not depend on the order: whole numbers, in floats
+    below 2^53.
+    """
+    threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS else 1
+    cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
+    cuts[0], cuts[-1] = 0, indptr.size - 1
+    spans = [(start, stop) for start, stop in pairwise(cuts.tolist()) if start < stop]
+    if len(spans) <= 1:
+        return list(add(0, indptr.size - 1))
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(lambda span: add(*span), spans))
+    return [np.sum(pieces, axis=0) for pieces in zip(*parts, strict=True)]
 
 
 def _read_only(array: Array) -> Array:

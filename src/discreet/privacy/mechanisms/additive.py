@@ -9,6 +9,7 @@ coordinates or so much noise is asked for that the grid has to be coarser.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self, final
@@ -44,9 +45,42 @@ MOST_SHIFT_LAPLACE = 32
 MOST_SHIFT_GAUSSIAN = 8
 
 
+class Additive(ABC):
+    """Noise on every coordinate, added on a grid that follows from public numbers."""
+
+    __slots__ = ()
+
+    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the values, of any shape, with noise on each of them.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = np.asarray(vector)
+        grid = self._grid(values.size)
+        return finite_floats(values) if grid is None else grid.release(values, random)
+
+    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
+
+        An entry off the diagonal counts twice in the sensitivity, so it gets less noise: half the scale of a
+        Laplace, 1 / sqrt(2) of a Gaussian.
+
+        Raises:
+            DataError: a value is not finite, or too large for the grid.
+        """
+        values = square_matrix(matrix)
+        grid = self._grid(values.size)
+        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
+
+    @abstractmethod
+    def _grid(self, size: int) -> NoiseGrid | None:
+        """Return the grid for so many coordinates; None where there is no noise to add."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace:
+class Laplace(Additive):
     """Add Laplace noise to each coordinate of a vector.
 
     Guarantee
@@ -97,28 +131,6 @@ class Laplace:
             return dp_accounting.NonPrivateDpEvent()
         return dp_accounting.LaplaceDpEvent(round_down(Fraction(self.scale) / Fraction(self.l1_sensitivity)))
 
-    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the values, of any shape, with noise on each of them.
-
-        Raises:
-            DataError: a value is not finite, or too large for the grid.
-        """
-        values = np.asarray(vector)
-        grid = self._grid(values.size)
-        return finite_floats(values) if grid is None else grid.release(values, random)
-
-    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
-
-        An entry off the diagonal counts twice in the sensitivity, so half the scale protects it.
-
-        Raises:
-            DataError: a value is not finite, or too large for the grid.
-        """
-        values = square_matrix(matrix)
-        grid = self._grid(values.size)
-        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
-
     def cdf(self, noise: npt.ArrayLike) -> Floats:
         """Return the probability that the noise is at most so much, without what the grid adds."""
         x = np.asarray(noise, dtype=np.float64)
@@ -145,7 +157,7 @@ class Laplace:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussian:
+class Gaussian(Additive):
     """Add Gaussian noise to each coordinate of a vector.
 
     Guarantee
@@ -198,28 +210,6 @@ class Gaussian:
         if self.sigma == 0:
             return dp_accounting.NonPrivateDpEvent()
         return dp_accounting.GaussianDpEvent(round_down(Fraction(self.sigma) / Fraction(self.l2_sensitivity)))
-
-    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the values, of any shape, with noise on each of them.
-
-        Raises:
-            DataError: a value is not finite, or too large for the grid.
-        """
-        values = np.asarray(vector)
-        grid = self._grid(values.size)
-        return finite_floats(values) if grid is None else grid.release(values, random)
-
-    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
-
-        An entry off the diagonal counts twice in the Frobenius norm, so sigma / sqrt(2) protects it.
-
-        Raises:
-            DataError: a value is not finite, or too large for the grid.
-        """
-        values = square_matrix(matrix)
-        grid = self._grid(values.size)
-        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
 
     def cdf(self, noise: npt.ArrayLike) -> Floats:
         """Return the probability that the noise is at most so much, without what the grid adds."""

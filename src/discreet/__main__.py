@@ -1,0 +1,5 @@
+"""Run the command line as `python -m discreet`."""
+
+from discreet.cli import main
+
+main()
