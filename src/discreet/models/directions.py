@@ -27,7 +27,7 @@ from discreet.models.progress import Progress
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.rows import Rows
-from discreet.solvers.second_moment import ScaledRows, own_places, scaled_residuals, second_moment
+from discreet.solvers.second_moment import ScaledRows, scaled_residuals, second_moment
 from discreet.solvers.shrinkage import shrink
 
 Floats = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class Centered:
             self.rows,
             self.offsets,
             factors,
-            own_places(self.rows, self.offsets, factors, ridge),
+            ridge,
             part=COUNT_PART,
             clamp=clamp,
             least_length=0.0 if row_bound is None else row_bound / self.look.half,

@@ -34,6 +34,43 @@ def solve_cholesky(matrix: Array, right: Array) -> None:
 
 
 @compiled
+def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side: Array) -> None:
+    """Write a row's features side by side, one line each, and last what it has beyond the offsets.
+
+    The first line, of ones, is left as it is. Sums over the cells then run through memory in order.
+    """
+    size = side.shape[0] - 1
+    for j in range(columns.size):
+        # An index without a sign cannot count from the end, which spares a comparison a cell.
+        side[size, j] = np.float64(values[j]) - offsets[np.uint32(columns[j])]
+    for a in range(1, size):
+        for j in range(columns.size):
+            side[a, j] = factors[np.uint32(columns[j]), a - 1]
+
+
+@compiled
+def place(side: Array, cells: int, ridge: Array, normal: Array, out: Array) -> None:
+    """Write the ridge solution of a row that is laid out; `normal` is scratch."""
+    size = ridge.size
+    target = side[size, :cells]
+    for a in range(size):
+        out[a] = dot(side[a, :cells], target)
+        for b in range(a + 1):
+            normal[a, b] = dot(side[a, :cells], side[b, :cells])
+        normal[a, a] += ridge[a]
+    solve_cholesky(normal, out)
+
+
+@compiled
+def longest_row(start: int, stop: int, indptr: Array) -> int:
+    """Return the largest number of cells of a row."""
+    longest = 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    return longest
+
+
+@compiled
 def place_rows(
     start: int,
     stop: int,
@@ -45,32 +82,13 @@ def place_rows(
     ridge: Array,
     out: Array,
 ) -> None:
-    """Write each row's ridge solution on the constant and the factors.
-
-    A row's features are laid side by side first, so that the sums over its cells run through memory in order.
-    """
-    size, longest = ridge.size, 0
+    """Write each row's ridge solution on the constant and the factors."""
+    side = np.ones((ridge.size + 1, longest_row(start, stop, indptr)))
+    normal = np.empty((ridge.size, ridge.size))
     for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    side = np.ones((size + 1, longest))
-    normal = np.empty((size, size))
-    for row in range(start, stop):
-        own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_values = values[indptr[row] : indptr[row + 1]]
-        cells = own_columns.size
-        target = side[size, :cells]
-        for j in range(cells):
-            target[j] = np.float64(own_values[j]) - offsets[np.uint32(own_columns[j])]
-        for a in range(1, size):
-            line = side[a, :cells]
-            for j in range(cells):
-                line[j] = factors[np.uint32(own_columns[j]), a - 1]
-        for a in range(size):
-            out[row, a] = dot(side[a, :cells], target)
-            for b in range(a + 1):
-                normal[a, b] = dot(side[a, :cells], side[b, :cells])
-            normal[a, a] += ridge[a]
-        solve_cholesky(normal, out[row])
+        first, last = indptr[row], indptr[row + 1]
+        lay_out(columns[first:last], values[first:last], offsets, factors, side)
+        place(side, last - first, ridge, normal, out[row])
 
 
 @compiled
@@ -82,39 +100,37 @@ def scale_residuals(
     values: Array,
     offsets: Array,
     factors: Array,
-    own: Array,
+    ridge: Array,
     part: float,
     clamp: float,
     least_length: float,
     unit: float,
     out: Array,
 ) -> None:
-    """Write each row's residuals over their length, in whole steps cut toward zero; `unit` steps make 1.
+    """Write what each row's ridge solution leaves, over its length, in whole steps cut toward zero.
 
     A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
-    `least_length`.
+    `least_length`. `unit` steps make 1.
     """
-    longest = 0
+    size = ridge.size
+    side = np.ones((size + 1, longest_row(start, stop, indptr)))
+    normal, own = np.empty((size, size)), np.empty(size)
     for row in range(start, stop):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    residuals = np.empty(longest)
-    for row in range(start, stop):
-        own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_values = values[indptr[row] : indptr[row + 1]]
-        own_out = out[indptr[row] : indptr[row + 1]]
+        first, last = indptr[row], indptr[row + 1]
+        lay_out(columns[first:last], values[first:last], offsets, factors, side)
+        place(side, last - first, ridge, normal, own)
+        residuals = side[size, : last - first]
+        for a in range(size):
+            for j in range(residuals.size):
+                residuals[j] -= own[a] * side[a, j]
         squares = 0.0
-        for j in range(own_columns.size):
-            column = np.uint32(own_columns[j])
-            residual = np.float64(own_values[j]) - offsets[column] - own[row, 0]
-            for a in range(factors.shape[1]):
-                residual -= own[row, a + 1] * factors[column, a]
-            residual = min(max(residual, -clamp), clamp)
-            residuals[j] = residual
-            squares += residual * residual + part * part
+        for j in range(residuals.size):
+            residuals[j] = min(max(residuals[j], -clamp), clamp)
+            squares += residuals[j] * residuals[j] + part * part
         length = max(np.sqrt(squares), least_length)
         factor = unit / length if length > 0 else 0.0
-        for j in range(own_columns.size):
-            own_out[j] = np.int16(residuals[j] * factor)
+        for j in range(residuals.size):
+            out[first + j] = np.int16(residuals[j] * factor)
 
 
 @compiled
@@ -151,7 +167,6 @@ def add_products(
         for j in range(own_columns.size):
             along += np.float64(own_steps[j]) * vector[np.uint32(own_columns[j])]
         for j in range(own_columns.size):
-            # An index without a sign cannot count from the end, which spares a comparison a cell.
             column = np.uint32(own_columns[j])
             step = np.float64(own_steps[j])
             totals[column] += np.int64(step * (along - step * vector[column]) * fine)

@@ -58,13 +58,13 @@ def scaled_residuals(
     rows: Rows,
     offsets: Floats,
     factors: Floats,
-    own: Floats,
+    ridge: Floats,
     *,
     part: float,
     clamp: float = np.inf,
     least_length: float = 0.0,
 ) -> ScaledRows:
-    """Scale what every row leaves beyond offsets and own places to length 1.
+    """Scale what every row leaves beyond the offsets and its own places (`own_places`) to length 1.
 
     Rows shorter than `least_length` are divided by that instead. Residuals are at most `clamp` in size. The
     length counts `part` beside every residual, so that a row of tiny ones is not blown up.
@@ -78,7 +78,7 @@ def scaled_residuals(
     steps = np.zeros(rows.values.size, dtype=np.int16)
     numbers = (float(part), float(clamp), float(least_length), _UNIT * _ROUNDING)
     run_over_rows(
-        kernels_frank_wolfe.scale_residuals, rows, rows.values, offsets, factors, own, *numbers, steps
+        kernels_frank_wolfe.scale_residuals, rows, rows.values, offsets, factors, ridge, *numbers, steps
     )
     return ScaledRows(rows.indptr, rows.columns, steps, offsets.size)
 
