@@ -18,10 +18,15 @@ from evidence import follows, samples_to_separate
 KEYS = {name: bytes([number] * 32) for number, name in enumerate("abcd")}
 
 
-def keeper_with_keys(least=3):
+def key_of(name, key, question="votes", least=3):
+    fields = {"key": key.hex(), "question": question, "least": least}
+    return Message(kind="key", run="run", step=0, sender=name, fields=fields)
+
+
+def keeper_with_keys(least=3, **changed):
     keeper = Keeper(roster=list(KEYS), least=least)
     for name, key in KEYS.items():
-        hand_key(keeper, "run", 0, name, key)
+        hand_key(keeper, key_of(name, key, **changed.get(name, {})))
     return keeper
 
 
@@ -79,7 +84,10 @@ def test_the_label_says_what_is_left_when_coordinator_and_keeper_collude():
     lines = SharedNoise(parties=10, missing=2).assumes(1.0, 1e-6)
     alone = gaussian_epsilon(gaussian_multiplier(1.0, 1e-6) / math.sqrt(8), 1e-6)
     assert alone > 2.5
-    assert f"epsilon={alone:.1f}" in lines[-1]
+    assert f"epsilon={math.ceil(100 * alone) / 100:g}" in lines[-1]
+    assert not any("another party" in line for line in lines)
+    curious = SharedNoise(parties=2, missing=0).assumes(1.0, 1e-6)
+    assert any("another party knows its own share" in line and "epsilon=1.46" in line for line in curious)
     assert OwnNoise().assumes(1.0, 1e-6) == ()
 
 
@@ -114,14 +122,14 @@ def test_the_keeper_never_speaks_for_few_or_unknown_parties():
     with pytest.raises(FederationError, match="too few"):
         ask_masks(keeper, "run", 0, ["a", "b"], 5)
     assert ask_masks(keeper, "run", 1, list(KEYS), 5) == frozenset()
-    stranger = Message(kind="key", run="run", step=0, sender="stranger", fields={"key": "00" * 32})
-    assert decode(keeper(encode(stranger))).kind == "refused"
-    other = Message(kind="key", run="run", step=0, sender="a", fields={"key": "ff" * 32})
-    assert decode(keeper(encode(other))).fields["reason"] == "twice"
+    stranger = key_of("stranger", bytes(32))
+    assert decode(keeper(encode(stranger))).fields["reason"] == "wrong sender"
+    assert decode(keeper(encode(key_of("a", b"f" * 32)))).fields["reason"] == "twice"
     with pytest.raises(FederationError, match="did not take"):
-        hand_key(keeper, "run", 0, "stranger", bytes(32))
-    for bad in ({"key": "zz"}, {"key": 5}, {}, {"key": "00"}):
-        raw = encode(Message(kind="key", run="run", step=5, sender="a", fields=bad))
+        hand_key(keeper, stranger)
+    good = {"key": "00" * 32, "question": "votes", "least": 3}
+    for bad in ({"key": "zz"}, {"key": 5}, {"key": "00"}, {"question": 1}, {"least": 2.5}, {"least": True}):
+        raw = encode(Message(kind="key", run="run", step=5, sender="a", fields=good | bad))
         assert decode(keeper(raw)).kind == "refused"
     for bad in ({"names": "[1]", "size": 3}, {"names": "{", "size": 3}, {"names": "[]", "size": -1}):
         raw = encode(Message(kind="reveal", run="run", step=0, sender="-", fields=bad))
@@ -129,14 +137,31 @@ def test_the_keeper_never_speaks_for_few_or_unknown_parties():
     assert decode(keeper(b"rubbish")).kind == "refused"
 
 
+def test_the_keeper_sums_only_answers_to_one_question():
+    """Otherwise one party's answer could be summed with others' that carry less noise."""
+    keeper = keeper_with_keys(a={"question": "moment"})
+    with pytest.raises(FederationError):
+        ask_masks(keeper, "run", 0, list(KEYS), 5)
+    assert ask_masks(keeper, "run", 0, ["b", "c", "d"], 5).size == 5
+
+
+def test_a_key_says_how_many_parties_the_noise_needs():
+    keeper = keeper_with_keys(least=2, b={"least": 4})
+    with pytest.raises(FederationError, match="too few"):
+        ask_masks(keeper, "run", 0, ["a", "b", "c"], 5)
+    assert ask_masks(keeper, "run", 0, list(KEYS), 5).size == 5
+
+
 def test_a_restarted_keeper_remembers_what_it_revealed(tmp_path):
     from discreet.federated.state import Journal
 
     path = tmp_path / "keeper"
-    keeper = Keeper(roster=list(KEYS), least=3, journal=Journal(path))
+    journal = Journal(path)
+    keeper = Keeper(roster=list(KEYS), least=3, journal=journal)
     for name, key in KEYS.items():
-        hand_key(keeper, "run", 0, name, key)
+        hand_key(keeper, key_of(name, key))
     first = ask_masks(keeper, "run", 0, ["a", "b", "c"], 5)
+    journal.close()
     again = Keeper(roster=list(KEYS), least=3, journal=Journal(path))
     assert np.array_equal(ask_masks(again, "run", 0, ["a", "b", "c"], 5), first)
     assert ask_masks(again, "run", 0, list(KEYS), 5) == {"a", "b", "c"}

@@ -1,5 +1,6 @@
 import contextlib
 import json
+import os
 import struct
 
 import numpy as np
@@ -100,6 +101,7 @@ def test_a_journal_survives_being_cut_anywhere(tmp_path):
     journal.keep(MESSAGE)
     whole = path.stat().st_size
     journal.keep(MESSAGE)
+    journal.close()
     raw = path.read_bytes()
     for cut in (whole + 1, whole + PREFIX_BYTES, len(raw) - 1):
         path.write_bytes(raw[:cut])
@@ -108,8 +110,38 @@ def test_a_journal_survives_being_cut_anywhere(tmp_path):
         assert path.stat().st_size == whole
         again.keep(MESSAGE)
         assert path.read_bytes() == raw
+        again.close()
     assert [message.digest() for message in Journal(path).messages] == [MESSAGE.digest()] * 2
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_journal_belongs_to_one_holder_at_a_time(tmp_path):
+    path = tmp_path / "state"
+    journal = Journal(path)
+    with pytest.raises(FileError, match="in use"):
+        Journal(path)
+    journal.close()
+    with pytest.raises(FileError, match="closed"):
+        journal.keep(MESSAGE)
+    Journal(path).keep(MESSAGE)
+
+
+def test_after_a_write_that_failed_only_the_file_knows(tmp_path, monkeypatch):
+    """The record may be on the disk: drawing and sending another one would tell two answers."""
+    path = tmp_path / "state"
+    journal = Journal(path)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(FileError, match="No space left"):
+            journal.keep(MESSAGE)
+    with pytest.raises(FileError, match="Start again from its file"):
+        journal.keep(MESSAGE)
+    journal.close()
+    assert len(Journal(path).messages) == 1
 
 
 def test_a_damaged_or_foreign_journal_is_refused_and_left_alone(tmp_path):

@@ -1,5 +1,6 @@
 """A party pays once, answers each step once and only within its promise, and resumes after a crash."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -151,10 +152,36 @@ def test_questions_of_strangers_are_declined_and_cost_nothing(raw, expected):
 def test_after_a_crash_nothing_is_paid_or_drawn_twice(tmp_path):
     ledger, state = Ledger.open(tmp_path / "ledger"), tmp_path / "state"
     first = party(ledger=ledger, state=state).answer(question())
-    again = party(ledger=ledger, state=state, random=PrivacyRandom.from_os())
+    again = party(ledger=ledger, state=state, random=PrivacyRandom.simulate(1))
     assert again.answer(question()) == first
     assert reason(again.answer(moment())) is None
     assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"protocol": dataclasses.replace(PROTOCOL, epsilon=30.0)},
+        {"protocol": dataclasses.replace(PROTOCOL, delta=1e-2)},
+        {"random": PrivacyRandom.from_os()},
+    ],
+    ids=["epsilon", "delta", "real noise"],
+)
+def test_a_run_goes_on_only_with_what_it_began_with(tmp_path, other):
+    """What was paid for is what began; a resumed party may not answer the rest with less noise."""
+    ledger, state = Ledger.open(tmp_path / "ledger"), tmp_path / "state"
+    assert reason(party(ledger=ledger, state=state).answer(question())) is None
+    assert reason(party(ledger=ledger, state=state, **other).answer(moment())) == "declined"
+    assert reason(party(ledger=ledger, state=state).answer(moment())) is None
+    assert len(ledger.entries()) == 1
+
+
+def test_a_ledger_that_was_paid_otherwise_is_not_believed(tmp_path):
+    state, paid_less = tmp_path / "state", Ledger.in_memory()
+    assert reason(party(state=state).answer(question())) is None
+    less = dataclasses.replace(PROTOCOL, epsilon=0.1)
+    assert reason(party(less, ledger=paid_less).answer(question(protocol=less))) is None
+    assert reason(party(state=state, ledger=paid_less).answer(moment())) == "declined"
 
 
 def test_a_party_that_lost_its_state_does_not_answer_a_paid_run_again(tmp_path):
@@ -245,6 +272,21 @@ def test_what_a_run_releases_costs_no_more_than_promised(protocol):
     assert epsilon_at(protocol.events(), promise.delta) <= 1.0 * (1 + 1e-9)
 
 
+def test_pure_events_cover_both_routes_of_a_run():
+    """A recount draws Laplace noise of other sizes than the rounds do; many runs recount to no less."""
+    from discreet.privacy.accountant import epsilon_at
+
+    protocol = SummedStatistics(epsilon=1.0, delta=0.0)
+    plan, runs = protocol.plan(), 20
+    told = epsilon_at([*protocol.events()] * runs, 1e-3)
+    for route in (plan.all(), [plan.votes, plan.recount]):
+        assert epsilon_at([noise.event() for noise in route] * runs, 1e-3) <= told
+    # The route without a recount alone would have been too cheap.
+    assert epsilon_at([noise.event() for noise in plan.all()] * runs, 1e-3) < epsilon_at(
+        [noise.event() for noise in (plan.votes, plan.recount)] * runs, 1e-3
+    )
+
+
 def test_promises_say_what_they_assume():
     shared = SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4, missing=1))
     assert any("do not work together" in line for line in shared.promise(DATA.facts).assumes)
@@ -265,6 +307,7 @@ def test_a_masked_answer_says_nothing_alone_and_is_repeated_as_it_was(tmp_path):
     first = member.answer(raw)
     sent = decode(first).arrays["votes"]
     assert abs(np.unpackbits(sent.view(np.uint8)).mean() - 0.5) < 0.05
+    member.close()
     assert party(protocol, keeper=keeper, state=tmp_path / "state").answer(raw) == first
 
 
@@ -284,6 +327,7 @@ def test_items_are_tuned_once_and_only_where_people_are_shared(tmp_path):
     profiles = protocol.profiles([], PARTS["p0"].n_users)
     member = party(protocol, state=tmp_path / "state", ledger=ledger)
     first = member.tune(profiles)
+    member.close()
     again = party(protocol, state=tmp_path / "state", ledger=ledger, random=PrivacyRandom.from_os())
     assert np.array_equal(again.tune(profiles).factors, first.factors)
     assert len(ledger.entries()) == 1

@@ -142,6 +142,16 @@ def test_events_recount_to_the_promise():
     assert 1.49 < epsilon_at(events, 1e-6) <= 1.5
 
 
+def test_pure_events_cover_both_routes_of_a_fit():
+    """Which releases are made depends on noisy votes; many fits recount to no less than either."""
+    model = ImplicitObjective(epsilon=1.0, delta=0.0)
+    plan, fits = model.plan(), 20
+    told = epsilon_at([*model.release_events()] * fits, 1e-3)
+    for route in (plan.all(), [plan.votes, plan.recount]):
+        assert epsilon_at([noise.event() for noise in route] * fits, 1e-3) <= told
+    assert epsilon_at(model.release_events(), 0.0) == pytest.approx(1.0)
+
+
 def hits(model, data, groups=2) -> float:
     """Return how often an unseen item of the person's own group is ranked first."""
     scores = model.scores(data, np.arange(data.n_users)).astype(np.float64)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 
 import numpy as np
 import pytest
@@ -188,6 +189,17 @@ def test_probit_objective_without_the_jacobian_would_break_it():
 
 
 # Output: single cells.
+
+
+def test_output_draws_no_cells_in_a_copy_of_the_process(small, monkeypatch):
+    """Copies made by a fork would each draw noise of their own for a cell that was paid for once."""
+    model = OneBitOutput(epsilon=1.0, cells=2).fit(small)
+    known = model.predict(small, [0], [4])
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    assert model.predict(small, [0], [4]) == known
+    with pytest.raises(PrivacyError, match="process"):
+        model.predict(small, [0], [5])
 
 
 def test_output_refuses_more_cells_than_were_paid_for(small):

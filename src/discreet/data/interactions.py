@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, Unpack, final
@@ -105,8 +106,11 @@ class Interactions:
         """
         facts = declared.get("facts")
         n_items = declared.get("n_items") if facts is None else facts.n_items
-        catalog, columns = encode_items(items, declared.get("catalog"), n_items)
-        people, rows = encode(users, declared.get("people"), "user ids")
+        # Numbering runs in compiled code that lets the other column be numbered meanwhile.
+        with ThreadPoolExecutor(1) as other:
+            numbered = other.submit(encode, users, declared.get("people"), "user ids")
+            catalog, columns = encode_items(items, declared.get("catalog"), n_items)
+            people, rows = numbered.result()
         ratings, moments = to_values(values, columns.size), to_times(times)
         _same_length(rows, columns, ratings, moments)
         duplicates = declared.get("duplicates", "refuse")

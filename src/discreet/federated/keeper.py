@@ -3,14 +3,14 @@
 A party draws a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
 keeper, who is nobody's data. The coordinator sees answers that are each uniformly random. When it has
 heard enough parties it asks the keeper for the sum of their masks, which it gets once a step, for one set of
-parties. A party that falls silent costs nothing: its mask is left out of the sum.
+parties that were all asked the same. A party that falls silent costs nothing: its mask is left out.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,14 @@ from discreet.federated.wire import FederationError, Message, Refusal, Refused, 
 Words = npt.NDArray[np.uint64]
 KEY_BYTES = 32
 _MOST_WORDS = 1 << 27
+
+
+class _Key(NamedTuple):
+    """A party's key, the fingerprint of the question it answered, and how many parties share the noise."""
+
+    secret: bytes
+    question: str
+    least: int
 
 
 class Line(Protocol):
@@ -66,8 +74,9 @@ class Keeper:
 
     Parameters:
         roster: The names of the parties; keys of others are refused.
-        least: The fewest parties whose sum may be seen.
-        journal: What was kept and revealed; with a file the keeper can be restarted.
+        least: The fewest parties whose sum may be seen; more if a party among them says so with its key.
+        journal: What was kept and revealed. Without a file a keeper must not be restarted during a run: it
+            would forget which sums it revealed.
     """
 
     def __init__(self, *, roster: Sequence[str], least: int, journal: Journal | None = None) -> None:
@@ -75,7 +84,7 @@ class Keeper:
         require(least <= len(set(roster)), "least", least, "must be at most the number of parties")
         self._roster, self._least = frozenset(roster), least
         self._journal = journal or Journal()
-        self._keys: dict[tuple[str, int, str], bytes] = {}
+        self._keys: dict[tuple[str, int, str], _Key] = {}
         self._revealed: dict[tuple[str, int], frozenset[str]] = {}
         for message in self._journal.messages:
             self._remember(message)
@@ -94,7 +103,7 @@ class Keeper:
 
     def _key(self, message: Message) -> Message:
         place = (message.run, message.step, message.sender)
-        key = _hex(message.fields.get("key"))
+        key = _read_key(message)
         if message.sender not in self._roster:
             raise Refused(Refusal.WRONG_SENDER)
         if self._keys.get(place, key) != key:
@@ -110,9 +119,13 @@ class Keeper:
             raise Refused(Refusal.MALFORMED)
         if not names <= self._roster:
             raise Refused(Refusal.WRONG_SENDER)
-        missing = sorted(name for name in names if (message.run, message.step, name) not in self._keys)
-        if missing or len(names) < self._least:
+        known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
+        keys = [key for key in known.values() if key is not None]
+        missing = [name for name, key in known.items() if key is None]
+        if missing or len(names) < max(self._least, *(key.least for key in keys)):
             return _reply(message, {"missing": json.dumps(missing)})
+        if len({key.question for key in keys}) > 1:
+            raise Refused(Refusal.WRONG_ROUND)
         first = self._revealed.get((message.run, message.step), names)
         if first != names:
             return _reply(message, {"only": json.dumps(sorted(first))})
@@ -120,22 +133,21 @@ class Keeper:
             self._journal.keep(message)
             self._remember(message)
         total = np.zeros(size, dtype=np.uint64)
-        for name in sorted(names):
-            total += mask(self._keys[message.run, message.step, name], size)
+        for key in keys:
+            total += mask(key.secret, size)
         return Message(
             kind="masks", run=message.run, step=message.step, sender="keeper", arrays={"total": total}
         )
 
     def _remember(self, message: Message) -> None:
         if message.kind == "key":
-            self._keys[message.run, message.step, message.sender] = _hex(message.fields.get("key"))
+            self._keys[message.run, message.step, message.sender] = _read_key(message)
         else:
             self._revealed[message.run, message.step] = _names(message.fields.get("names"))
 
 
-def hand_key(line: Line, run: str, step: int, party: str, key: bytes) -> None:
-    """Give the keeper the key of an answer; raise unless it was kept."""
-    message = Message(kind="key", run=run, step=step, sender=party, fields={"key": key.hex()})
+def hand_key(line: Line, message: Message) -> None:
+    """Give the keeper a message with the key of an answer; raise unless it was kept."""
     if not decode(line(encode(message))).fields.get("kept"):
         raise FederationError("The keeper did not take the key of a mask, so nothing was sent.")
 
@@ -166,14 +178,15 @@ def _reply(message: Message, fields: Mapping[str, str | bool]) -> Message:
     return Message(kind="reply", run=message.run, step=message.step, sender="keeper", fields=fields)
 
 
-def _hex(text: Any) -> bytes:
+def _read_key(message: Message) -> _Key:
+    secret, question, least = (message.fields.get(name) for name in ("key", "question", "least"))
     try:
-        key = bytes.fromhex(text)
+        opened = bytes.fromhex(secret)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise Refused(Refusal.MALFORMED) from None
-    if len(key) != KEY_BYTES:
+    if len(opened) != KEY_BYTES or not isinstance(question, str) or type(least) is not int:
         raise Refused(Refusal.MALFORMED)
-    return key
+    return _Key(opened, question, least)
 
 
 def _names(text: Any) -> frozenset[str]:

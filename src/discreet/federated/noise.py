@@ -98,17 +98,25 @@ class SharedNoise:
     def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
         """Return what the promise takes for granted, and what is left when it fails."""
         trusted = self.least_parties
-        lines = (
+        lines: tuple[str, ...] = (
             "the coordinator and the keeper of masks follow the rounds and do not work together",
             f"at least {trusted} of {self.parties} parties add their share of noise and tell nobody",
         )
         if math.isinf(epsilon):
             return lines
-        alone = gaussian_epsilon(gaussian_multiplier(epsilon, delta) / math.sqrt(trusted), delta)
+        if self.missing == 0:
+            curious = self._left(epsilon, delta, trusted - 1)
+            lines += (f"another party knows its own share; against it the promise is epsilon={curious}",)
         return (
             *lines,
-            f"if coordinator and keeper work together, a party's own share promises epsilon={alone:.1f}",
+            "if coordinator and keeper work together, a party's own share promises "
+            f"epsilon={self._left(epsilon, delta, 1)}",
         )
+
+    def _left(self, epsilon: float, delta: float, shares: int) -> str:
+        """Return the epsilon that so many shares of the noise promise, rounded up."""
+        multiplier = gaussian_multiplier(epsilon, delta) * math.sqrt(shares / self.least_parties)
+        return f"{math.ceil(100 * gaussian_epsilon(multiplier, delta)) / 100:g}"
 
     def protect(
         self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom

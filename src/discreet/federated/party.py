@@ -135,20 +135,30 @@ class Party:
         return [message.kind for message in self._answers()]
 
     def _pay(self) -> None:
-        """Pay for the whole run once: the journal says it began, the ledger that it was paid."""
+        """Pay for the whole run once: the journal says what began, the ledger that it was paid."""
         what = f"federated {self.protocol.name}, run {self.run}"
-        begun = any(message.kind == _BEGUN and message.run == self.run for message in self._journal.messages)
-        paid = any(entry.what == what for entry in self._ledger.entries(self._dataset))
+        begun = [m for m in self._journal.messages if m.kind == _BEGUN and m.run == self.run]
+        paid = [entry for entry in self._ledger.entries(self._dataset) if entry.what == what]
         if paid and not begun:
             raise PrivacyError(
                 f"Run {self.run!r} was paid for, but what was answered in it is not known here. "
                 "Restore the party's state, or agree on a new run."
             )
+        if any(message.fields != self._agreed() for message in begun) or any(
+            _terms(entry.guarantee) != _terms(self.promise) for entry in paid
+        ):
+            raise PrivacyError(
+                f"Run {self.run!r} began with other settings. Go on with those, or agree on a new run."
+            )
         if not begun:
-            self._journal.keep(Message(kind=_BEGUN, run=self.run, step=-1, sender=self.name))
+            self._journal.keep(self._message(Part(kind=_BEGUN, fields=self._agreed()), -1))
         if not paid:
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
+
+    def _agreed(self) -> dict[str, Value]:
+        """Return all that decides how much noise an answer gets; it may not change in a run."""
+        return {"settings": self.protocol.settings(), "promise": _terms(self.promise)}
 
     def _draw(self, question: Message) -> Message:
         """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
@@ -158,7 +168,10 @@ class Party:
         if self.protocol.noise.masked:
             key = self._random.bytes(KEY_BYTES).tobytes()
             arrays = masked({name: np.asarray(array) for name, array in arrays.items()}, key)
-            self._journal.keep(self._message(Part(kind=_KEY, fields={"key": key.hex()}), question.step))
+            # The keeper sums masks of one question only, over as many parties as the noise is shared by.
+            least = self.protocol.noise.least_parties
+            told: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
+            self._journal.keep(self._message(Part(kind=_KEY, fields=told), question.step))
         fields: dict[str, Value] = {**part.fields, **self._public(), "question": question.digest()}
         kept = self._message(Part(kind=part.kind, fields=fields, arrays=arrays), question.step)
         self._journal.keep(kept)
@@ -176,7 +189,11 @@ class Party:
             return
         keys = [m for m in self._journal.messages if m.kind == _KEY and m.run == self.run and m.step == step]
         if keys:
-            hand_key(self._keeper, self.run, step, self.name, bytes.fromhex(str(keys[-1].fields["key"])))
+            hand_key(self._keeper, keys[-1])
+
+    def close(self) -> None:
+        """Let go of the state's file, so that this party can be resumed elsewhere."""
+        self._journal.close()
 
     def _message(self, part: Part, step: int) -> Message:
         return Message(
@@ -187,3 +204,8 @@ class Party:
         return Message(
             kind="declined", run=self.run, step=step, sender=self.name, fields={"reason": reason.value}
         )
+
+
+def _terms(promise: Guarantee) -> str:
+    """Return what a promise says in numbers, and whether it is one at all."""
+    return f"epsilon={promise.epsilon!r}, delta={promise.delta!r}, simulated={promise.simulated}"

@@ -2,15 +2,17 @@
 
 A record is on the disk before it is used: a party sends an answer only after it was kept, so after a crash it
 repeats the same answer instead of drawing noise again. A record that a crash cut short was never used and is
-dropped when the file is read.
+dropped when the file is read. One process at a time may have a file open: two would not know of each other's
+answers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import weakref
 from pathlib import Path
-from typing import final
+from typing import BinaryIO, final
 
 from discreet.checks import FileError
 from discreet.federated.wire import MOST_BYTES, PREFIX_BYTES, Message, Refused, decode, encode, message_bytes
@@ -23,10 +25,11 @@ class Journal:
     """Append messages and read them back, in memory or in a file for the owner's eyes only."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._path = None if path is None else Path(path)
         self._messages: list[Message] = []
-        if self._path is not None:
-            self._open(self._path)
+        self._usable = True
+        self._file = None if path is None else self._open(Path(path))
+        if self._file is not None:
+            weakref.finalize(self, self._file.close)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -35,31 +38,51 @@ class Journal:
 
     def keep(self, message: Message) -> None:
         """Append a message; when this returns it is on the disk."""
-        if self._path is not None:
+        if not self._usable:
+            raise FileError(
+                "The state of this run is closed, or could not be written. Start again from its file."
+            )
+        if self._file is not None:
             raw = encode(message)
-            with self._path.open("ab") as file:
-                file.write(raw + hashlib.sha256(raw).digest())
-                file.flush()
-                os.fsync(file.fileno())
+            # Whether a record that failed is in the file shows when it is read again, not before.
+            self._usable = False
+            try:
+                self._file.write(raw + hashlib.sha256(raw).digest())
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise FileError(f"The state of the run cannot be written: {error.strerror}.") from error
+            self._usable = True
         self._messages.append(message)
 
-    def _open(self, path: Path) -> None:
+    def close(self) -> None:
+        """Let go of the file, so that another process may go on with it."""
+        self._usable = self._file is None
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self, path: Path) -> BinaryIO:
         try:
-            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-            os.close(handle)
+            file = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
             if os.name == "posix":
                 folder = os.open(path.parent, os.O_RDONLY)
                 os.fsync(folder)
                 os.close(folder)
-            raw = path.read_bytes()
         except OSError as error:
             raise FileError(f"{path} cannot be used for the state of a run: {error.strerror}.") from error
-        whole = self._read(raw, path)
-        if whole < len(raw):
-            # The tail was being written when the process died; nobody has seen it.
-            with path.open("r+b") as file:
+        try:
+            _lock(file, path)
+            raw = file.read()
+            whole = self._read(raw, path)
+            if whole < len(raw):
+                # The tail was being written when the process died; nobody has seen it.
                 file.truncate(whole)
                 os.fsync(file.fileno())
+            file.seek(whole)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     def _read(self, raw: bytes, path: Path) -> int:
         place = 0
@@ -79,3 +102,15 @@ class Journal:
                 raise FileError(f"{path} is not the state of a run and was left as it is.") from error
             place = end
         return place
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Take the file for this journal alone, for as long as it is open; on POSIX systems only."""
+    if os.name != "posix":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise FileError(f"{path} is in use: a run's state belongs to one process at a time.") from error

@@ -38,7 +38,8 @@ class SummedStatistics(ItemProtocol):
         Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
         sets with and without that person, against the coordinator, the other parties and everybody who sees
         the model (proofs/federated.md). With `SharedNoise` only if coordinator and keeper do not work
-        together and enough parties add their share; the label lists this.
+        together and enough parties add their share and tell nobody; a party that uses what it knows of its
+        own share counts among those that tell. The label lists this.
 
     Parameters:
         rounds: How often profiles are refined and items solved again.
@@ -70,8 +71,8 @@ class SummedStatistics(ItemProtocol):
         return self._estimator().plan()
 
     def events(self) -> Sequence[Any]:
-        """Return every release of one party."""
-        return [] if math.isinf(self.epsilon) else [noise.event() for noise in self.plan().all()]
+        """Return every release of one party, or one pure loss: a recount splits it in other parts."""
+        return self._estimator().release_events()
 
     def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""

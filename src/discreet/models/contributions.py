@@ -1,6 +1,6 @@
 """Add up what each person contributes, exactly: no rounding error of one person's sum depends on another.
 
-Contributions are cut to multiples of 2^-24, toward zero, so their norm cannot grow; sums of up to 2^28
+Contributions are cut to multiples of 2^-24, toward zero, so their norm cannot grow; sums of up to 2^27
 contributions of at most 1 then stay below 2^53 steps and double precision adds them without any rounding.
 So adding or removing one person moves the sums by exactly that person's vector, in whatever order and in
 however many blocks they were added.
@@ -23,7 +23,7 @@ _GRID = 2.0**-24
 # What rounding can have added to a norm computed from up to 2^31 terms, with room to spare.
 _ROUNDING = 1 - 1e-6
 _RATINGS_PER_BLOCK = 1 << 21
-_MOST_PEOPLE = 1 << 28
+_MOST_PEOPLE = 1 << 27
 
 
 def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:

@@ -149,6 +149,10 @@ class ImplicitObjective(Estimator):
         return joint_promise(self, facts, "proofs/implicit_objective.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return what the releases cost; the facts do not matter."""
+        return self.release_events()
+
+    def release_events(self) -> Sequence[Any]:
         """Return every release, or, of pure noise, what they cost together whichever route is taken."""
         if math.isinf(self.epsilon):
             return []

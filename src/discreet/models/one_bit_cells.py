@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Vault:
     experiment may ask for every cell as if it were the only one.
     """
 
-    __slots__ = ("_bound", "_left", "_noise", "_random", "_right", "allowed")
+    __slots__ = ("_bound", "_left", "_noise", "_process", "_random", "_right", "allowed")
 
     def __init__(
         self,
@@ -41,9 +42,15 @@ class Vault:
         self._left, self._right = left, right
         self._bound, self._noise, self._random = bound, noise, random
         self.allowed = allowed
+        self._process = os.getpid()
 
     def release(self, rows: Indices, items: Indices) -> Floats:
         """Return the cells with noise; cells that change one after another cost epsilon each."""
+        if self.allowed is not None and os.getpid() != self._process:
+            raise PrivacyError(
+                "New cells are drawn only in the process that fitted the model: copies of it would each draw "
+                "their own."
+            )
         exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
         return self._noise.release(exact, self._random)
 
