@@ -44,6 +44,13 @@ def require(ok: bool, name: str, value: object, rule: str, do: str = "") -> None
         raise ParameterError(f"{name}={value!r} {rule}.{' ' + do if do else ''}")
 
 
+def instance(name: str, value: object, kind: type, do: str = "") -> None:
+    """Raise unless `value` is a `kind`; the message names its type and shows nothing of it."""
+    if not isinstance(value, kind):
+        found = type(value).__name__
+        raise ParameterError(f"{name} must be of type {kind.__name__}, not {found}.{' ' + do if do else ''}")
+
+
 def real(name: str, value: object, do: str = "") -> float:
     """Return `value` as a float; refuse booleans, text and NaN."""
     ok = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -46,6 +46,8 @@ def test_keeps_good_reports_of_both_forms():
     ("raw", "reason"),
     [
         (b"", Refusal.MALFORMED),
+        (None, Refusal.MALFORMED),
+        ("{}", Refusal.MALFORMED),
         (b"{", Refusal.MALFORMED),
         (b"[1, 2]", Refusal.MALFORMED),
         (b"\xff\xfe", Refusal.MALFORMED),

@@ -325,3 +325,25 @@ def test_one_more_cell_changes_one_cell_of_what_is_used(name, data):
     used, without = (make(name)._bound(one) for one in (capped, capped.where(fewer)))
     assert used.n_ratings - without.n_ratings == 1
     assert not any("of a person are used" in line for line in make(name).promise(capped.facts).assumes)
+
+
+def test_things_of_another_kind_are_one_sentence(explicit):
+    """A file's name for a ledger, a data frame for the data: what people try first."""
+    model = estimator("biases", {"epsilon": 1.0, "delta": 1e-6})
+    for arguments in (
+        {"data": {"user": [1], "item": [2]}},
+        {"data": explicit, "ledger": "paid.ledger"},
+        {"data": explicit, "random": 3},
+    ):
+        with pytest.raises(ParameterError, match="must be of type"):
+            model.fit(**arguments)
+
+
+def test_a_history_may_be_a_series_and_must_hold_numbers(explicit):
+    pandas = pytest.importorskip("pandas")
+    fitted = estimator("biases", {"epsilon": 1.0, "delta": 1e-6}).fit(explicit)
+    history = dict.fromkeys(explicit.catalog.ids[:3].tolist(), 4.0)
+    assert fitted.recommend(pandas.Series(history), 5) == fitted.recommend(history, 5)
+    for wrong in ("x", None):
+        with pytest.raises(DataError, match="must be numbers"):
+            fitted.recommend(dict.fromkeys(history, wrong))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+from discreet.checks import ParameterError
 from discreet.data import Vocabulary
 from discreet.data.readers import from_frame, from_scipy, read
 
@@ -225,3 +226,24 @@ def test_published_data_have_their_published_size(folder, users, items, ratings,
     data = read(Path(os.environ["DISCREET_DATA"]) / folder)
     assert (data.n_users, data.n_items, data.n_ratings) == (users, items, ratings)
     assert (data.facts.low, data.facts.high, data.facts.step) == (low, high, step)
+
+
+@pytest.mark.parametrize("name", ["a[red]b.csv", "a*.csv", "z[1].csv.gz", "p[12].parquet"])
+def test_a_file_name_is_a_name_and_no_pattern(tmp_path, name):
+    """Nothing else in the folder may be read instead, or with it."""
+    table = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [1.0, 2.0, 3.0]})
+    for other in ("aeb.csv", "z1.csv", "p1.parquet"):
+        write = pl.DataFrame.write_parquet if other.endswith(".parquet") else pl.DataFrame.write_csv
+        write(table.head(1), tmp_path / other)
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(table.write_csv().encode()))
+    elif name.endswith(".parquet"):
+        table.write_parquet(tmp_path / name)
+    else:
+        table.write_csv(tmp_path / name)
+    assert read(tmp_path / name).n_ratings == 3
+
+
+def test_read_takes_a_path():
+    with pytest.raises(ParameterError, match="from_frame"):
+        read(pl.DataFrame({"user": [1]}))

@@ -157,7 +157,7 @@ def write(campaign: CatalogueCampaign, message: CatalogueMessage) -> bytes:
 
 def read(campaign: CatalogueCampaign, raw: bytes) -> CatalogueMessage:
     """Read a stranger's message; raise `Refused` with the reason unless every part of it is in order."""
-    if len(raw) < _HEADER.size or raw[:4] != _MAGIC:
+    if not isinstance(raw, bytes) or len(raw) < _HEADER.size or raw[:4] != _MAGIC:
         raise Refused(Refusal.MALFORMED)
     _, version, digest, sender, n_asked, n_answers = _HEADER.unpack_from(raw)
     if version != VERSION:

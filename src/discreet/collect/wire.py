@@ -89,6 +89,8 @@ def code_bytes(campaign: Campaign) -> int:
 
 def read(campaign: Campaign, raw: bytes) -> Message:
     """Read either form; raise `Refused` with the reason if the message as a whole cannot be taken."""
+    if not isinstance(raw, bytes):
+        raise Refused(Refusal.MALFORMED)
     if len(raw) > MOST_BYTES:
         raise Refused(Refusal.OVERSIZED)
     return _read_binary(campaign, raw) if raw[: len(_MAGIC)] == _MAGIC else _read_json(campaign, raw)

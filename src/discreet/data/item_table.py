@@ -26,7 +26,9 @@ def read_item_table(path: str | Path, catalog: Vocabulary) -> Floats:
     """
     file = Path(path)
     try:
-        table = pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
+        table = (
+            pl.read_parquet(file, glob=False) if file.suffix == ".parquet" else pl.read_csv(file, glob=False)
+        )
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(
             f"{file} cannot be read as a table of items; give a .csv or .parquet file."

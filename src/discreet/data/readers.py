@@ -35,6 +35,10 @@ def read(
         FileError: There is no such file, or it cannot be read as a table.
         DataError: The table lacks a column, holds no ratings, or ratings that cannot be used.
     """
+    if not isinstance(path, str | Path):
+        raise ParameterError(
+            f"read takes the path of a file, not a {type(path).__name__}. Tables: from_frame, from_scipy."
+        )
     return build([read_source(path, columns, implicit=implicit)], name=name, declared=declared)
 
 

@@ -87,7 +87,7 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
     try:
-        return of_frame(pl.scan_parquet(file), columns, implicit=implicit)
+        return of_frame(pl.scan_parquet(file, glob=False), columns, implicit=implicit)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
 
@@ -135,6 +135,8 @@ def _scan(file: Path, layout: Layout, types: dict[str, Any]) -> pl.DataFrame:
         columns=list(place.values()),
         schema=schema | {place[name]: kind for name, kind in types.items()},
         raise_if_empty=False,
+        # A bracket or a star in a file's name is part of the name.
+        glob=False,
     )
     return table.rename({column: name for name, column in place.items()})
 
@@ -143,7 +145,8 @@ def _read_dense(file: Path, layout: Layout) -> Source:
     """Read rows of people: how many they rated, then a rating or 99 for each item."""
     try:
         types = dict.fromkeys(layout.names, pl.Float32)
-        numbers = pl.read_csv(file, separator=layout.separator, has_header=False, schema=types).to_numpy()
+        table = pl.read_csv(file, separator=layout.separator, has_header=False, schema=types, glob=False)
+        numbers = table.to_numpy()
     except pl.exceptions.PolarsError as error:
         raise DataError(
             f"{file.name} looks like Jester's table but holds text where a number belongs."

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, final
 
-from discreet.checks import DataError, failure_probability, positive, require
+from discreet.checks import DataError, failure_probability, instance, positive, require
 from discreet.data.interactions import Interactions, PublicFacts
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, terminal_progress
@@ -92,6 +92,12 @@ class Estimator(ABC):
             DataError: The data teach nothing (one person, one item, equal ratings); nothing was spent.
             BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
+        do = "Read a file with discreet.read, a data frame with discreet.from_frame."
+        instance("data", data, Interactions, do)
+        if ledger is not None:
+            instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
+        if random is not None:
+            instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
         self._refuse(data)
         random = random or PrivacyRandom.from_os()
         promise = self.promise(data.facts)

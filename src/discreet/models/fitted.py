@@ -109,6 +109,10 @@ class FittedModel:
         """Return the one row of a person, in the model's catalog."""
         if isinstance(history, str | bytes) or not isinstance(history, Iterable):
             raise DataError("A history is a mapping from item to rating, or a list of item ids.")
+        # A series of pandas is a mapping that does not say so.
+        pairs = getattr(history, "items", None)
+        if callable(pairs):
+            history = dict(pairs())
         ids = list(history)
         unknown = int(np.count_nonzero(self.catalog.index_of(ids) < 0))
         if unknown:
@@ -118,7 +122,7 @@ class FittedModel:
         if not self.scorer.needs_ratings:
             values = [self.facts.high] * len(ids)
         elif isinstance(history, Mapping):
-            values = [float(value) for value in history.values()]
+            values = _numbers(history.values())
         else:
             raise DataError(
                 "This model was fitted on ratings; give the history as a mapping from item to rating."
@@ -132,3 +136,10 @@ class FittedModel:
             facts=self.facts,
             name="history",
         )
+
+
+def _numbers(ratings: Iterable[object]) -> list[float]:
+    try:
+        return [float(rating) for rating in ratings]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise DataError("The history's ratings must be numbers.") from None
