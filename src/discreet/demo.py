@@ -104,8 +104,9 @@ def show(tour: Tour, console: Console) -> None:
     console.print(table)
     console.print(_comparison_table(tour.comparison))
     console.print(
-        "Lower RMSE and higher NDCG are better. Your own ratings: "
-        "[bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
+        "RMSE (lower is better) tells how well stars are predicted; NDCG (higher is better) whether what "
+        "people went on to watch stands on top, and there films that everybody watches are hard to beat.\n"
+        "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
         highlight=False,
     )
 
