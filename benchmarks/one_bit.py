@@ -35,7 +35,7 @@ from discreet.solvers.spg import NuclearBall, minimize
 FIRST_LENGTH = 16.0
 TOLERANCE = 1e-5
 # How accurate the singular vectors of a step are: with this the two objectives agree step by step.
-ACCURACY = 1e-4
+ACCURACY = 3e-5
 
 
 @dataclass(frozen=True)
