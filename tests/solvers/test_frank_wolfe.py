@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from discreet.checks import ParameterError
 from discreet.solvers import frank_wolfe as module
-from discreet.solvers.frank_wolfe import frank_wolfe, leading_pair, project_nuclear, simplex_shrink
+from discreet.solvers.frank_wolfe import frank_wolfe, leading_pair
 from discreet.solvers.rows import Rows
 
 
@@ -65,22 +65,6 @@ def test_lanczos_and_the_dense_eigenproblem_agree(problem, monkeypatch):
     again = leading_pair(rows, rows.values.astype(np.float64), 8)
     assert again[0] == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(np.outer(again[1], again[2]), np.outer(left, right), atol=1e-6)
-
-
-def test_projection_lands_in_the_ball_and_keeps_what_is_inside():
-    matrix = np.random.default_rng(1).normal(size=(6, 4))
-    norm = np.linalg.svd(matrix, compute_uv=False).sum()
-    np.testing.assert_allclose(project_nuclear(matrix, norm), matrix, atol=1e-12)
-    inside = project_nuclear(matrix, norm / 3)
-    assert np.linalg.svd(inside, compute_uv=False).sum() == pytest.approx(norm / 3)
-    # The nearest point: every other point of the ball makes an obtuse angle with what was cut off.
-    other = project_nuclear(np.random.default_rng(2).normal(size=(6, 4)), norm / 3)
-    assert np.sum((matrix - inside) * (other - inside)) <= 1e-9
-
-
-def test_simplex_shrink_lowers_all_by_one_amount():
-    np.testing.assert_allclose(simplex_shrink(np.array([5.0, 3.0, 1.0]), 4.0), [3.0, 1.0, 0.0])
-    assert simplex_shrink(np.zeros(0), 1.0).size == 0
 
 
 @pytest.mark.parametrize("setting", [{"radius": 0.0}, {"radius": 1.0, "rounds": 0}])

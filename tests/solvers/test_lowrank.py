@@ -105,11 +105,23 @@ def test_refuses_to_keep_a_large_matrix_in_full(operator, monkeypatch):
         project_nuclear(operator, 1e6)
 
 
+def test_projection_lands_in_the_ball_and_keeps_what_is_inside():
+    matrix = np.random.default_rng(1).normal(size=(6, 4))
+    norm = np.linalg.svd(matrix, compute_uv=False).sum()
+    np.testing.assert_allclose(project_dense(matrix, norm), matrix, atol=1e-12)
+    inside = project_dense(matrix, norm / 3)
+    assert np.linalg.svd(inside, compute_uv=False).sum() == pytest.approx(norm / 3)
+    # The nearest point: every other point of the ball makes an obtuse angle with what was cut off.
+    other = project_dense(np.random.default_rng(2).normal(size=(6, 4)), norm / 3)
+    assert np.sum((matrix - inside) * (other - inside)) <= 1e-9
+
+
 def test_threshold_leaves_the_radius():
     values = np.array([5.0, 3.0, 1.0, 0.5])
     cut = threshold(values, 4.0)
     assert np.maximum(values - cut, 0).sum() == pytest.approx(4.0)
     assert threshold(values, 100.0) == 0.0
+    assert threshold(np.zeros(0), 1.0) == 0.0
 
 
 def test_intersection_projection_is_feasible_and_nearest():

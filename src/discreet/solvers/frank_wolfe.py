@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, svds
 
 from discreet.checks import integer, non_negative, positive_finite
+from discreet.solvers.lowrank import project_dense
 from discreet.solvers.rows import Rows, predict_cells, require_fit
 
 Floats = npt.NDArray[np.float64]
@@ -103,26 +104,10 @@ def _corrected(
         errors = _errors(rows, cells, left_basis @ ahead, right_basis)
         matrix = sp.csr_matrix((errors, rows.columns, rows.indptr), shape=(len(left), len(right)))
         # Observing cells and orthonormal bases never lengthen, so a step of 1 is safe.
-        stepped = project_nuclear(ahead - left_basis.T @ (matrix @ right_basis), radius)
+        stepped = project_dense(ahead - left_basis.T @ (matrix @ right_basis), radius)
         further = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = stepped + (momentum - 1) / further * (stepped - current)
         current, momentum = stepped, further
     u, values, vt = np.linalg.svd(current, full_matrices=False)
     kept = values > _NEGLIGIBLE * radius
     return left_basis @ (u[:, kept] * values[kept]), right_basis @ vt[kept].T
-
-
-def project_nuclear(matrix: Floats, radius: float) -> Floats:
-    """Return the nearest matrix whose nuclear norm is at most `radius`."""
-    u, values, vt = np.linalg.svd(matrix, full_matrices=False)
-    nearest: Floats = (u * simplex_shrink(values, radius)) @ vt
-    return nearest
-
-
-def simplex_shrink(values: Floats, radius: float) -> Floats:
-    """Return non-negative falling values lowered by one amount, cut at zero, so that their sum fits."""
-    if values.sum() <= radius:
-        return values
-    excess = (np.cumsum(values) - radius) / np.arange(1, values.size + 1)
-    lowered: Floats = np.maximum(values - excess[np.flatnonzero(values > excess)[-1]], 0.0)
-    return lowered

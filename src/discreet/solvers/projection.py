@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.solvers import kernels_frank_wolfe
-from discreet.solvers.frank_wolfe import simplex_shrink
+from discreet.solvers.lowrank import threshold
 from discreet.solvers.rows import Rows, residuals, run_over_rows
 
 Floats = npt.NDArray[np.float64]
@@ -91,5 +91,6 @@ def project_moment(moment: Floats, *, radius: float, noise: float, most: int) ->
     above = values > noise
     values, vectors = values[above], vectors[:, above]
     singular = np.sqrt(values)
-    lowered = simplex_shrink(np.sqrt(values - noise), radius)
+    lengths = np.sqrt(values - noise)
+    lowered = np.maximum(lengths - threshold(lengths, radius), 0.0)
     return Projection(vectors, lowered / singular)
