@@ -104,3 +104,12 @@ def test_patterns_describe_who_met_what():
     assert split.max() > 0.9
     empty, _ = pattern_features(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), 5, 2)
     assert np.isfinite(empty).all()
+
+
+def test_scores_are_the_slopes_of_the_log_likelihood_also_without_noise():
+    """Shifted weights are an exponential family, whose score is known: (report - mean) / variance."""
+    levels = np.linspace(0, 1, 401)
+    found = respond(levels, np.eye(levels.size), levels)
+    inside = slice(5, -5)  # a one-sided difference at the ends of the grid is coarser
+    exact = (levels - found.mean[inside, None]) / found.variance[inside, None]
+    np.testing.assert_allclose(found.score[inside], exact, rtol=0.05, atol=0.3)

@@ -53,7 +53,9 @@ def respond(
     if background is not None:
         likelihood = rated * likelihood + (1 - rated) * background
     likelihood = np.maximum(likelihood, np.finfo(np.float64).tiny)
-    score = np.gradient(likelihood, grid, axis=0) / likelihood
+    # The slope of the logarithm itself: without noise likelihoods fall by orders of magnitude from one point
+    # of the grid to the next, and a difference of them says nothing about the slope.
+    score = np.gradient(np.log(likelihood), grid, axis=0)
     mean = likelihood @ outputs
     return Response(
         grid=grid,
