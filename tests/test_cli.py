@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import stat
 import sys
 
@@ -249,6 +250,69 @@ def test_unwritable_output_is_refused_before_anything_is_paid(discreet, ratings,
     one_sentence(*discreet(*arguments, "--out", tmp_path / "no such folder" / "m"))
     one_sentence(*discreet(*arguments, "--out", tmp_path, "--force"))
     assert not ledger.exists()
+
+
+def test_force_replaces_a_model_and_nothing_else(discreet, ratings, model, tmp_path):
+    ledger = tmp_path / "shop.ledger"
+    assert discreet("budget", ledger, "--name", "shop", "--epsilon", "3")[0] == 0
+    notes = tmp_path / "notes.txt"
+    notes.write_text("keep me")
+    pipe, link, dangling = tmp_path / "pipe", tmp_path / "link", tmp_path / "dangling"
+    os.mkfifo(pipe)
+    link.symlink_to(model)
+    dangling.symlink_to(tmp_path / "nowhere")
+    before = {path: path.read_bytes() for path in (ratings, ledger, notes, model)}
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--force", "--out")
+    for victim in (ratings, ledger, notes, pipe, link, dangling, tmp_path):
+        one_sentence(*discreet(*arguments, victim))
+    assert {path: path.read_bytes() for path in before} == before
+    assert stat.S_ISFIFO(pipe.lstat().st_mode) and link.is_symlink() and dangling.is_symlink()
+    one_sentence(*discreet(*arguments[:-2], "--out", dangling))
+    assert not (tmp_path / "nowhere").exists()
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert discreet(*arguments, empty)[0] == 0
+
+
+def test_an_output_is_not_an_input_of_the_same_command(discreet, ratings, model, tmp_path):
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--force")
+    ledger = tmp_path / "new.ledger"
+    one_sentence(*discreet(*arguments, "--ledger", ledger, "--out", tmp_path / "." / "new.ledger"))
+    assert not ledger.exists()
+    items = tmp_path / "items.txt"
+    items.write_text("\n".join(map(str, range(60))))
+    one_sentence(*discreet(*arguments, "--items", items, "--out", items))
+    twin = tmp_path / "twin.discreet"
+    twin.hardlink_to(ratings)
+    code, _, error = discreet(*arguments, "--out", twin)
+    assert code == 1 and "also read" in error
+
+
+def test_compare_replaces_its_own_reports_only(discreet, ratings, model, tmp_path):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    arguments = ("compare", ratings, "--models", "biases", "--epsilons", "1", "--out")
+    before = {path: path.read_bytes() for path in (ratings, model)}
+    for victim in before:
+        one_sentence(*discreet(*arguments, victim, "--force"))
+    train, test = tmp_path / "train.html", tmp_path / "test.html"
+    given = ("--split", f"given:{train.name},{test.name}")
+    for path in (train, test):
+        path.write_text('<meta name="generator" content="discreet">')
+        one_sentence(*discreet(*arguments, path, "--force", *given))
+    assert {path: path.read_bytes() for path in before} == before
+    page = tmp_path / "page.html"
+    assert discreet(*arguments, page)[0] == 0
+    one_sentence(*discreet(*arguments, page))
+    assert discreet(*arguments, page, "--force")[0] == 0
+
+
+def test_an_empty_name_pays_nothing(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "l.ledger", tmp_path / "m.discreet"
+    arguments = ("--epsilon", "1", "--name", "")
+    one_sentence(*discreet("fit", ratings, "--model", "biases", *arguments, "--out", out, "--ledger", ledger))
+    one_sentence(*discreet("budget", ledger, *arguments))
+    assert not ledger.exists() and not out.exists()
 
 
 def test_no_flipped_byte_of_a_model_file_goes_unnoticed_or_ends_in_a_traceback(model):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,7 +63,9 @@ MetricText = Annotated[
 ]
 Repeat = Annotated[int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")]
 Seed = Annotated[int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
+]
 
 
 class DataOptions(NamedTuple):
@@ -161,15 +162,20 @@ def numbers(name: str, text: str) -> list[float]:
         raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
 
 
-def refuse_unwritable(path: Path, *, force: bool) -> None:
-    """Refuse an output that could not be written before anything is paid for."""
-    folder = path.absolute().parent
-    if path.is_dir() or not folder.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist, or it is a folder itself.")
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already. Pass --force to replace it.")
-    if not os.access(folder, os.W_OK):
-        raise FileError(f"{path} cannot be written: its folder does not allow it.")
+def checked_name(name: str | None) -> str | None:
+    """Return the data's name; an empty one is a variable that was not set, and would pay for other data."""
+    if name is not None and not name.strip():
+        raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
+    return name
+
+
+def files_of_split(text: str, folder: Path | None) -> list[Path]:
+    """Return where the files of a given split may lie; other splits have none."""
+    from discreet.data.splits import parse_split
+
+    places = [Path()] if folder is None else [Path(), folder]
+    names = [name + end for name in parse_split(text).files if name for end in ("", ".gz")]
+    return [place / name for place in places for name in names]
 
 
 def emit(content: Mapping[str, Any] | list[Any]) -> None:

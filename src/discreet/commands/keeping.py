@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import FileError, ParameterError
-from discreet.commands.arguments import AsJson, emit
+from discreet.commands.arguments import AsJson, checked_name, emit
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -94,6 +94,7 @@ def budget(
     """Print what was spent from a ledger, on what, and what is left; with --epsilon, set a budget first."""
     from discreet.privacy.ledger import Ledger, report, report_json
 
+    name = checked_name(name)
     if epsilon is not None:
         if name is None:
             raise ParameterError("--epsilon sets the budget of one data set; say which with --name.")

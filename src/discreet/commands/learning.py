@@ -26,11 +26,12 @@ from discreet.commands.arguments import (
     People,
     Scale,
     Settings,
+    checked_name,
     emit,
     make_estimator,
     parse_columns,
-    refuse_unwritable,
 )
+from discreet.outputs import refuse_output
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -62,14 +63,18 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
+    from discreet.data.sources import files_of
+    from discreet.models.storage import KIND, is_model
+    from discreet.privacy.ledger import Ledger
+
     estimator = make_estimator(model, epsilon, delta, settings)
     if estimator.answers_in_process:
         raise ParameterError(f"{model} answers only in the process that fitted it. Use it from Python.")
-    refuse_unwritable(out, force=force)
+    name = checked_name(name)
+    read = [*files_of(data), *(path for path in (ledger, items) if path is not None)]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
     interactions = options.load(data, name)
-    from discreet.privacy.ledger import Ledger
-
     fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
     fitted.save(out, force=force)
     decisions = fitted.scorer.explain() if explain else None

@@ -30,11 +30,12 @@ from discreet.commands.arguments import (
     Settings,
     SplitText,
     emit,
+    files_of_split,
     listed,
     make_estimator,
     numbers,
-    refuse_unwritable,
 )
+from discreet.outputs import refuse_output
 
 
 def evaluate(
@@ -105,14 +106,16 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Measure several models side by side on the same splits and write one page about it."""
-    from discreet.data.sources import folder_of
+    from discreet.data.sources import files_of, folder_of
     from discreet.evaluate.comparison import compare as measure
-    from discreet.evaluate.report import require_libraries, write_report
+    from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators
 
     chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta)
-    refuse_unwritable(out, force=force)
     require_libraries()
+    folder = folder_of(data)
+    read = [*files_of(data), *files_of_split(split, folder), *([] if items is None else [items])]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
     console = Console(stderr=True, highlight=False)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
     found = measure(
@@ -122,7 +125,7 @@ def compare(
         metrics=listed(metric),
         repeat=repeat,
         seed=seed,
-        folder=folder_of(data),
+        folder=folder,
         announce=lambda one: console.print(f"{one.name} at epsilon {one.epsilon:g}"),
     )
     write_report(found, out, title=f"Models on {data}", force=force)

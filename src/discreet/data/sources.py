@@ -14,6 +14,7 @@ from discreet.data import catalog
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.readers import read
+from discreet.data.tables import locate
 
 
 def open_data(
@@ -42,10 +43,17 @@ def open_data(
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
+def files_of(source: str) -> list[Path]:
+    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+    if Path(source).exists():
+        return [locate(Path(source))]
+    here = catalog.find(source) if source in catalog.DATASETS else None
+    return [] if here is None else [here]
+
+
 def folder_of(source: str) -> Path | None:
     """Return the folder in which the files of a given split are looked for."""
-    path = Path(source) if Path(source).exists() else catalog.find(source)
-    return path if path is None or path.is_dir() else path.parent
+    return next((file.parent for file in files_of(source)), None)
 
 
 def read_history(
