@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -350,6 +351,95 @@ def test_gzip_and_other_column_names(discreet, tmp_path):
     arguments = ("--epsilon", "1", "--columns", "user=who,item=what,rating=stars", "--out", tmp_path / "m")
     code, _, error = discreet("fit", path, "--model", "biases", *arguments)
     assert code == 0, error
+
+
+def test_ids_and_names_are_printed_as_they_are(discreet, tmp_path):
+    names = ["[/] Alien", "[rec] 2", ":heart:", "[bold]Solaris[/bold]"]
+    data = tmp_path / ":heart:films.csv"
+    data.write_text(
+        "user,item,rating\n"
+        + "\n".join(
+            f"{u},{name},{(u + place) % 5 + 1}" for u in range(30) for place, name in enumerate(names)
+        )
+    )
+    out, ledger = tmp_path / "[b]m.discreet", tmp_path / "l.ledger"
+    paid = ("--ledger", ledger, "--name", "[/] shop")
+    code, shown, error = discreet("fit", data, "--model", "biases", "--epsilon", "1", "--out", out, *paid)
+    assert code == 0 and "[b]m.discreet" in shown.replace("\n", ""), error
+    code, shown, error = discreet("recommend", out, "--history", data, "--user", "3", "--include-seen")
+    assert code == 0 and all(name in shown for name in names), error
+    code, shown, error = discreet("budget", ledger)
+    assert code == 0 and "[/] shop" in shown, error
+    code, shown, error = discreet("evaluate", data, "--model", "biases", "--epsilon", "1")
+    assert code == 0 and ":heart:films.csv" in "".join(shown.split()), error
+    one_sentence(*discreet("label", tmp_path / "[/] nothing"))
+
+
+def test_ctrl_c_says_what_is_paid(discreet, monkeypatch):
+    from discreet import recipes
+
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recipes, "describe_models", stopped)
+    code, out, error = discreet("models")
+    assert code == 130 and out == "" and error.startswith("discreet: stopped.") and "paid" in error
+
+
+def test_ctrl_c_while_libraries_are_loaded_is_no_traceback(discreet, monkeypatch):
+    import builtins
+
+    load = builtins.__import__
+
+    def stopped(name, *others):
+        if name == "discreet.commands.application":
+            raise KeyboardInterrupt
+        return load(name, *others)
+
+    monkeypatch.setattr(builtins, "__import__", stopped)
+    assert discreet("models")[0] == 130
+
+
+@pytest.mark.parametrize("verb", [("models",), ("models", "--json"), ("--version",)], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
+    """A limit on the size of files stands for a full disk."""
+    import resource
+
+    with (tmp_path / "out").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "discreet", *verb],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+        )
+    one_sentence(ended.returncode, "", ended.stderr)
+    assert "standard output" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", [("models",), ("models", "--json")], ids=" ".join)
+def test_a_reader_who_leaves_early_is_no_error(verb):
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", "discreet", *verb], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert ended.returncode == 141 and ended.stderr == ""
+
+
+def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_path):
+    import resource
+
+    ledger = tmp_path / "l.ledger"
+    ended = subprocess.run(
+        [sys.executable, "-m", "discreet", "budget", ledger, "--name", "shop", "--epsilon", "1"],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+    )
+    one_sentence(ended.returncode, ended.stdout, ended.stderr)
+    assert list(tmp_path.iterdir()) == [ratings]
 
 
 def test_misunderstood_arguments_exit_with_2(discreet, ratings):

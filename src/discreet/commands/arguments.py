@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -176,8 +173,3 @@ def files_of_split(text: str, folder: Path | None) -> list[Path]:
     places = [Path()] if folder is None else [Path(), folder]
     names = [name + end for name in parse_split(text).files if name for end in ("", ".gz")]
     return [place / name for place in places for name in names]
-
-
-def emit(content: Mapping[str, Any] | list[Any]) -> None:
-    """Print one JSON value and nothing else."""
-    sys.stdout.write(json.dumps(content) + "\n")

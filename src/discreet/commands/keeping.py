@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import FileError, ParameterError
-from discreet.commands.arguments import AsJson, checked_name, emit
+from discreet.commands.arguments import AsJson, checked_name
+from discreet.commands.printing import Terminal, answering, emit, show
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -21,7 +21,8 @@ def demo(as_json: AsJson = False) -> None:
     if as_json:
         emit(result.to_json())
     else:
-        tour.show(result, Console())
+        with answering():
+            tour.show(result, Terminal())
 
 
 def models(as_json: AsJson = False) -> None:
@@ -36,7 +37,7 @@ def models(as_json: AsJson = False) -> None:
     table.columns[0].no_wrap = True
     for row in rows:
         table.add_row(row["name"], row["unit"], row["trust"], row["feedback"], row["summary"])
-    Console().print(table)
+    show(table)
 
 
 def datasets(
@@ -64,7 +65,7 @@ def datasets(
         emit({"name": name, "path": str(path)})
     else:
         terms = catalog.DATASETS[name].terms
-        Console(highlight=False).print(f"{name} is at {path}\nTerms: {terms}", markup=False)
+        show(f"{name} is at {path}\nTerms: {terms}")
 
 
 def _show_datasets(rows: list[dict[str, object]]) -> None:
@@ -75,9 +76,7 @@ def _show_datasets(rows: list[dict[str, object]]) -> None:
         counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
         here = str(row["here"]) if row["here"] in ("no", "built in") else "yes"
         table.add_row(str(row["name"]), *counts, str(row["scale"]), here)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print("`discreet datasets get NAME` fetches one and shows its terms.")
+    show(table, "`discreet datasets get NAME` fetches one and shows its terms.")
 
 
 def budget(
@@ -107,7 +106,7 @@ def budget(
         if as_json:
             emit(report_json(book))
         else:
-            Console().print(report(book))
+            show(report(book))
 
 
 def _set_budget(file: Path, name: str, epsilon: float, delta: float, reason: str) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import ParameterError
@@ -27,10 +26,10 @@ from discreet.commands.arguments import (
     Scale,
     Settings,
     checked_name,
-    emit,
     make_estimator,
     parse_columns,
 )
+from discreet.commands.printing import emit, show
 from discreet.outputs import refuse_output
 
 if TYPE_CHECKING:
@@ -90,17 +89,16 @@ def fit(
         return
     _show_fit(fitted, decisions)
     paid = "" if ledger is None else f" Paid as {interactions.name!r} in {ledger}."
-    Console().print(f"Written to {out}.{paid} {fitted.guarantee.sentence()}", highlight=False, markup=False)
+    show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
 
 
 def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
-    console = Console()
-    console.print(fitted.guarantee.label(f"Privacy facts: {fitted.name}"))
+    show(fitted.guarantee.label(f"Privacy facts: {fitted.name}"))
     if decisions is not None:
         table = Table("decision", "value", title="From public constants and released numbers only")
         for what, value in decisions.items():
             table.add_row(what, str(value))
-        console.print(table)
+        show(table)
 
 
 def recommend(
@@ -136,7 +134,7 @@ def recommend(
     table = Table("#", "item", "score")
     for rank, (item, score) in enumerate(best, start=1):
         table.add_row(str(rank), str(item), f"{score:.3f}")
-    Console().print(table)
+    show(table)
 
 
 def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: AsJson = False) -> None:
@@ -148,9 +146,8 @@ def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: 
     if as_json:
         emit(content)
         return
-    console = Console()
-    console.print(Guarantee.from_json(content["guarantee"]).label(f"Privacy facts: {content['name']}"))
+    facts = Guarantee.from_json(content["guarantee"]).label(f"Privacy facts: {content['name']}")
     table = Table("array", "where it comes from", title="What is inside")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    console.print(table)
+    show(facts, table)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from discreet.commands.arguments import (
@@ -29,12 +28,12 @@ from discreet.commands.arguments import (
     Seed,
     Settings,
     SplitText,
-    emit,
     files_of_split,
     listed,
     make_estimator,
     numbers,
 )
+from discreet.commands.printing import emit, remark, show
 from discreet.outputs import refuse_output
 
 
@@ -79,10 +78,11 @@ def evaluate(
     for name, value in result["metrics"].items():
         spread = f"{value['std']:.4f}" if value["runs"] > 1 else "-"
         table.add_row(name, f"{value['mean']:.4f}", spread, str(value["runs"]))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(result["guarantee"]["sentence"], markup=False)
-    console.print("The scores themselves come from held-out ratings without noise: do not publish them.")
+    show(
+        table,
+        result["guarantee"]["sentence"],
+        "The scores themselves come from held-out ratings without noise: do not publish them.",
+    )
 
 
 def compare(
@@ -116,7 +116,6 @@ def compare(
     folder = folder_of(data)
     read = [*files_of(data), *files_of_split(split, folder), *([] if items is None else [items])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
-    console = Console(stderr=True, highlight=False)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
     found = measure(
         chosen,
@@ -126,13 +125,13 @@ def compare(
         repeat=repeat,
         seed=seed,
         folder=folder,
-        announce=lambda one: console.print(f"{one.name} at epsilon {one.epsilon:g}"),
+        announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
     )
     write_report(found, out, title=f"Models on {data}", force=force)
     if as_json:
         emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
     else:
-        Console(highlight=False).print(f"Written to {out}.", markup=False)
+        show(f"Written to {out}.")
 
 
 def reproduce(
@@ -143,8 +142,7 @@ def reproduce(
     """Run a paper's experiments and hold them against its printed numbers; needs a checkout."""
     from discreet.reproduce import reproduce as run
 
-    console = Console(stderr=True, highlight=False)
-    rows = run(paper, quick=quick, say=lambda text: console.print(text, markup=False))
+    rows = run(paper, quick=quick, say=remark)
     if as_json:
         emit(rows)
         return
@@ -154,4 +152,4 @@ def reproduce(
         expected = f"{row['rule']} {row['expected']:g} ± {row['tolerance']:g}"
         holds = "yes" if row["holds"] else "no"
         table.add_row(row["where"], row["measure"], expected, measured, str(row["runs"]), holds)
-    Console().print(table)
+    show(table)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Amount, Entry, Ledger
@@ -31,7 +31,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
         frames = list(totals) or ([budget.guarantee.frame] if budget else [])
         for frame in frames:
             table.add_row(
-                escape(name),
+                Text(name),
                 "/".join(frame),
                 _words(*totals[frame]) if frame in totals else "nothing",
                 "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
@@ -48,8 +48,8 @@ def _spendings(entries: list[Entry]) -> Table:
         table.add_row(
             str(entry.id),
             f"{entry.time:%Y-%m-%d %H:%M:%S}",
-            escape(entry.dataset),
-            escape(entry.what) + (" (simulated noise)" if entry.guarantee.simulated else ""),
+            Text(entry.dataset),
+            Text(entry.what + (" (simulated noise)" if entry.guarantee.simulated else "")),
             _words(entry.guarantee.epsilon, entry.guarantee.delta),
             entry.state.value,
         )

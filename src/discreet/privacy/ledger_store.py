@@ -173,10 +173,9 @@ def _create(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(aside, path)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be created: {error.strerror}. Choose a folder that can be written."
-        ) from error
+    except (OSError, sqlite3.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise FileError(f"{path} cannot be created: {why}. Choose a folder that can be written.") from error
     finally:
         Path(aside).unlink()
 
