@@ -104,7 +104,7 @@ def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, t
 
 def test_declared_facts_are_not_taken_from_the_file(discreet, ratings, tmp_path):
     items = tmp_path / "items.txt"
-    items.write_text("\n".join(map(str, range(60))))
+    items.write_text("\n".join(map(str, range(60))), encoding="utf-8-sig")
     declared = ("--scale", "1,5,1", "--items", items, "--people", "200")
     out = tmp_path / "m.discreet"
     code, shown, error = discreet(
@@ -306,6 +306,28 @@ def test_compare_replaces_its_own_reports_only(discreet, ratings, model, tmp_pat
     assert discreet(*arguments, page)[0] == 0
     one_sentence(*discreet(*arguments, page))
     assert discreet(*arguments, page, "--force")[0] == 0
+
+
+def test_compare_asks_for_its_libraries_first(discreet, ratings, tmp_path, monkeypatch):
+    from discreet.evaluate import comparison
+
+    for name in ("matplotlib", "jinja2"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, name, None)
+            without.setattr(comparison, "compare", lambda *_, **__: pytest.fail("nothing may be measured"))
+            arguments = ("--models", "biases", "--epsilons", "1", "--out", tmp_path / "page.html")
+            code, out, error = discreet("compare", ratings, *arguments)
+            one_sentence(code, out, error)
+            assert 'pip install "discreet[report]"' in error
+
+
+def test_hidden_ratings_that_are_learned_from_are_counted(discreet, ratings, tmp_path):
+    lines = ratings.read_text().splitlines(keepends=True)
+    (tmp_path / "test.csv").write_text("".join(lines[:4]))
+    arguments = ("--model", "biases", "--epsilon", "1", "--split", "given:ratings.csv,test.csv")
+    code, out, error = discreet("evaluate", ratings, *arguments)
+    one_sentence(code, out, error)
+    assert "3 of 3 hidden ratings" in error and "--duplicates" not in error
 
 
 def test_an_empty_name_pays_nothing(discreet, ratings, tmp_path):

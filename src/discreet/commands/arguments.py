@@ -116,7 +116,8 @@ def read_items(path: Path) -> Vocabulary:
     from discreet.data.interactions import Vocabulary
 
     try:
-        lines = path.read_text(encoding="utf8").splitlines()
+        # Some editors put a mark before the first id, which is no part of it.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
     ids = [line.strip() for line in lines if line.strip()]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from importlib import resources
-from importlib.util import find_spec
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,17 @@ from discreet.outputs import refuse_output, write_whole
 KIND = "report of a comparison"
 # The template writes this among its first lines.
 _MARK, _HEAD = b'<meta name="generator" content="discreet">', 512
-_MISSING = "A report needs matplotlib and jinja2. Install them with pip."
 
 
 def require_libraries() -> None:
     """Refuse at once, before hours of fitting, if what draws a report is not installed."""
-    if any(find_spec(name) is None for name in ("matplotlib", "jinja2")):
-        raise DiscreetError(_MISSING)
+    try:
+        for name in ("matplotlib", "jinja2"):
+            import_module(name)
+    except ImportError as error:
+        raise DiscreetError(
+            'A report needs matplotlib and jinja2. Install them with pip install "discreet[report]".'
+        ) from error
 
 
 def write_report(
@@ -57,12 +60,11 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     found = tuple(evaluations)
     if not found:
         raise ParameterError("evaluations must hold at least one to report.")
-    try:
-        from jinja2 import Environment
+    require_libraries()
+    from jinja2 import Environment
 
-        from discreet.evaluate.curves import draw_curve
-    except ImportError as error:
-        raise DiscreetError(_MISSING) from error
+    from discreet.evaluate.curves import draw_curve
+
     names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
     template = resources.files("discreet.evaluate").joinpath("report.html.jinja").read_text("utf-8")
     page: str = (
