@@ -102,6 +102,69 @@ def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, t
     one_sentence(*discreet("budget", ledger, "--epsilon", "3"))
 
 
+def test_a_budget_counts_what_a_model_promises(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "shop.ledger", tmp_path / "m.discreet"
+    local = ("fit", ratings, "--model", "local-channel", "--epsilon", "1", "--out", out, "--ledger", ledger)
+    assert discreet("budget", ledger, "--name", "people", "--epsilon", "2")[0] == 0
+    code, shown, error = discreet(*local, "--name", "people")
+    one_sentence(code, shown, error)
+    assert "--for" in error
+    assert discreet("budget", ledger, "--name", "shop", "--epsilon", "2", "--for", "local-channel")[0] == 0
+    assert discreet(*local, "--name", "shop")[0] == 0
+    again = ("budget", ledger, "--name", "shop", "--epsilon", "3", "--reason", "approved", "--json")
+    code, shown, _ = discreet(*again)
+    assert code == 0 and json.loads(shown)["datasets"][0]["budgets"][-1]["guarantee"]["trust"] == "local"
+    one_sentence(*discreet("budget", ledger, "--name", "x", "--epsilon", "2", "--for", "als"))
+    one_sentence(*discreet("budget", ledger, "--name", "x", "--epsilon", "2", "--for", "oracle"))
+
+
+def test_a_budget_is_shown_for_one_name_and_set_with_epsilon_only(discreet, tmp_path):
+    ledger = tmp_path / "shop.ledger"
+    for name in ("shop", "library"):
+        assert discreet("budget", ledger, "--name", name, "--epsilon", "2")[0] == 0
+    code, shown, _ = discreet("budget", ledger, "--name", "shop", "--json")
+    assert code == 0 and [row["dataset"] for row in json.loads(shown)["datasets"]] == ["shop"]
+    code, shown, _ = discreet("budget", ledger, "--name", "shop")
+    assert code == 0 and "library" not in shown
+    code, shown, error = discreet("budget", ledger, "--name", "shpo")
+    one_sentence(code, shown, error)
+    assert "'library', 'shop'" in error
+    for ignored in (("--delta", "1e-6"), ("--reason", "why"), ("--for", "biases")):
+        one_sentence(*discreet("budget", ledger, "--name", "shop", *ignored))
+    code, shown, error = discreet("budget", ledger, "--name", "shop", "--epsilon", "3")
+    one_sentence(code, shown, error)
+    assert "--reason" in error
+
+
+def test_paying_beside_the_budget_is_remarked_on(discreet, ratings, tmp_path):
+    ledger = tmp_path / "shop.ledger"
+    assert discreet("budget", ledger, "--name", "shop", "--epsilon", "3")[0] == 0
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--ledger", ledger, "--json", "--out")
+    code, shown, error = discreet(*arguments, tmp_path / "a.discreet")
+    assert code == 0 and json.loads(shown)["name"] == tmp_path.name
+    assert repr(tmp_path.name) in error and "'shop'" in error and error.count("\n") == 1
+    assert discreet(*arguments, tmp_path / "b.discreet", "--name", "shop")[2] == ""
+
+
+def test_only_the_word_inf_is_infinite(discreet, ratings, tmp_path):
+    out = tmp_path / "m.discreet"
+    arguments = ("fit", ratings, "--model", "biases", "--out", out, "--epsilon")
+    code, shown, error = discreet(*arguments, "1e400")
+    assert code == 2 and shown == "" and "too large" in error and not out.exists()
+    pairs = ("compare", ratings, "--models", "biases", "--out", tmp_path / "page.html", "--epsilons")
+    assert discreet(*pairs, "1,1e400")[0] == 2
+    assert discreet(*arguments, "inf")[0] == 0
+
+
+def test_a_delta_that_promises_nothing_is_remarked_on(discreet, ratings, tmp_path):
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--force", "--out", tmp_path / "m")
+    code, _, error = discreet(*arguments, "--delta", "0.5")
+    assert code == 0 and "delta=0.5 is above 0.001" in error and error.count("\n") == 1
+    assert "1/200" in discreet(*arguments, "--delta", "0.006", "--people", "200")[2]
+    assert discreet(*arguments, "--delta", "0.004", "--people", "200")[2] == ""
+    assert discreet(*arguments)[2] == ""
+
+
 def test_declared_facts_are_not_taken_from_the_file(discreet, ratings, tmp_path):
     items = tmp_path / "items.txt"
     items.write_text("\n".join(map(str, range(60))), encoding="utf-8-sig")

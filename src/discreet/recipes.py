@@ -27,6 +27,7 @@ from discreet.models.neighbours import ItemNeighbours
 from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.private_gradients import PrivateGradients
 from discreet.models.user_factorization import UserFactorization
+from discreet.privacy.guarantee import Guarantee
 
 MODELS: dict[str, type[Estimator]] = {
     model.name: model
@@ -107,15 +108,17 @@ def defaults(name: str) -> dict[str, Any]:
     return {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
 
 
+def example_promise(name: str) -> Guarantee:
+    """Return what a model promises at epsilon 1, which shows its frame; some promise nothing."""
+    facts = PublicFacts(n_items=1000, n_users=1024)
+    return estimator(name, {"epsilon": math.inf if is_never_private(name) else 1.0}).promise(facts)
+
+
 def describe_models() -> list[dict[str, str]]:
     """Return a row for every model: what it protects, against whom, what it reads and where it comes from."""
-    facts = PublicFacts(n_items=1000, n_users=1024)
     rows = []
     for name, kind in sorted(MODELS.items()):
-        try:
-            promise = estimator(name, {"epsilon": 1.0}).promise(facts)
-        except ParameterError:
-            promise = estimator(name, {"epsilon": math.inf}).promise(facts)
+        promise = example_promise(name)
         private = math.isfinite(promise.epsilon)
         rows.append(
             {

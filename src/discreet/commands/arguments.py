@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from discreet.checks import FileError, ParameterError, one_of
+from discreet.commands.printing import remark
 
 if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions, Vocabulary
+    from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
     from discreet.models.base import Estimator
+
+
+# Without a declared number of people: few data sets worth a model have less than a thousand.
+_LARGE_DELTA = 1e-3
+
+
+def parse_number(text: str) -> float:
+    """Read a number; only the word inf may mean infinity, which promises nothing."""
+    number = float(text)
+    if math.isinf(number) and text.strip().lower() != "inf":
+        raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
+    return number
+
 
 Data = Annotated[
     str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
 ]
 ModelName = Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="How much may be revealed; inf means no privacy.")]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        help="How much may be revealed; inf means no privacy.",
+        parser=parse_number,
+        metavar="FLOAT",
+    ),
+]
 Delta = Annotated[
     float | None,
     typer.Option("--delta", help="What may be revealed on top; default: the model's."),
@@ -155,7 +179,7 @@ def listed(text: str) -> list[str]:
 def numbers(name: str, text: str) -> list[float]:
     """Read a comma-separated list of numbers."""
     try:
-        return [float(part) for part in listed(text)]
+        return [parse_number(part) for part in listed(text)]
     except ValueError as error:
         raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
 
@@ -174,3 +198,16 @@ def files_of_split(text: str, folder: Path | None) -> list[Path]:
     places = [Path()] if folder is None else [Path(), folder]
     names = [name + end for name in parse_split(text).files if name for end in ("", ".gz")]
     return [place / name for place in places for name in names]
+
+
+def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
+    """Warn of a delta under which publishing one person outright would keep the promise.
+
+    The number of people is the declared one or unknown: counting them would be a query.
+    """
+    people = facts.n_users
+    limit = _LARGE_DELTA if people is None else 1 / people
+    largest = max(one.promise(facts).delta for one in estimators)
+    if largest > limit:
+        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
+        remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")

@@ -28,12 +28,14 @@ from discreet.commands.arguments import (
     checked_name,
     make_estimator,
     parse_columns,
+    remark_on_delta,
 )
-from discreet.commands.printing import emit, show
+from discreet.commands.printing import emit, remark, show
 from discreet.outputs import refuse_output
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
+    from discreet.privacy.ledger import Ledger
 
 
 def fit(
@@ -46,7 +48,11 @@ def fit(
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", help="The data's name in the ledger; default: the file's."),
+        typer.Option(
+            "--name",
+            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
+            "name it has in every folder, such as ratings.csv.",
+        ),
     ] = None,
     columns: Columns = None,
     scale: Scale = None,
@@ -74,7 +80,11 @@ def fit(
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
     interactions = options.load(data, name)
-    fitted = estimator.fit(interactions, ledger=None if ledger is None else Ledger.open(ledger))
+    remark_on_delta([estimator], interactions.facts)
+    book = None if ledger is None else Ledger.open(ledger)
+    if book is not None:
+        _remark_on_account(book, interactions.name)
+    fitted = estimator.fit(interactions, ledger=book)
     fitted.save(out, force=force)
     decisions = fitted.scorer.explain() if explain else None
     if as_json:
@@ -90,6 +100,16 @@ def fit(
     _show_fit(fitted, decisions)
     paid = "" if ledger is None else f" Paid as {interactions.name!r} in {ledger}."
     show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
+
+
+def _remark_on_account(book: Ledger, name: str) -> None:
+    """Point out an account without a budget beside others that have one: the data may be called otherwise."""
+    limited = [other for other in book.datasets() if book.budget(other) is not None]
+    if limited and name not in limited:
+        remark(
+            f"discreet: paying as {name!r}, which has no budget; there is one of "
+            f"{', '.join(map(repr, limited))}, and --name chooses."
+        )
 
 
 def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:

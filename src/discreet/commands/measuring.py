@@ -32,6 +32,7 @@ from discreet.commands.arguments import (
     listed,
     make_estimator,
     numbers,
+    remark_on_delta,
 )
 from discreet.commands.printing import emit, remark, show
 from discreet.outputs import refuse_output
@@ -62,9 +63,11 @@ def evaluate(
     from discreet.evaluate.protocol import evaluate as measure
 
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
+    interactions = options.load(data)
+    remark_on_delta([estimator], interactions.facts)
     result = measure(
         estimator,
-        options.load(data),
+        interactions,
         split=split,
         metrics=listed(metric),
         repeat=repeat,
@@ -117,9 +120,11 @@ def compare(
     read = [*files_of(data), *files_of_split(split, folder), *([] if items is None else [items])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
+    interactions = options.load(data)
+    remark_on_delta(chosen, interactions.facts)
     found = measure(
         chosen,
-        options.load(data),
+        interactions,
         split=split,
         metrics=listed(metric),
         repeat=repeat,

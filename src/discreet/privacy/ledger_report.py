@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Amount, Entry, Ledger
 
 
-def report(ledger: Ledger) -> RenderableType:
-    """Return what `discreet budget` prints: the balance of every data set, then every spending."""
-    names = ledger.datasets()
+def report(ledger: Ledger, dataset: str | None = None) -> RenderableType:
+    """Return what `discreet budget` prints: the balance of every data set (or of one), then the spendings."""
+    names = ledger.datasets() if dataset is None else [dataset]
     if not names:
         return "Nothing was spent and no budget is set."
-    return Group(_balances(ledger, names), _spendings(ledger.entries()))
+    return Group(_balances(ledger, names), _spendings(ledger.entries(dataset)))
 
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
@@ -62,9 +62,10 @@ def _words(epsilon: float, delta: float) -> str:
     return f"ε = {epsilon:.6g}" + (f", δ = {delta:.4g}" if delta else "")
 
 
-def report_json(ledger: Ledger) -> dict[str, Any]:
+def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
     """Return the same as a JSON object; an infinite epsilon is the text "inf"."""
-    return {"datasets": [_dataset_json(ledger, name) for name in ledger.datasets()]}
+    names = ledger.datasets() if dataset is None else [dataset]
+    return {"datasets": [_dataset_json(ledger, name) for name in names]}
 
 
 def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
