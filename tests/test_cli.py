@@ -88,6 +88,39 @@ def test_a_history_needs_no_column_for_the_only_person_in_it(discreet, model, tm
     assert discreet("recommend", model, "--history", history, "--ignore-unknown")[0] == 0
 
 
+def test_a_history_is_told_what_recommend_itself_can_do(discreet, model, tmp_path):
+    history = tmp_path / "me.csv"
+    recommend = ("recommend", model, "--history", history)
+
+    def told(content):
+        history.write_text(content)
+        code, out, error = discreet(*recommend)
+        one_sentence(code, out, error)
+        assert not any(option in error for option in ("--duplicates", "--implicit", "declare"))
+        return error
+
+    assert "--ignore-unknown" in told("item,rating\n3,5\nnever heard of,1\n")
+    assert "scale of the model, 1 to 5" in told("item,rating\n3,9\n")
+    assert "learned from ratings" in told("item,when\n3,today\n")
+    assert "learned from ratings" in told("item\n3\n")
+    history.write_text("item,rating\n3,5\n3,1\n7,2\n")
+    assert discreet(*recommend)[0] == 0
+    one_sentence(*discreet(*recommend, "-k", "0"))
+
+
+@pytest.mark.parametrize("content", ["item\n3\n7\n", "3\n7\n", '\ufeffmovieId\n"3"\n7\n'], ids=repr)
+def test_a_history_of_choices_may_be_a_list(discreet, ratings, tmp_path, content):
+    model, history = tmp_path / "p.discreet", tmp_path / "me.csv"
+    assert discreet("fit", ratings, "--model", "popularity", "--epsilon", "1", "--out", model)[0] == 0
+    history.write_text(content, encoding="utf8")
+    code, shown, error = discreet("recommend", model, "--history", history, "-k", "1000", "--json")
+    assert code == 0, error
+    left = {row["item"] for row in json.loads(shown)["recommendations"]}
+    history.write_text("user,item\nme,3\nme,7\n")
+    shown = discreet("recommend", model, "--history", history, "-k", "1000", "--json")[1]
+    assert left == {row["item"] for row in json.loads(shown)["recommendations"]} and not left & {3, 7}
+
+
 def test_a_budget_is_set_kept_and_raised_with_a_reason_only(discreet, ratings, tmp_path):
     ledger, out = tmp_path / "shop.ledger", tmp_path / "m.discreet"
     set_budget = ("budget", ledger, "--name", "shop", "--epsilon", "1.5", "--delta", "1e-5")
@@ -186,11 +219,32 @@ def test_clicks_and_repeated_rows_are_read_as_told(discreet, tmp_path):
     arguments = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "p.discreet")
     one_sentence(*discreet("fit", clicks, *arguments))
     assert discreet("fit", clicks, *arguments, "--implicit")[0] == 0
+    either = ("--epsilon", "1", "--implicit", "--out", tmp_path / "u.discreet")
+    code, shown, error = discreet("fit", clicks, *either, "--json")
+    assert code == 0 and "implicit" in json.loads(shown)["guarantee"]["proof"], error
+    code, shown, error = discreet("fit", clicks, *either, "--force", "--model", "biases")
+    one_sentence(code, shown, error)
+    assert "learns from ratings" in error
     twice = tmp_path / "twice.csv"
     twice.write_text("user,item,rating\n1,1,3\n1,1,4\n2,2,2\n2,1,5\n")
     arguments = ("--model", "biases", "--epsilon", "1", "--out", tmp_path / "b.discreet")
     one_sentence(*discreet("fit", twice, *arguments))
     assert discreet("fit", twice, *arguments, "--duplicates", "last")[0] == 0
+
+
+def test_messages_speak_of_options(discreet, ratings, tmp_path):
+    arguments = ("fit", ratings, "--epsilon", "1", "--out", tmp_path / "m.discreet", "--model")
+    for option in ("--people", "--max-per-user"):
+        code, shown, error = discreet(*arguments, "biases", option, "0")
+        one_sentence(code, shown, error)
+        assert f"{option}=0" in error
+    assert "a whole number" in discreet(*arguments, "frank-wolfe", "--set", "rounds=few")[2]
+    error = discreet(*arguments, "biases", "--columns", "user=userId,item=userId")[2]
+    assert "--columns" in error and "{" not in error
+    assert discreet(*arguments, "biases", "--scale", "5,1")[0] == 2
+    assert "load(" not in discreet("datasets", "get", "discreet-demo")[2]
+    code, shown, _ = discreet(*arguments, "biases", "--explain")
+    assert code == 0 and "decides nothing" in shown
 
 
 def test_prints_its_version(discreet):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from discreet.checks import FileError, ParameterError, one_of
+from discreet.checks import FileError, ParameterError, integer, one_of
 from discreet.commands.printing import remark
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Delta = Annotated[
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
 ]
@@ -66,7 +66,12 @@ DuplicatesText = Annotated[
     str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
 ]
 Implicit = Annotated[
-    bool, typer.Option("--implicit", help="Every row says that something was chosen; ratings are not read.")
+    bool,
+    typer.Option(
+        "--implicit",
+        help="Every row says that something was chosen; ratings are not read, and a model that learns from "
+        "either (user-factorization) learns from choices.",
+    ),
 ]
 MaxPerUser = Annotated[
     int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
@@ -106,6 +111,9 @@ class DataOptions(NamedTuple):
 
         low, high, step = parse_scale(self.scale)
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
+            if count is not None:
+                integer(option, count, least=1)
         return open_data(
             source,
             columns=parse_columns(self.columns),
@@ -121,18 +129,34 @@ class DataOptions(NamedTuple):
         )
 
 
-def make_estimator(model: str, epsilon: float, delta: float | None, settings: list[str] | None) -> Estimator:
-    """Return the estimator that `--model`, `--epsilon`, `--delta` and `--set` describe."""
+def make_estimator(
+    model: str, epsilon: float, delta: float | None, settings: list[str] | None, *, implicit: bool
+) -> Estimator:
+    """Return the estimator that `--model`, `--epsilon`, `--delta`, `--set` and `--implicit` describe."""
     from discreet import recipes
 
-    parsed = recipes.parse_settings(model, settings or [])
+    parsed = recipes.feedback_setting(model, implicit=implicit)
+    parsed |= recipes.parse_settings(model, settings or [])
     for name in ("epsilon", "delta"):
         if name in parsed:
             raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
     parsed["epsilon"] = epsilon
     if delta is not None:
         parsed["delta"] = delta
-    return recipes.estimator(model, parsed)
+    estimator = recipes.estimator(model, parsed)
+    if implicit:
+        refuse_without_ratings([estimator])
+    return estimator
+
+
+def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+    """Refuse models that learn from ratings where `--implicit` leaves these out."""
+    for estimator in estimators:
+        if estimator.feedback == "explicit":
+            raise ParameterError(
+                f"{estimator.name} learns from ratings, which --implicit leaves out. "
+                "`discreet models` lists those that learn from choices."
+            )
 
 
 def read_items(path: Path) -> Vocabulary:
@@ -168,6 +192,8 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
         low, high, step = (*parts, None) if len(parts) == 2 else parts
     except ValueError as error:
         raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+    if parts[0] > parts[1]:
+        raise typer.BadParameter("--scale names the lowest rating first, as in 1,5.")
     return low, high, step
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from discreet.checks import ParameterError
+from discreet.checks import DataError, ParameterError, integer
 from discreet.commands.arguments import (
     AsJson,
     Columns,
@@ -72,7 +72,7 @@ def fit(
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger import Ledger
 
-    estimator = make_estimator(model, epsilon, delta, settings)
+    estimator = make_estimator(model, epsilon, delta, settings, implicit=implicit)
     if estimator.answers_in_process:
         raise ParameterError(f"{model} answers only in the process that fitted it. Use it from Python.")
     name = checked_name(name)
@@ -114,7 +114,9 @@ def _remark_on_account(book: Ledger, name: str) -> None:
 
 def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
     show(fitted.guarantee.label(f"Privacy facts: {fitted.name}"))
-    if decisions is not None:
+    if decisions == {}:
+        show("This model decides nothing on the way: its settings say all.")
+    elif decisions is not None:
         table = Table("decision", "value", title="From public constants and released numbers only")
         for what, value in decisions.items():
             table.add_row(what, str(value))
@@ -124,7 +126,8 @@ def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
 def recommend(
     file: Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")],
     history: Annotated[
-        Path, typer.Option("--history", help="Ratings of the people to recommend to: [user,]item,rating.")
+        Path,
+        typer.Option("--history", help="What the person rated, [user,]item,rating; or chose: [user,]item."),
     ],
     user: Annotated[
         str | None, typer.Option("--user", help="Whose row of the history; needed if there are several.")
@@ -138,15 +141,15 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Recommend to one person from that person's own history."""
-    from discreet.data.sources import read_history
+    from discreet.data.history import read_history
     from discreet.models.storage import load
 
+    integer("-k", k, least=1)
     fitted = load(file)
     person = read_history(
         history, user=user, columns=parse_columns(columns), implicit=not fitted.scorer.needs_ratings
     )
-    if ignore_unknown:
-        person = {item: value for item, value in person.items() if item in fitted.catalog}
+    person = _fitting(person, fitted, ignore_unknown=ignore_unknown)
     best = fitted.recommend(person, k, exclude_seen=not include_seen)
     if as_json:
         emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
@@ -155,6 +158,33 @@ def recommend(
     for rank, (item, score) in enumerate(best, start=1):
         table.add_row(str(rank), str(item), f"{score:.3f}")
     show(table)
+
+
+def _fitting(
+    history: dict[str | int, float], fitted: FittedModel, *, ignore_unknown: bool
+) -> dict[str | int, float]:
+    """Return the part of a history that the model can use; the rest is refused unless told otherwise."""
+    import numpy as np
+
+    from discreet.data.declaring import check_scale
+
+    known = {item: value for item, value in history.items() if item in fitted.catalog}
+    if len(known) < len(history) and not ignore_unknown:
+        raise DataError(
+            f"{len(history) - len(known)} of the history's {len(history)} items are not in the model's "
+            "catalog; pass --ignore-unknown to leave them out."
+        )
+    if fitted.scorer.needs_ratings:
+        facts = fitted.facts
+        try:
+            check_scale(np.asarray(list(known.values()), dtype=np.float32), facts)
+        except DataError as error:
+            steps = "" if facts.step is None else f" in steps of {facts.step:g}"
+            raise DataError(
+                "The history has ratings that are not on the scale of the model, "
+                f"{facts.low:g} to {facts.high:g}{steps}; give them on that scale."
+            ) from error
+    return known
 
 
 def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: AsJson = False) -> None:

@@ -32,6 +32,7 @@ from discreet.commands.arguments import (
     listed,
     make_estimator,
     numbers,
+    refuse_without_ratings,
     remark_on_delta,
 )
 from discreet.commands.printing import emit, remark, show
@@ -58,7 +59,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings. Scores are computed without noise: do not publish them."""
-    estimator = make_estimator(model, epsilon, delta, settings)
+    estimator = make_estimator(model, epsilon, delta, settings, implicit=implicit)
     from discreet.data.sources import folder_of
     from discreet.evaluate.protocol import evaluate as measure
 
@@ -114,7 +115,9 @@ def compare(
     from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators
 
-    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta)
+    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=implicit)
+    if implicit:
+        refuse_without_ratings(chosen)
     require_libraries()
     folder = folder_of(data)
     read = [*files_of(data), *files_of_split(split, folder), *([] if items is None else [items])]
