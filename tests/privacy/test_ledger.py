@@ -347,6 +347,12 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_untouched(path, make, rea
     assert [item.name for item in path.parent.iterdir()] == ["ledger.db"]
 
 
+def test_a_pipe_is_not_waited_for(path):
+    os.mkfifo(path)
+    with pytest.raises(FileError, match="not a ledger"):
+        Ledger.open(path)
+
+
 def test_a_file_swapped_later_is_refused_as_well(path):
     ledger = Ledger.open(path)
     raw = BROKEN["text"](path)

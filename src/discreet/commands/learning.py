@@ -155,6 +155,7 @@ def recommend(
         emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
         return
     table = Table("#", "item", "score")
+    table.columns[1].overflow = "fold"
     for rank, (item, score) in enumerate(best, start=1):
         table.add_row(str(rank), str(item), f"{score:.3f}")
     show(table)

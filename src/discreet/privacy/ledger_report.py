@@ -24,7 +24,7 @@ def report(ledger: Ledger, dataset: str | None = None) -> RenderableType:
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
     for column in ("data", "frame", "spent", "budget", "left"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for name in names:
         budget, left = ledger.budget(name), ledger.remaining(name)
         totals = ledger.spent_by_frame(name)
@@ -43,7 +43,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
 def _spendings(entries: list[Entry]) -> Table:
     table = Table(title="Spendings (open and failed ones are paid too)", title_style="bold")
     for column in ("#", "time (UTC)", "data", "what", "cost", "state"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for entry in entries:
         table.add_row(
             str(entry.id),

@@ -217,6 +217,9 @@ def _sync_folder(folder: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Refuse what is not a ledger by its first bytes; SQLite has not seen the file yet."""
+    if path.is_fifo():
+        # Reading would wait for somebody to write.
+        raise FileError(f"{path} is not a ledger and was left as it is.")
     try:
         with path.open("rb") as file:
             header = file.read(100)
