@@ -420,6 +420,7 @@ def test_compare_replaces_its_own_reports_only(discreet, ratings, model, tmp_pat
         one_sentence(*discreet(*arguments, path, "--force", *given))
     assert {path: path.read_bytes() for path in before} == before
     page = tmp_path / "page.html"
+    one_sentence(*discreet("compare", ratings, "--models", ",", "--epsilons", "1", "--out", page))
     assert discreet(*arguments, page)[0] == 0
     one_sentence(*discreet(*arguments, page))
     assert discreet(*arguments, page, "--force")[0] == 0

@@ -233,7 +233,7 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
     """
     people = facts.n_users
     limit = _LARGE_DELTA if people is None else 1 / people
-    largest = max(one.promise(facts).delta for one in estimators)
+    largest = max((one.promise(facts).delta for one in estimators), default=0.0)
     if largest > limit:
         rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
         remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
