@@ -27,6 +27,7 @@ from discreet.models.neighbours import ItemNeighbours
 from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.private_gradients import PrivateGradients
 from discreet.models.user_factorization import UserFactorization
+from discreet.privacy.guarantee import Guarantee
 
 MODELS: dict[str, type[Estimator]] = {
     model.name: model
@@ -71,14 +72,23 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
     return kind(**(settings or {}))
 
 
-def estimators(names: Sequence[str], epsilons: Sequence[float], delta: float | None) -> list[Estimator]:
+def estimators(
+    names: Sequence[str], epsilons: Sequence[float], delta: float | None, *, implicit: bool = False
+) -> list[Estimator]:
     """Return every model at every epsilon; one that has no private version comes once, without privacy."""
     found: list[Estimator] = []
     for name in names:
-        shared = {"delta": delta} if delta is not None and "delta" in defaults(name) else {}
+        shared = feedback_setting(name, implicit=implicit)
+        if delta is not None and "delta" in defaults(name):
+            shared["delta"] = delta
         levels = [math.inf] if is_never_private(name) else epsilons
         found += [estimator(name, {"epsilon": level, **shared}) for level in levels]
     return found
+
+
+def feedback_setting(name: str, *, implicit: bool) -> dict[str, Any]:
+    """Return the setting that makes a model learn from choices, for models that have one."""
+    return {"feedback": "implicit"} if implicit and "feedback" in defaults(name) else {}
 
 
 def is_never_private(name: str) -> bool:
@@ -107,15 +117,17 @@ def defaults(name: str) -> dict[str, Any]:
     return {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
 
 
+def example_promise(name: str) -> Guarantee:
+    """Return what a model promises at epsilon 1, which shows its frame; some promise nothing."""
+    facts = PublicFacts(n_items=1000, n_users=1024)
+    return estimator(name, {"epsilon": math.inf if is_never_private(name) else 1.0}).promise(facts)
+
+
 def describe_models() -> list[dict[str, str]]:
     """Return a row for every model: what it protects, against whom, what it reads and where it comes from."""
-    facts = PublicFacts(n_items=1000, n_users=1024)
     rows = []
     for name, kind in sorted(MODELS.items()):
-        try:
-            promise = estimator(name, {"epsilon": 1.0}).promise(facts)
-        except ParameterError:
-            promise = estimator(name, {"epsilon": math.inf}).promise(facts)
+        promise = example_promise(name)
         private = math.isfinite(promise.epsilon)
         rows.append(
             {
@@ -178,6 +190,10 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
+# What a message calls the types of settings.
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
 def _parse(key: str, text: str, hint: Any) -> Any:
     """Read `text` as the type a setting declares."""
     if get_origin(hint) in (Union, types.UnionType):
@@ -197,5 +213,5 @@ def _parse(key: str, text: str, hint: Any) -> Any:
         if hint is float:
             return float(text)
     except (KeyError, ValueError) as error:
-        raise ParameterError(f"{key}={text!r} must be a {hint.__name__}.") from error
+        raise ParameterError(f"{key}={text!r} must be {_WORDS[hint]}.") from error
     return text

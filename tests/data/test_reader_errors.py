@@ -116,7 +116,7 @@ def test_columns_that_are_not_there(tmp_path):
         columns={"rating": "stars"},
     )
     refuse(path, ParameterError, "must be one of", columns={"film": "item"})
-    refuse(path, ParameterError, "two roles from one column", columns={"user": "item"})
+    refuse(path, ParameterError, "Two roles from one column", columns={"user": "item"})
 
 
 def test_a_dense_table_that_contradicts_itself(tmp_path):

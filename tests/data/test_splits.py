@@ -120,8 +120,11 @@ def test_given_files_share_people_and_catalog(files):
 def test_given_files_that_cannot_be_are_refused(files):
     with pytest.raises(FileError, match="no file"):
         given("b.base", "a.test", folder=files)
-    with pytest.raises(DataError, match="repeat"):
+    with pytest.raises(DataError, match=r"^3 of 3 hidden ratings are also in the training file"):
         given("a.base", "a.base", folder=files)
+    (files / "twice.test").write_text("1\t30\t2\n1\t30\t1\n")
+    with pytest.raises(DataError, match=r"^1 ratings of the given split repeat .* within their file"):
+        given("a.base", "twice.test", folder=files)
     with pytest.raises(ParameterError, match="duplicates"):
         given("a.base", "a.test", folder=files, duplicates="last")
 

@@ -16,6 +16,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from rich.console import Console
 
 from discreet.checks import BudgetError, FileError, ParameterError, PrivacyError
+from discreet.privacy import ledger_store
 from discreet.privacy.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
 from discreet.privacy.ledger import Amount, Ledger, State, report, report_json
@@ -346,6 +347,12 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_untouched(path, make, rea
     assert [item.name for item in path.parent.iterdir()] == ["ledger.db"]
 
 
+def test_a_pipe_is_not_waited_for(path):
+    os.mkfifo(path)
+    with pytest.raises(FileError, match="not a ledger"):
+        Ledger.open(path)
+
+
 def test_a_file_swapped_later_is_refused_as_well(path):
     ledger = Ledger.open(path)
     raw = BROKEN["text"](path)
@@ -543,6 +550,25 @@ def test_kill_nine_inside_the_write_leaves_the_ledger_readable(path):
     assert reader.budgets("films") == []
     ledger.spend("films", PROMISE, what="after")
     assert [entry.what for entry in reader.entries()] == ["before", "after"]
+
+
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_ledger_in_use_is_waited_for_and_said_so(path, how, monkeypatch, capsys):
+    monkeypatch.setattr(ledger_store, "_SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_store, "_PATIENCE_SECONDS", 0.3)
+    ledger = Ledger.open(path)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute(f"BEGIN {how}")
+    with pytest.raises(FileError, match="another process holds it, so nothing was written"):
+        ledger.spend("films", PROMISE, what="biases")
+    assert capsys.readouterr().err.count("waiting for") == 1
+    monkeypatch.setattr(ledger_store, "_PATIENCE_SECONDS", 60.0)
+    freed = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+    freed.start()
+    ledger.spend("films", PROMISE, what="biases")
+    freed.join()
+    other.close()
+    assert len(ledger.entries()) == 1
 
 
 def test_threads_never_overspend(ledger):

@@ -1,1 +1,1 @@
-"""The verbs of the command line, by what they are for; `discreet.cli` puts them together."""
+"""The verbs of the command line, by what they are for; `application` puts them together."""

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from discreet.checks import FileError, ParameterError, one_of
+from discreet.checks import FileError, ParameterError, integer, one_of
+from discreet.commands.printing import remark
 
 if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions, Vocabulary
+    from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
     from discreet.models.base import Estimator
+
+
+# Without a declared number of people: few data sets worth a model have less than a thousand.
+_LARGE_DELTA = 1e-3
+
+
+def parse_number(text: str) -> float:
+    """Read a number; only the word inf may mean infinity, which promises nothing."""
+    number = float(text)
+    if math.isinf(number) and text.strip().lower() != "inf":
+        raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
+    return number
+
 
 Data = Annotated[
     str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
 ]
 ModelName = Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="How much may be revealed; inf means no privacy.")]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        help="How much may be revealed; inf means no privacy.",
+        parser=parse_number,
+        metavar="FLOAT",
+    ),
+]
 Delta = Annotated[
     float | None,
     typer.Option("--delta", help="What may be revealed on top; default: the model's."),
@@ -29,7 +49,7 @@ Delta = Annotated[
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
 ]
@@ -46,7 +66,12 @@ DuplicatesText = Annotated[
     str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
 ]
 Implicit = Annotated[
-    bool, typer.Option("--implicit", help="Every row says that something was chosen; ratings are not read.")
+    bool,
+    typer.Option(
+        "--implicit",
+        help="Every row says that something was chosen; ratings are not read, and a model that learns from "
+        "either (user-factorization) learns from choices.",
+    ),
 ]
 MaxPerUser = Annotated[
     int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
@@ -64,7 +89,9 @@ MetricText = Annotated[
 ]
 Repeat = Annotated[int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")]
 Seed = Annotated[int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
+]
 
 
 class DataOptions(NamedTuple):
@@ -84,6 +111,9 @@ class DataOptions(NamedTuple):
 
         low, high, step = parse_scale(self.scale)
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
+            if count is not None:
+                integer(option, count, least=1)
         return open_data(
             source,
             columns=parse_columns(self.columns),
@@ -99,18 +129,34 @@ class DataOptions(NamedTuple):
         )
 
 
-def make_estimator(model: str, epsilon: float, delta: float | None, settings: list[str] | None) -> Estimator:
-    """Return the estimator that `--model`, `--epsilon`, `--delta` and `--set` describe."""
+def make_estimator(
+    model: str, epsilon: float, delta: float | None, settings: list[str] | None, *, implicit: bool
+) -> Estimator:
+    """Return the estimator that `--model`, `--epsilon`, `--delta`, `--set` and `--implicit` describe."""
     from discreet import recipes
 
-    parsed = recipes.parse_settings(model, settings or [])
+    parsed = recipes.feedback_setting(model, implicit=implicit)
+    parsed |= recipes.parse_settings(model, settings or [])
     for name in ("epsilon", "delta"):
         if name in parsed:
             raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
     parsed["epsilon"] = epsilon
     if delta is not None:
         parsed["delta"] = delta
-    return recipes.estimator(model, parsed)
+    estimator = recipes.estimator(model, parsed)
+    if implicit:
+        refuse_without_ratings([estimator])
+    return estimator
+
+
+def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+    """Refuse models that learn from ratings where `--implicit` leaves these out."""
+    for estimator in estimators:
+        if estimator.feedback == "explicit":
+            raise ParameterError(
+                f"{estimator.name} learns from ratings, which --implicit leaves out. "
+                "`discreet models` lists those that learn from choices."
+            )
 
 
 def read_items(path: Path) -> Vocabulary:
@@ -118,7 +164,8 @@ def read_items(path: Path) -> Vocabulary:
     from discreet.data.interactions import Vocabulary
 
     try:
-        lines = path.read_text(encoding="utf8").splitlines()
+        # Some editors put a mark before the first id, which is no part of it.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
     ids = [line.strip() for line in lines if line.strip()]
@@ -145,6 +192,8 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
         low, high, step = (*parts, None) if len(parts) == 2 else parts
     except ValueError as error:
         raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+    if parts[0] > parts[1]:
+        raise typer.BadParameter("--scale names the lowest rating first, as in 1,5.")
     return low, high, step
 
 
@@ -156,22 +205,35 @@ def listed(text: str) -> list[str]:
 def numbers(name: str, text: str) -> list[float]:
     """Read a comma-separated list of numbers."""
     try:
-        return [float(part) for part in listed(text)]
+        return [parse_number(part) for part in listed(text)]
     except ValueError as error:
         raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
 
 
-def refuse_unwritable(path: Path, *, force: bool) -> None:
-    """Refuse an output that could not be written before anything is paid for."""
-    folder = path.absolute().parent
-    if path.is_dir() or not folder.is_dir():
-        raise FileError(f"{path} cannot be written: its folder does not exist, or it is a folder itself.")
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already. Pass --force to replace it.")
-    if not os.access(folder, os.W_OK):
-        raise FileError(f"{path} cannot be written: its folder does not allow it.")
+def checked_name(name: str | None) -> str | None:
+    """Return the data's name; an empty one is a variable that was not set, and would pay for other data."""
+    if name is not None and not name.strip():
+        raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
+    return name
 
 
-def emit(content: Mapping[str, Any] | list[Any]) -> None:
-    """Print one JSON value and nothing else."""
-    sys.stdout.write(json.dumps(content) + "\n")
+def files_of_split(text: str, folder: Path | None) -> list[Path]:
+    """Return where the files of a given split may lie; other splits have none."""
+    from discreet.data.splits import parse_split
+
+    places = [Path()] if folder is None else [Path(), folder]
+    names = [name + end for name in parse_split(text).files if name for end in ("", ".gz")]
+    return [place / name for place in places for name in names]
+
+
+def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
+    """Warn of a delta under which publishing one person outright would keep the promise.
+
+    The number of people is the declared one or unknown: counting them would be a query.
+    """
+    people = facts.n_users
+    limit = _LARGE_DELTA if people is None else 1 / people
+    largest = max((one.promise(facts).delta for one in estimators), default=0.0)
+    if largest > limit:
+        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
+        remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")

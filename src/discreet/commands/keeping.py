@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import FileError, ParameterError
-from discreet.commands.arguments import AsJson, emit
+from discreet.commands.arguments import AsJson, checked_name, parse_number
+from discreet.commands.printing import Terminal, answering, emit, show
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Frame
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -21,7 +24,8 @@ def demo(as_json: AsJson = False) -> None:
     if as_json:
         emit(result.to_json())
     else:
-        tour.show(result, Console())
+        with answering():
+            tour.show(result, Terminal())
 
 
 def models(as_json: AsJson = False) -> None:
@@ -36,7 +40,7 @@ def models(as_json: AsJson = False) -> None:
     table.columns[0].no_wrap = True
     for row in rows:
         table.add_row(row["name"], row["unit"], row["trust"], row["feedback"], row["summary"])
-    Console().print(table)
+    show(table)
 
 
 def datasets(
@@ -64,7 +68,7 @@ def datasets(
         emit({"name": name, "path": str(path)})
     else:
         terms = catalog.DATASETS[name].terms
-        Console(highlight=False).print(f"{name} is at {path}\nTerms: {terms}", markup=False)
+        show(f"{name} is at {path}\nTerms: {terms}")
 
 
 def _show_datasets(rows: list[dict[str, object]]) -> None:
@@ -75,52 +79,78 @@ def _show_datasets(rows: list[dict[str, object]]) -> None:
         counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
         here = str(row["here"]) if row["here"] in ("no", "built in") else "yes"
         table.add_row(str(row["name"]), *counts, str(row["scale"]), here)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print("`discreet datasets get NAME` fetches one and shows its terms.")
+    show(table, "`discreet datasets get NAME` fetches one and shows its terms.")
 
 
 def budget(
     file: Annotated[Path, typer.Argument(help="A ledger file.")],
-    name: Annotated[str | None, typer.Option("--name", help="Whose budget to set: the data's name.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The data's name: show it alone, or set its budget.")
+    ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option("--epsilon", help="Set a budget: at most this much a person."),
+        typer.Option(
+            "--epsilon", help="Set a budget: at most this much.", parser=parse_number, metavar="FLOAT"
+        ),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-5,
-    reason: Annotated[str, typer.Option("--reason", help="Why a budget is raised; it is kept.")] = "",
+    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta; default: 1e-5.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="Count what this model promises (one rating or a whole history, and against whom); "
+            "default: as before, at first a whole history with a trusted data holder.",
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why a budget is raised; it is kept.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what was spent from a ledger, on what, and what is left; with --epsilon, set a budget first."""
     from discreet.privacy.ledger import Ledger, report, report_json
 
+    name = checked_name(name)
     if epsilon is not None:
         if name is None:
             raise ParameterError("--epsilon sets the budget of one data set; say which with --name.")
-        _set_budget(file, name, epsilon, delta, reason)
+        _set_budget(file, name, epsilon, 1e-5 if delta is None else delta, model, reason or "")
+    elif not (delta is None and model is None and reason is None):
+        raise ParameterError("--delta, --for and --reason are about setting a budget; add its --epsilon.")
     if not file.exists():
         raise FileError(
             f"{file} does not exist. A ledger is made by `discreet fit --ledger` or by --epsilon here."
         )
     with Ledger.open(file, read_only=True) as book:
+        if name is not None and name not in book.datasets():
+            known = ", ".join(map(repr, book.datasets())) or "nothing at all"
+            raise ParameterError(f"{file} has no spending and no budget of {name!r}. It has {known}.")
         if as_json:
-            emit(report_json(book))
+            emit(report_json(book, name))
         else:
-            Console().print(report(book))
+            show(report(book, name))
 
 
-def _set_budget(file: Path, name: str, epsilon: float, delta: float, reason: str) -> None:
-    """Set a budget for a person's whole history, the frame of the models for a trusted data holder."""
+def _set_budget(file: Path, name: str, epsilon: float, delta: float, model: str | None, reason: str) -> None:
+    """Set a budget in the frame of a model, else in the one it had, else for a person's whole history."""
     from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
     from discreet.privacy.ledger import Ledger
 
-    allowed = Guarantee(
-        epsilon=epsilon,
-        delta=delta,
-        unit=Unit.USER,
-        neighbours=Neighbours.ADD_OR_REMOVE,
-        trust=Trust.JOINT,
-        basis=Basis.PROVED,
-    )
+    frame = None if model is None else _frame_of(model)
     with Ledger.open(file) as book:
+        current = book.budget(name)
+        if frame is None and current is not None:
+            frame = current.guarantee.frame
+        unit, neighbours, trust = frame or (Unit.USER, Neighbours.ADD_OR_REMOVE, Trust.JOINT)
+        allowed = Guarantee(
+            epsilon=epsilon, delta=delta, unit=unit, neighbours=neighbours, trust=trust, basis=Basis.PROVED
+        )
         book.set_budget(name, allowed, reason=reason)
+
+
+def _frame_of(model: str) -> Frame:
+    from discreet.recipes import example_promise, is_never_private
+
+    if is_never_private(model):
+        raise ParameterError(f"{model} promises nothing, so no budget can count it. Name a private model.")
+    return example_promise(model).frame

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from discreet.commands.arguments import (
@@ -29,12 +28,15 @@ from discreet.commands.arguments import (
     Seed,
     Settings,
     SplitText,
-    emit,
+    files_of_split,
     listed,
     make_estimator,
     numbers,
-    refuse_unwritable,
+    refuse_without_ratings,
+    remark_on_delta,
 )
+from discreet.commands.printing import emit, remark, show
+from discreet.outputs import refuse_output
 
 
 def evaluate(
@@ -57,14 +59,16 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings. Scores are computed without noise: do not publish them."""
-    estimator = make_estimator(model, epsilon, delta, settings)
+    estimator = make_estimator(model, epsilon, delta, settings, implicit=implicit)
     from discreet.data.sources import folder_of
     from discreet.evaluate.protocol import evaluate as measure
 
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
+    interactions = options.load(data)
+    remark_on_delta([estimator], interactions.facts)
     result = measure(
         estimator,
-        options.load(data),
+        interactions,
         split=split,
         metrics=listed(metric),
         repeat=repeat,
@@ -78,10 +82,11 @@ def evaluate(
     for name, value in result["metrics"].items():
         spread = f"{value['std']:.4f}" if value["runs"] > 1 else "-"
         table.add_row(name, f"{value['mean']:.4f}", spread, str(value["runs"]))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(result["guarantee"]["sentence"], markup=False)
-    console.print("The scores themselves come from held-out ratings without noise: do not publish them.")
+    show(
+        table,
+        result["guarantee"]["sentence"],
+        "The scores themselves come from held-out ratings without noise: do not publish them.",
+    )
 
 
 def compare(
@@ -105,31 +110,36 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Measure several models side by side on the same splits and write one page about it."""
-    from discreet.data.sources import folder_of
+    from discreet.data.sources import files_of, folder_of
     from discreet.evaluate.comparison import compare as measure
-    from discreet.evaluate.report import require_libraries, write_report
+    from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators
 
-    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta)
-    refuse_unwritable(out, force=force)
+    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=implicit)
+    if implicit:
+        refuse_without_ratings(chosen)
     require_libraries()
-    console = Console(stderr=True, highlight=False)
+    folder = folder_of(data)
+    read = [*files_of(data), *files_of_split(split, folder), *([] if items is None else [items])]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
+    interactions = options.load(data)
+    remark_on_delta(chosen, interactions.facts)
     found = measure(
         chosen,
-        options.load(data),
+        interactions,
         split=split,
         metrics=listed(metric),
         repeat=repeat,
         seed=seed,
-        folder=folder_of(data),
-        announce=lambda one: console.print(f"{one.name} at epsilon {one.epsilon:g}"),
+        folder=folder,
+        announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
     )
     write_report(found, out, title=f"Models on {data}", force=force)
     if as_json:
         emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
     else:
-        Console(highlight=False).print(f"Written to {out}.", markup=False)
+        show(f"Written to {out}.")
 
 
 def reproduce(
@@ -140,8 +150,7 @@ def reproduce(
     """Run a paper's experiments and hold them against its printed numbers; needs a checkout."""
     from discreet.reproduce import reproduce as run
 
-    console = Console(stderr=True, highlight=False)
-    rows = run(paper, quick=quick, say=lambda text: console.print(text, markup=False))
+    rows = run(paper, quick=quick, say=remark)
     if as_json:
         emit(rows)
         return
@@ -151,4 +160,4 @@ def reproduce(
         expected = f"{row['rule']} {row['expected']:g} ± {row['tolerance']:g}"
         holds = "yes" if row["holds"] else "no"
         table.add_row(row["where"], row["measure"], expected, measured, str(row["runs"]), holds)
-    Console().print(table)
+    show(table)

@@ -83,7 +83,7 @@ def get(dataset: str, *, progress: Progress | None = None, announce: Announce | 
     """
     entry = _entry(dataset)
     if not entry.folders:
-        raise FileError(f"{entry.name} is generated and has no file. Use load({entry.name!r}).")
+        raise FileError(f"{entry.name} is built in and has no file. Name it wherever data are asked for.")
     here = find(dataset)
     if here is not None:
         return here

@@ -89,7 +89,8 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
             f"say which with columns (--columns), as in {missing[0]}=NAME{hint}."
         )
     if len(set(found.values())) < len(found):
-        raise ParameterError(f"columns={dict(found)!r} must not take two roles from one column.")
+        roles = ", ".join(f"the {role} from {name!r}" for role, name in found.items())
+        raise ParameterError(f"Two roles from one column cannot be ({roles}); name others with --columns.")
 
 
 def from_table(table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str]) -> Columns:

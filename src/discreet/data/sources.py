@@ -1,4 +1,4 @@
-"""Open what a user names on the command line: a file, a folder or a known dataset; one person's history."""
+"""Open what a user names on the command line: a file, a folder or a known dataset."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Unpack
 
 import numpy as np
 
-from discreet.checks import DataError, FileError
+from discreet.checks import FileError
 from discreet.data import catalog
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.readers import read
+from discreet.data.tables import locate
 
 
 def open_data(
@@ -42,37 +43,14 @@ def open_data(
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
+def files_of(source: str) -> list[Path]:
+    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+    if Path(source).exists():
+        return [locate(Path(source))]
+    here = catalog.find(source) if source in catalog.DATASETS else None
+    return [] if here is None else [here]
+
+
 def folder_of(source: str) -> Path | None:
     """Return the folder in which the files of a given split are looked for."""
-    path = Path(source) if Path(source).exists() else catalog.find(source)
-    return path if path is None or path.is_dir() else path.parent
-
-
-def read_history(
-    path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
-) -> dict[str | int, float]:
-    """Return one person's ratings by item id; with several people in the file, `user` says whose."""
-    data = _read_people(path, columns, implicit=implicit, alone=user is None)
-    if user is None:
-        if data.n_users != 1:
-            raise DataError(f"The history holds {data.n_users} people. Say whose with --user.")
-        row = 0
-    else:
-        row = int(data.users.index_of([user])[0])
-        if row < 0:
-            raise DataError("This user has no row in the history. Give a file with the person's own ratings.")
-    span = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
-    items = data.catalog.id_at(data.items[span]).tolist()
-    return dict(zip(items, data.values[span].tolist(), strict=True))
-
-
-def _read_people(
-    path: Path, columns: Mapping[str, str] | None, *, implicit: bool, alone: bool
-) -> Interactions:
-    """Read a history; one without a column for the person is one person's."""
-    try:
-        return read(path, columns=columns, implicit=implicit)
-    except DataError:
-        if not alone:
-            raise
-        return read(path, columns={**(columns or {}), "user": None}, implicit=implicit)
+    return next((file.parent for file in files_of(source)), None)

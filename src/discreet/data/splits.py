@@ -9,9 +9,10 @@ from typing import Literal, Self, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from discreet.checks import DataError, ParameterError, integer, real, require
-from discreet.data.columns import Choice
+from discreet.data.columns import Choice, Columns
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.ordering import Index
@@ -108,8 +109,35 @@ def given(
     learned_from = len(sources[0].columns.users)
     if not all(len(source.columns.users) for source in sources):
         raise DataError("A given split needs ratings in both files.")
+    _refuse_repeats(*(source.columns for source in sources))
     data = build(sources, name=name, declared=declared)
     return Split.by_mask(data, _listing(data) >= learned_from)
+
+
+def _refuse_repeats(train: Columns, test: Columns) -> None:
+    """Refuse pairs of person and item that come again, in the other file or in the same."""
+    users, items = _comparable(train.users, test.users), _comparable(train.items, test.items)
+    learned, hidden = (
+        pl.DataFrame({"user": user, "item": item}) for user, item in zip(users, items, strict=True)
+    )
+    known = learned.unique()
+    seen = hidden.join(known, on=["user", "item"], how="semi").height
+    if seen:
+        raise DataError(
+            f"{seen:,} of {hidden.height:,} hidden ratings are also in the training file, so they would not "
+            "be hidden; remove those pairs of person and item from one of the two files."
+        )
+    again = learned.height - known.height + hidden.height - hidden.n_unique()
+    if again:
+        raise DataError(
+            f"{again:,} ratings of the given split repeat a pair of person and item within their file; "
+            "keep one of each in the file itself."
+        )
+
+
+def _comparable(one: pl.Series, other: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return ids of one type: one file may hold only numbers where the other has text, too."""
+    return (one, other) if one.dtype == other.dtype else (one.cast(pl.String), other.cast(pl.String))
 
 
 def _find(path: str | Path, folder: str | Path | None) -> Path:

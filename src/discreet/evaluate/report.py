@@ -9,35 +9,50 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from importlib import resources
-from importlib.util import find_spec
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
-from discreet.checks import DiscreetError, FileError, ParameterError
+from discreet.checks import DiscreetError, ParameterError
 from discreet.evaluate.evaluation import Evaluation, Score
+from discreet.outputs import refuse_output, write_whole
 
-_MISSING = "A report needs matplotlib and jinja2. Install them with pip."
+#: What a message calls such a page.
+KIND = "report of a comparison"
+# The template writes this among its first lines.
+_MARK, _HEAD = b'<meta name="generator" content="discreet">', 512
 
 
 def require_libraries() -> None:
     """Refuse at once, before hours of fitting, if what draws a report is not installed."""
-    if any(find_spec(name) is None for name in ("matplotlib", "jinja2")):
-        raise DiscreetError(_MISSING)
+    try:
+        for name in ("matplotlib", "jinja2"):
+            import_module(name)
+    except ImportError as error:
+        raise DiscreetError(
+            'A report needs matplotlib and jinja2. Install them with pip install "discreet[report]".'
+        ) from error
 
 
 def write_report(
     evaluations: Iterable[Evaluation], path: str | Path, *, title: str, force: bool = False
 ) -> None:
-    """Write the page to `path`; an existing file is kept unless `force`."""
+    """Write the page to `path` in one step.
+
+    An existing file is kept unless `force`, and what is no such page is kept even then.
+    """
     path = Path(path)
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already. Pass force=True (--force) to replace it.")
-    page = render_report(evaluations, title=title)
+    refuse_output(path, force=force, kind=KIND, is_ours=is_report)
+    write_whole(path, render_report(evaluations, title=title).encode())
+
+
+def is_report(path: Path) -> bool:
+    """Tell whether a file is a page that `write_report` wrote, by the line it has for that."""
     try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+        with path.open("rb") as file:
+            return _MARK in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
@@ -45,12 +60,11 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     found = tuple(evaluations)
     if not found:
         raise ParameterError("evaluations must hold at least one to report.")
-    try:
-        from jinja2 import Environment
+    require_libraries()
+    from jinja2 import Environment
 
-        from discreet.evaluate.curves import draw_curve
-    except ImportError as error:
-        raise DiscreetError(_MISSING) from error
+    from discreet.evaluate.curves import draw_curve
+
     names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
     template = resources.files("discreet.evaluate").joinpath("report.html.jinja").read_text("utf-8")
     page: str = (

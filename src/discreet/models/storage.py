@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,36 +22,36 @@ from discreet.checks import DiscreetError, FileError
 from discreet.data.interactions import PublicFacts, Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers import Scorer
+from discreet.outputs import refuse_output, write_whole
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
 VERSION = 1
+#: What a message calls such a file.
+KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
 _CATALOG = "catalog"
+# What the zip format and the JSON inside raise on a foreign or damaged file.
+_NOT_A_ZIP = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError)
 
 
 def save(model: FittedModel, path: Path, *, force: bool) -> None:
-    """Write `model` to `path` in one step: a reader sees the whole file or none."""
-    if path.exists() and not force:
-        raise FileError(f"{path} exists already. Pass force=True (--force) to replace it.")
-    blob = _pack(model)
+    """Write `model` to `path` in one step: a reader sees the whole file or none.
+
+    An existing file is kept unless `force`, and what is no model is kept even then.
+    """
+    refuse_output(path, force=force, kind=KIND, is_ours=is_model)
+    write_whole(path, _pack(model))
+
+
+def is_model(path: Path) -> bool:
+    """Tell whether a file is a model that `save` wrote, of whatever version."""
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(blob)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files for the owner alone; a release is for whoever the user's umask allows.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+        with zipfile.ZipFile(path) as archive:
+            label = json.loads(archive.read(_LABEL))
+    except (KeyError, *_NOT_A_ZIP):
+        return False
+    return isinstance(label, dict) and label.get("format") == FORMAT
 
 
 def load(path: str | Path) -> FittedModel:
@@ -113,7 +111,7 @@ def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
                 raise FileError(f"{path} is not a discreet model.")
             label = json.loads(archive.read(_LABEL))
             raw = archive.read(_ARRAYS)
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError) as error:
+    except _NOT_A_ZIP as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path} is not a discreet model, or it is damaged.") from error

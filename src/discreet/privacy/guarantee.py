@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from typing import Any, Self, final
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from discreet.checks import (
     ParameterError,
@@ -257,12 +257,12 @@ class Guarantee:
 
     def label(self, title: str = "Privacy facts") -> Table:
         """Return the table that `discreet label` prints."""
-        table = Table(title=title, show_header=False, title_style="bold", min_width=60)
+        table = Table(title=Text(title, style="bold"), show_header=False, min_width=60)
         table.add_column("what", style="bold", no_wrap=True)
         table.add_column("value")
         previous = ""
         for what, value in self.rows():
-            table.add_row("" if what == previous else what, escape(value))
+            table.add_row("" if what == previous else what, Text(value))
             previous = what
         return table
 

@@ -255,7 +255,8 @@ def _check_covered(budget: Budget, totals: dict[Frame, Amount], cost: Guarantee)
     if cost.frame != limit.frame:
         raise PrivacyError(
             f"The budget of {budget.dataset!r} is {'/'.join(limit.frame)} and this release promises "
-            f"{'/'.join(cost.frame)}; nothing was spent. Convert the promise to the budget's frame."
+            f"{'/'.join(cost.frame)}; nothing was spent. Choose a model that promises the same, "
+            "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
         )
     spent = totals.get(limit.frame, Amount(0.0, 0.0))
     after = Amount(sum_up([spent.epsilon, cost.epsilon]), sum_up([spent.delta, cost.delta]))
@@ -274,10 +275,10 @@ def _check_new_budget(current: Budget | None, wanted: Guarantee, reason: str) ->
     if current.guarantee.frame != wanted.frame:
         raise PrivacyError(
             f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.frame)} and stays so. "
-            "Convert the new budget to that frame."
+            "Set it in that frame, or keep a budget in another one under a new name."
         )
     if not reason.strip() and not wanted <= current.guarantee:
-        raise PrivacyError("Raising a budget needs a reason, which is kept. Pass reason=... .")
+        raise PrivacyError("Raising a budget needs a reason, which is kept. Pass reason=... (--reason).")
 
 
 def _check_text(name: str, value: object) -> None:

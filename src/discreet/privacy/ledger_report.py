@@ -6,32 +6,32 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Amount, Entry, Ledger
 
 
-def report(ledger: Ledger) -> RenderableType:
-    """Return what `discreet budget` prints: the balance of every data set, then every spending."""
-    names = ledger.datasets()
+def report(ledger: Ledger, dataset: str | None = None) -> RenderableType:
+    """Return what `discreet budget` prints: the balance of every data set (or of one), then the spendings."""
+    names = ledger.datasets() if dataset is None else [dataset]
     if not names:
         return "Nothing was spent and no budget is set."
-    return Group(_balances(ledger, names), _spendings(ledger.entries()))
+    return Group(_balances(ledger, names), _spendings(ledger.entries(dataset)))
 
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
     for column in ("data", "frame", "spent", "budget", "left"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for name in names:
         budget, left = ledger.budget(name), ledger.remaining(name)
         totals = ledger.spent_by_frame(name)
         frames = list(totals) or ([budget.guarantee.frame] if budget else [])
         for frame in frames:
             table.add_row(
-                escape(name),
+                Text(name),
                 "/".join(frame),
                 _words(*totals[frame]) if frame in totals else "nothing",
                 "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
@@ -43,13 +43,13 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
 def _spendings(entries: list[Entry]) -> Table:
     table = Table(title="Spendings (open and failed ones are paid too)", title_style="bold")
     for column in ("#", "time (UTC)", "data", "what", "cost", "state"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for entry in entries:
         table.add_row(
             str(entry.id),
             f"{entry.time:%Y-%m-%d %H:%M:%S}",
-            escape(entry.dataset),
-            escape(entry.what) + (" (simulated noise)" if entry.guarantee.simulated else ""),
+            Text(entry.dataset),
+            Text(entry.what + (" (simulated noise)" if entry.guarantee.simulated else "")),
             _words(entry.guarantee.epsilon, entry.guarantee.delta),
             entry.state.value,
         )
@@ -62,9 +62,10 @@ def _words(epsilon: float, delta: float) -> str:
     return f"ε = {epsilon:.6g}" + (f", δ = {delta:.4g}" if delta else "")
 
 
-def report_json(ledger: Ledger) -> dict[str, Any]:
+def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
     """Return the same as a JSON object; an infinite epsilon is the text "inf"."""
-    return {"datasets": [_dataset_json(ledger, name) for name in ledger.datasets()]}
+    names = ledger.datasets() if dataset is None else [dataset]
+    return {"datasets": [_dataset_json(ledger, name) for name in names]}
 
 
 def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import sys
 import tempfile
 import threading
 import weakref
@@ -22,8 +23,9 @@ from discreet.checks import FileError, PrivacyError
 # "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION = 0x44534354
 VERSION = 1
-# How long to wait for other processes; each of them holds the file for milliseconds.
+# How long to wait for other processes; each of them holds the file for milliseconds. Who waits is told early.
 _PATIENCE_SECONDS = 60.0
+_SILENCE_SECONDS = 2.0
 
 _TABLES = (
     """CREATE TABLE budgets (
@@ -74,7 +76,7 @@ class Store:
         if path is None:
             self._memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._memory.close)
-            _settle(self._memory)
+            _settle(self._memory, None)
             _write_schema(self._memory)
             return
         if not path.exists() and not read_only:
@@ -94,10 +96,10 @@ class Store:
         if self.read_only:
             raise PrivacyError("This ledger was opened for reading. Open it without read_only=True to spend.")
         with _gate, _one_sentence(self.path), self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            _execute(connection, "BEGIN IMMEDIATE", self.path)
             try:
                 yield connection
-                connection.execute("COMMIT")
+                _execute(connection, "COMMIT", self.path)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -124,7 +126,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         timeout=_PATIENCE_SECONDS,
     )
     try:
-        _settle(connection)
+        _settle(connection, path)
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
@@ -137,19 +139,43 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         raise
 
 
-def _settle(connection: sqlite3.Connection) -> None:
+def _execute(connection: sqlite3.Connection, statement: str, path: Path | None) -> None:
+    """Run a statement that may have to wait for another process, and say so if that takes long."""
+    try:
+        _wait_at_most(connection, _SILENCE_SECONDS)
+        connection.execute(statement).close()
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        print(f"discreet: waiting for {path}, which another process is using.", file=sys.stderr)
+        _wait_at_most(connection, _PATIENCE_SECONDS - _SILENCE_SECONDS)
+        connection.execute(statement).close()
+    finally:
+        _wait_at_most(connection, _PATIENCE_SECONDS)
+
+
+def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    # The low byte is the kind of error, the rest says more about it.
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _settle(connection: sqlite3.Connection, path: Path | None) -> None:
     """Choose durability over speed: EXTRA also syncs the folder, so a power cut cannot undo a commit."""
-    connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    _execute(connection, "PRAGMA synchronous = EXTRA", path)
+    _execute(connection, "PRAGMA trusted_schema = OFF", path)
+    _execute(connection, "PRAGMA foreign_keys = ON", path)
+    _execute(connection, "SELECT count(*) FROM sqlite_master", path)
 
 
 def _write_schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _SCHEMA:
-        connection.execute(statement)
+        connection.execute(statement).close()
 
 
 def _create(path: Path) -> None:
@@ -173,10 +199,9 @@ def _create(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(aside, path)
         _sync_folder(path.parent)
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be created: {error.strerror}. Choose a folder that can be written."
-        ) from error
+    except (OSError, sqlite3.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise FileError(f"{path} cannot be created: {why}. Choose a folder that can be written.") from error
     finally:
         Path(aside).unlink()
 
@@ -192,6 +217,9 @@ def _sync_folder(folder: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Refuse what is not a ledger by its first bytes; SQLite has not seen the file yet."""
+    if path.is_fifo():
+        # Reading would wait for somebody to write.
+        raise FileError(f"{path} is not a ledger and was left as it is.")
     try:
         with path.open("rb") as file:
             header = file.read(100)
@@ -221,6 +249,7 @@ def _one_sentence(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise FileError(f"{where} cannot be used: {error}.") from error
+        why = "another process holds it, so nothing was written" if _is_busy(error) else error
+        raise FileError(f"{where} cannot be used: {why}.") from error
     except (sqlite3.DatabaseError, ValueError) as error:
         raise FileError(f"{where} is a damaged ledger and was left as it is ({error}).") from error

@@ -1,0 +1,77 @@
+"""Print what a verb has to say: user text as it is, and one sentence where standard output cannot take it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Never
+
+from rich.console import Console, RenderableType
+
+from discreet.checks import FileError
+
+
+class UnreadError(Exception):
+    """Tell that whoever read our output has gone, as `head` does when it has enough."""
+
+
+class Terminal(Console):
+    """A console that reports a closed pipe instead of ending the program on its own."""
+
+    def on_broken_pipe(self) -> Never:
+        """Let `answering` decide."""
+        raise BrokenPipeError
+
+
+def _plain_console(*, stderr: bool) -> Console:
+    """Return a console that reads no markup: ids and file names may hold brackets and colons."""
+    return Terminal(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=stderr)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables and sentences for a person."""
+    console = _plain_console(stderr=False)
+    with answering():
+        for part in parts:
+            console.print(part)
+
+
+def emit(content: Mapping[str, Any] | list[Any]) -> None:
+    """Print one JSON value and nothing else."""
+    write(json.dumps(content))
+
+
+def write(line: str) -> None:
+    """Print one line as it is."""
+    with answering():
+        sys.stdout.write(line + "\n")
+
+
+def remark(sentence: str) -> None:
+    """Say something beside the answer, on standard error."""
+    _plain_console(stderr=True).print(sentence)
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Flush what is printed inside; a full disk is one sentence, a reader who left is not an error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _drop_output()
+        raise UnreadError from error
+    except OSError as error:
+        _drop_output()
+        raise FileError(f"The answer cannot be written to standard output: {error.strerror}.") from error
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or Python would complain about it once more at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

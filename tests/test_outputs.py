@@ -1,0 +1,45 @@
+"""Files are written whole, and only over what is ours."""
+
+import os
+
+import pytest
+
+from discreet.checks import FileError
+from discreet.models.biases import Biases
+from discreet.outputs import refuse_output, write_whole
+from toy import toy_interactions
+
+
+def test_a_model_saved_by_force_replaces_models_only(tmp_path):
+    fitted = Biases(epsilon=1.0).fit(toy_interactions(seed=2))
+    path, diary = tmp_path / "m.discreet", tmp_path / "diary"
+    fitted.save(path)
+    with pytest.raises(FileError, match="exists already"):
+        fitted.save(path)
+    fitted.save(path, force=True)
+    diary.write_text("dear diary")
+    with pytest.raises(FileError, match="not a discreet model"):
+        fitted.save(diary, force=True)
+    assert diary.read_text() == "dear diary"
+
+
+def test_a_name_of_full_length_can_be_written(tmp_path):
+    path = tmp_path / ("n" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    refuse_output(path, force=False, kind="text", is_ours=lambda _: False)
+    write_whole(path, b"whole")
+    assert path.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileError, match="cannot be written"):
+        refuse_output(path.with_name(path.name + "n"), force=False, kind="text", is_ours=lambda _: False)
+
+
+def test_what_cannot_be_finished_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "old"
+    path.write_bytes(b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
