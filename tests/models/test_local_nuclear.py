@@ -81,6 +81,14 @@ def test_more_epsilon_is_better_and_none_is_best():
     assert errors == sorted(errors, reverse=True)
 
 
+@pytest.mark.parametrize("step", [1.0, None])
+def test_plain_recovery_finds_taste_on_any_scale(step):
+    """The misfit it allows is a part of the scale, whatever the paper's unit for that scale is."""
+    data, test = grouped(step=step)
+    middle = float(np.sqrt(np.mean((test[2] - 3) ** 2)))
+    assert rmse(fit(LocalNuclearPlain(epsilon=math.inf), data), data, test) < 0.85 * middle
+
+
 def test_promise_is_for_a_cell_and_says_what_a_person_pays():
     promise = LocalNuclear(epsilon=2.0).promise(PublicFacts(n_items=1682, step=1.0))
     assert promise.frame == (Unit.CELL, Neighbours.REPLACE, Trust.LOCAL) and promise.delta == 0

@@ -22,6 +22,9 @@ from discreet.models.scorers import Scorer
 from discreet.solvers.nuclear import recover
 from discreet.solvers.rows import Rows
 
+# How far ratings usually lie from what a low-rank matrix explains, as a part of the scale.
+_INTRINSIC = 0.225
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,8 @@ class LocalNuclearPlain(CellEstimator):
         rho: The misfit allowed, in stars or half scales; None to compute it.
         gamma: Take the printed bound that fails this often, which most often makes zero the answer; None for
             the misfit that is to be expected.
-        intrinsic: How far ratings lie from the low-rank truth, in the same unit.
+        intrinsic: How far ratings lie from the low-rank truth, in the same unit; None for 0.9 stars of five,
+            and as large a part of any other scale.
         most_columns: The most factors of the recovered matrix.
 
     References:
@@ -53,7 +57,7 @@ class LocalNuclearPlain(CellEstimator):
     epsilon: float
     rho: float | None = None
     gamma: float | None = None
-    intrinsic: float = 0.9
+    intrinsic: float | None = None
     most_columns: int = 32
     ratings_per_user: int | None = None
 
@@ -61,7 +65,8 @@ class LocalNuclearPlain(CellEstimator):
         check_local(self)
         if self.rho is not None:
             positive_finite("rho", self.rho)
-        non_negative("intrinsic", self.intrinsic)
+        if self.intrinsic is not None:
+            non_negative("intrinsic", self.intrinsic)
         if self.gamma is not None:
             positive_finite("gamma", self.gamma)
         integer("most_columns", self.most_columns, least=1)
@@ -70,7 +75,8 @@ class LocalNuclearPlain(CellEstimator):
         mechanism, reports = cells_of(collected), collected.reports
         origin, unit = printed_unit(mechanism, collected.facts)
         values = ((reports.values - origin) / unit).astype(np.float32)
-        rho = self._misfit(reports, mechanism) if self.rho is None else self.rho
+        intrinsic = _INTRINSIC * collected.width / unit if self.intrinsic is None else self.intrinsic
+        rho = self._misfit(reports, mechanism, intrinsic) if self.rho is None else self.rho
         answer = recover(
             Rows(reports.indptr, reports.items, values),
             reports.n_items,
@@ -84,14 +90,14 @@ class LocalNuclearPlain(CellEstimator):
             mean=origin,
             item_bias=np.zeros(reports.n_items),
             item_factors=unit * answer.right,
-            ridge=np.append(PINNED, own_ridge(answer.left, (unit * self.intrinsic) ** 2)),
+            ridge=np.append(PINNED, own_ridge(answer.left, (unit * intrinsic) ** 2)),
             low=mechanism.low,
             high=mechanism.high,
         )
         vectors = np.column_stack([np.zeros(reports.n_users), answer.left])
         return LocalScorer(people=reports.users, user_vectors=vectors, device=device)
 
-    def _misfit(self, reports: Interactions, mechanism: CellMechanism) -> float:
+    def _misfit(self, reports: Interactions, mechanism: CellMechanism, intrinsic: float) -> float:
         """Return rho; the number of rated cells is read off the reports without bias."""
         people, items = reports.n_users, reports.n_items
         cells = people * items
@@ -102,7 +108,7 @@ class LocalNuclearPlain(CellEstimator):
             items=items,
             rated=min(max(rated, 0.0), cells),
         )
-        return misfit(mechanism, intrinsic=self.intrinsic)
+        return misfit(mechanism, intrinsic=intrinsic)
 
 
 def printed_unit(mechanism: CellMechanism, facts: PublicFacts) -> tuple[float, float]:

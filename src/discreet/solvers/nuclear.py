@@ -20,6 +20,7 @@ from scipy.sparse.linalg import svds
 from discreet.checks import integer, non_negative, positive_finite, require
 from discreet.randomness import experiment_generator
 from discreet.solvers import kernels_als
+from discreet.solvers.algebra_threads import one_algebra_thread
 from discreet.solvers.als import solve_rows
 from discreet.solvers.kernels_nuclear import alternate
 from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_rows
@@ -98,7 +99,8 @@ def recover(
     if problem.norm <= rho:
         return problem.nothing(rho)
     require(rho > 0, "rho", rho, "must be greater than 0", "To fit almost exactly pass a small number.")
-    return _descend(problem, rho, tolerance, sweeps, limit, start)
+    with one_algebra_thread():
+        return _descend(problem, rho, tolerance, sweeps, limit, start)
 
 
 def _steepest(matrix: csr_array[Any] | Floats) -> float:
