@@ -49,13 +49,14 @@ def respond(
     """
     grid = np.linspace(_MARGIN, 1 - _MARGIN, _GRID)
     shares = _spread_levels(levels, grid, spread)
-    likelihood = shares @ transition
+    # Weights shifted to a mean are an exponential family: their logarithm rises by (level - mean) / variance.
+    away = levels[None, :] - grid[:, None]
+    slopes = shares * away / np.sum(shares * away**2, axis=1, keepdims=True)
+    likelihood, slope = shares @ transition, slopes @ transition
     if background is not None:
-        likelihood = rated * likelihood + (1 - rated) * background
+        likelihood, slope = rated * likelihood + (1 - rated) * background, rated * slope
     likelihood = np.maximum(likelihood, np.finfo(np.float64).tiny)
-    # The slope of the logarithm itself: without noise likelihoods fall by orders of magnitude from one point
-    # of the grid to the next, and a difference of them says nothing about the slope.
-    score = np.gradient(np.log(likelihood), grid, axis=0)
+    score = slope / likelihood
     mean = likelihood @ outputs
     return Response(
         grid=grid,
