@@ -50,19 +50,24 @@ def keep_per_user(
     """Mark at most `cap` ratings a person: the latest, and among equals (or without times) by a public hash.
 
     The hash mixes the person's and the item's external ids: it depends neither on the numbering, which other
-    people shape, nor on the order of the file, and it favors no item.
+    people shape, nor on the order of the file, and it favors no item. A person whose id is a row number has
+    none of their own (without one row, all after it would be called otherwise): there the person's items
+    take its place, and people with the same items keep the same.
     """
     keep = np.ones(items.size, dtype=np.bool_)
     lengths = np.diff(indptr)
     heavy = np.flatnonzero(lengths > cap)
     if heavy.size == 0:
         return keep
+    item_hash = hash_ids(catalog)
     # Hashed twice, so that a person and an item with the same id do not cancel out.
-    user_hash, item_hash = _mix(hash_ids(users.take(heavy))), hash_ids(catalog)
+    named = None if users.is_positional else _mix(hash_ids(users.take(heavy)))
     for first, last in _blocks(lengths[heavy]):
         people, sizes = heavy[first:last], lengths[heavy[first:last]]
         cells, starts = cells_of_rows(indptr, people), np.cumsum(sizes) - sizes
-        draw = _mix(item_hash[items[cells]] ^ np.repeat(user_hash[first:last], sizes))
+        own = item_hash[items[cells]]
+        person = _mix(np.bitwise_xor.reduceat(_mix(own), starts)) if named is None else named[first:last]
+        draw = _mix(own ^ np.repeat(person, sizes))
         if times is None:
             age = (draw >> np.uint64(1)).view(np.int64)
         else:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from discreet.checks import DataError, ParameterError, one_of
+from discreet.data.vocabulary import as_texts
 
 USER, ITEM, RATING, TIME = "user", "item", "rating", "time"
 ROLES = (USER, ITEM, RATING, TIME)
@@ -100,13 +101,13 @@ def from_table(table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str
     return Columns(
         users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
         items=items,
-        values=None if values is None else to_numbers(values, "ratings"),
+        values=None if values is None else to_numbers(values, "ratings", pl.Float32),
         times=None if times is None else to_seconds(times),
     )
 
 
-def to_numbers(series: pl.Series, what: str) -> pl.Series:
-    """Return a numeric series; text that holds numbers is converted, other text is counted and refused."""
+def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Series:
+    """Return a numeric series; text that holds numbers becomes `dtype`, other text is counted and refused."""
     if series.dtype.is_numeric() or series.dtype == pl.Null:
         return series
     if series.dtype == pl.Boolean:
@@ -115,7 +116,7 @@ def to_numbers(series: pl.Series, what: str) -> pl.Series:
         raise DataError(
             f"The {what} must be numbers, not {series.dtype}; choose another column or convert it."
         )
-    numbers = series.str.strip_chars().cast(pl.Float64, strict=False)
+    numbers = series.str.strip_chars().cast(dtype, strict=False)
     bad = numbers.null_count() - series.null_count()
     if bad:
         raise DataError(
@@ -131,7 +132,12 @@ def to_seconds(series: pl.Series) -> pl.Series:
         return series.cast(pl.Datetime("us")).dt.epoch("s")
     if series.dtype == pl.String:
         dates = _parse_dates(series)
-        return to_numbers(series, "times").cast(pl.Int64) if dates is None else dates.dt.epoch("s")
+        if dates is not None:
+            return dates.dt.epoch("s")
+        # Each by itself, exactly where it is a whole number: one must not change how others are read.
+        whole = series.str.strip_chars().cast(pl.Int64, strict=False)
+        numbers = to_numbers(series, "times", pl.Float64).cast(pl.Int64, strict=False)
+        return whole.fill_null(numbers)
     return series
 
 
@@ -177,6 +183,8 @@ def _of_pandas(column: Any) -> pl.Series:
     if array.dtype != object:
         return pl.Series(array)
     missing = column.isna().to_numpy()
-    return pl.Series(
-        [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)], strict=False
-    )
+    items = [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)]
+    try:
+        return pl.Series(items, strict=True)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return as_texts(items)

@@ -26,6 +26,7 @@ _KNOWN_FILES = (
 )
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet")
 _JESTER_NOT_RATED = 99.0
+_STRANGE = "is no number: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,52 +94,75 @@ def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns
 
 
 def _read_text(file: Path, layout: Layout) -> Columns:
-    """Read with the types the first lines suggest; if a later line breaks them, read again as text."""
-    types: dict[str, Any] = {
-        name: pl.Int64 if name in layout.whole else pl.String for name in layout.roles.values()
-    }
-    if RATING in layout.roles:
-        types[layout.roles[RATING]] = pl.Float32
+    """Read the columns; how one line is read must not depend on what stands in others.
+
+    Ids are whole numbers only if each of them is written as one, in the usual way: then no two texts are the
+    same number, and it does not matter for anybody whether somebody else's id is text.
+    """
     try:
-        table = _scan(file, layout, types)
+        table = _collect(file, layout, pl.Float32)
     except (pl.exceptions.PolarsError, OSError):
-        table = _scan_as_text(file, layout, types)
-    return from_table(table.with_columns(pl.col(pl.String).str.strip_chars()), layout.roles)
+        # Perhaps a rating is written in a way that only the reading of text forgives.
+        table = _collect_as_text(file, layout)
+    return from_table(table, layout.roles)
 
 
-def _scan_as_text(file: Path, layout: Layout, types: dict[str, Any]) -> pl.DataFrame:
+def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:
     try:
-        table = _scan(file, layout, dict.fromkeys(types, pl.String))
+        return _collect(file, layout, pl.String)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(
             f"{file.name} cannot be read as a table: it is damaged, it is not UTF-8 text, "
             "or its lines differ in their number of fields."
         ) from error
-    for name in layout.whole:
-        numbers = table[name].str.strip_chars().cast(pl.Int64, strict=False)
-        if numbers.null_count() == table[name].null_count():
-            table = table.with_columns(numbers)
-    return table
 
 
-def _scan(file: Path, layout: Layout, types: dict[str, Any]) -> pl.DataFrame:
+def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFrame:
+    """Return the table, with whole numbers where every field of a column is one, and text elsewhere."""
+    # Blanks are rare, so they are taken off only where a column is not whole numbers as it stands.
+    tries = {name: [pl.col(name), pl.col(name).str.strip_chars()] for name in sorted(layout.whole)}
+    while True:
+        lines = _scan(file, layout, rating)
+        numbers = {name: left[0] for name, left in tries.items() if left}
+        table = lines.select(
+            *(name for name in layout.roles.values() if name not in numbers),
+            *(field.cast(pl.Int64, strict=False) for field in numbers.values()),
+            *(_is_no_number(field).alias(f"{_STRANGE}{name}") for name, field in numbers.items()),
+        ).collect(engine="streaming")
+        failed = [name for name in numbers if table[f"{_STRANGE}{name}"].any()]
+        if not failed:
+            settled = table.drop(pl.selectors.starts_with(_STRANGE))
+            return settled.with_columns(pl.col(pl.String).str.strip_chars())
+        for name in failed:
+            tries[name].pop(0)
+
+
+def _is_no_number(field: pl.Expr) -> pl.Expr:
+    """Tell which fields are not whole numbers in the usual way: 007, +7, -0 and " 7" are something else."""
+    padded = field.str.starts_with("0") & (field.str.len_bytes() > 1)
+    signed = field.str.starts_with("+") | field.str.starts_with("-0") | field.str.starts_with(" ")
+    return padded | signed | (field.cast(pl.Int64, strict=False).is_null() & field.is_not_null())
+
+
+def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame:
     # polars knows separators of one letter only: read with ":", every second column of a "::" file is empty.
     stride = len(layout.separator)
     width = (len(layout.names) - 1) * stride + 1
-    place = {name: f"column_{layout.names.index(name) * stride + 1}" for name in types}
+    place = {name: f"column_{layout.names.index(name) * stride + 1}" for name in layout.roles.values()}
     schema: dict[str, Any] = {f"column_{k + 1}": pl.String for k in range(width)}
-    table = pl.read_csv(
+    if RATING in layout.roles:
+        schema[place[layout.roles[RATING]]] = rating
+    lines = pl.scan_csv(
         file,
         separator=layout.separator[0],
         has_header=False,
         skip_rows=1 if layout.header else 0,
-        columns=list(place.values()),
-        schema=schema | {place[name]: kind for name, kind in types.items()},
+        schema=schema,
         raise_if_empty=False,
         # A bracket or a star in a file's name is part of the name.
         glob=False,
     )
-    return table.rename({column: name for name, column in place.items()})
+    return lines.select(pl.col(column).alias(name) for name, column in place.items())
 
 
 def _read_dense(file: Path, layout: Layout) -> Source:

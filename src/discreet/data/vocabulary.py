@@ -33,8 +33,10 @@ class Vocabulary:
         [1, -1]
     """
 
-    def __init__(self, series: pl.Series) -> None:
+    def __init__(self, series: pl.Series, *, positional: bool = False) -> None:
         self._series = series
+        self.is_positional = positional
+        """Whether ids are row numbers: then they say where somebody stands, not who it is."""
 
     @classmethod
     def of(cls, ids: Iterable[Any] | pl.Series) -> Self:
@@ -47,8 +49,8 @@ class Vocabulary:
 
     @classmethod
     def range(cls, count: int, start: int = 0) -> Self:
-        """Return the whole numbers from `start` on."""
-        return cls(pl.Series("id", np.arange(start, start + count, dtype=np.int64)))
+        """Return the whole numbers from `start` on: ids by position."""
+        return cls(pl.Series("id", np.arange(start, start + count, dtype=np.int64)), positional=True)
 
     @classmethod
     def factorize(cls, ids: Iterable[Any] | pl.Series, what: str = "ids") -> tuple[Self, Codes]:
@@ -102,8 +104,11 @@ class Vocabulary:
     def take(self, indices: npt.NDArray[Any]) -> Vocabulary:
         """Return the vocabulary of the ids at `indices` (numbers, or a mask), in that order."""
         if indices.dtype == np.bool_:
-            return Vocabulary(self._series.filter(pl.Series(indices)))
-        return Vocabulary.of(self._series.gather(pl.Series(indices.astype(np.int64))))
+            taken = Vocabulary(self._series.filter(pl.Series(indices)))
+        else:
+            taken = Vocabulary.of(self._series.gather(pl.Series(indices.astype(np.int64))))
+        taken.is_positional = self.is_positional
+        return taken
 
     def index_of(self, ids: Iterable[Any] | pl.Series) -> Codes:
         """Return the number of each id as int32; -1 where it is unknown."""
@@ -169,8 +174,18 @@ def as_series(ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False)
         try:
             series = pl.Series("id", array, strict=True)
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-            series = pl.Series("id", [None if item is None else str(item) for item in array], dtype=pl.String)
+            series = as_texts(array)
     return _clean(series, what, nulls)
+
+
+def as_texts(items: Iterable[Any]) -> pl.Series:
+    """Return things of several types as text, each by itself: 7, 7.0 and "7" are the same id."""
+    return pl.Series("id", [None if item is None else _text(item) for item in items], dtype=pl.String)
+
+
+def _text(item: Any) -> str:
+    whole = isinstance(item, float | np.floating) and float(item).is_integer()
+    return str(int(item)) if whole else str(item)
 
 
 def _to_list(ids: Iterable[Any]) -> list[Any]:
