@@ -117,7 +117,7 @@ def test_the_label_states_a_cell_and_a_person(cell):
     assert asked.for_person().epsilon == 150.0 and asked.for_person().unit is Unit.USER
 
 
-@pytest.mark.parametrize("total", [1.0, 100.0, 7.3])
+@pytest.mark.parametrize("total", [1.0, 30.0, 7.3])
 @pytest.mark.parametrize("answers", [None, 1, 7, 49])
 def test_a_total_budget_is_split_and_never_exceeded(total, answers):
     spread = CatalogueCampaign.spread(total, catalog=Vocabulary.of(range(50)), answers=answers)
@@ -374,3 +374,28 @@ def test_a_device_that_is_handed_its_message_repeats_it():
     sent = first.message({7: 5.0})
     assert CatalogueDevice(asked, sent=first.sent).message({9: 1.0}) == sent
     assert CatalogueDevice(asked).message({7: 5.0}) != sent
+
+
+@pytest.mark.parametrize("kind", [HiddenStars, HiddenNumbers])
+def test_an_epsilon_at_which_nobody_could_answer_is_refused_at_once(kind):
+    kind(epsilon=32.0)
+    with pytest.raises(ParameterError, match="at most 32"):
+        kind(epsilon=39.0)
+
+
+def test_reports_that_hide_what_was_rated_keep_their_own_promise():
+    """Whoever fits them: the proof and what it assumes are those of the campaign, and numbers round up."""
+    campaign = CatalogueCampaign(
+        name="films",
+        mechanism=HiddenStars(epsilon=1.0000004),
+        catalog=Vocabulary.of([f"f{k}" for k in range(1000)]),
+    )
+    collector = CatalogueCollector(campaign)
+    for rating in (1.0, 5.0):
+        collector.receive(CatalogueDevice(campaign).message({"f1": rating, "f2": 3.0}))
+    fitted = LocalNuclear(epsilon=1.0000004).fit_reports(collector.collected()).guarantee
+    promised = campaign.guarantee()
+    assert (fitted.unit, fitted.proof) == (promised.unit, promised.proof)
+    assert set(promised.assumes) <= set(fitted.assumes)
+    for note in (fitted.notes[-1], promised.notes[-1]):
+        assert float(note.rsplit("= ", 1)[1]) >= campaign.for_person().epsilon

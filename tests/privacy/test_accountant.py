@@ -555,3 +555,9 @@ def test_gaussian_calibration_does_not_import_dp_accounting():
         "split_gaussian(gaussian_multiplier(1.0, 1e-6), [1, 2]); sys.exit('dp_accounting' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_delta_too_small_for_a_float_is_not_zero():
+    """Zero would say that the releases are pure, which Gaussian noise never is."""
+    assert 0 < delta_at([GaussianDpEvent(18.7), pure_event(4.26)], 20.0) < 1e-300
+    assert delta_at([pure_event(4.26)], 20.0) == 0

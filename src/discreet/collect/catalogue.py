@@ -25,7 +25,7 @@ from discreet.collect.campaign import DEVICES
 from discreet.collect.cells import CellMechanism, HiddenNumbers, HiddenStars
 from discreet.collect.wire import SENDER_BYTES, Refusal, Refused
 from discreet.data.interactions import PublicFacts, Vocabulary
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit, number_above
 from discreet.privacy.rounding import times_up
 
 PROOF = "proofs/local_nuclear.md"
@@ -117,7 +117,7 @@ class CatalogueCampaign:
         """Return the promise for one cell, with what it means for a person."""
         note = f"for a person, who answers for {self.asked:,} items: epsilon = "
         return cell_guarantee(
-            self.mechanism, self.facts, note + f"{times_up(self.mechanism.epsilon, self.asked):g}"
+            self.mechanism, self.facts, note + number_above(times_up(self.mechanism.epsilon, self.asked))
         )
 
     def for_person(self) -> Guarantee:

@@ -32,6 +32,7 @@ Codes = npt.NDArray[np.int64]
 
 #: Grid points of a continuous scale, and the most steps a scale may have to be answered step by step.
 POINTS, MOST_LEVELS = 65, 21
+_MOST_EPSILON = 32.0
 
 
 class CellMechanism(ABC):
@@ -127,6 +128,7 @@ class HiddenStars(CellMechanism):
 
     def __post_init__(self) -> None:
         self._response()
+        _drawable(self.epsilon)
         require(self.levels >= 2, "step", self.step, "must divide the scale into at least two ratings")
 
     @property
@@ -201,6 +203,7 @@ class HiddenNumbers(CellMechanism):
 
     def __post_init__(self) -> None:
         self._laplace()
+        _drawable(self.epsilon)
 
     @property
     def keep(self) -> float:
@@ -328,3 +331,8 @@ def cell_mechanism(epsilon: float, facts: PublicFacts) -> CellMechanism:
     if levels is not None and facts.step is not None:
         return HiddenStars(epsilon=epsilon, low=facts.low, high=facts.high, step=facts.step)
     return HiddenNumbers(epsilon=epsilon, low=facts.low, high=facts.high)
+
+
+def _drawable(epsilon: float) -> None:
+    """Refuse an epsilon at which pretended answers are too rare for a draw to reach the next one."""
+    require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, f"must be at most {_MOST_EPSILON:g} here")

@@ -29,7 +29,8 @@ class Device:
 
     Parameters:
         campaign: What was asked for.
-        budget: The largest epsilon all answers together may cost this person; the campaign's cap counts too.
+        budget: The largest epsilon all answers to this campaign may cost this person; its cap counts, too.
+            What several campaigns cost adds up, and no device knows of the others.
         random: Another source of noise; anything but the operating system's is for experiments.
 
     Example:

@@ -10,6 +10,8 @@ from typing import Any, final
 
 from discreet.checks import DataError, ParameterError, integer, positive, require
 from discreet.collect.campaign import DEVICES, local_guarantee
+from discreet.collect.catalogue import cell_guarantee
+from discreet.collect.cells import CellMechanism
 from discreet.collect.estimate import Collected, collect_from, unit_levels
 from discreet.collect.mechanisms import Exact, RatingMechanism
 from discreet.data.interactions import Interactions, PublicFacts
@@ -17,7 +19,7 @@ from discreet.models.base import WITHOUT_PRIVACY, Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, terminal_progress
 from discreet.models.scorers import Scorer
-from discreet.privacy.guarantee import Guarantee, Unit
+from discreet.privacy.guarantee import Guarantee, Unit, number_above
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.randomness import PrivacyRandom
 
@@ -81,10 +83,14 @@ class LocalEstimator(Estimator):
         if collected.reports.n_users < 2 or collected.reports.n_items < 2:
             raise DataError("The reports must come from at least two senders and name at least two items.")
         self._accept(collected)
-        promise = local_guarantee(collected.mechanism, collected.facts, DEVICES)
-        count = self.ratings_per_user or collected.facts.max_per_user or _ILLUSTRATION
-        hidden = promise.unit is Unit.CELL
-        promise = _with_person(promise, collected.facts.n_items if hidden else count)
+        if isinstance(collected.mechanism, CellMechanism):
+            promise = cell_guarantee(collected.mechanism, collected.facts)
+            promise = _with_person(promise, collected.facts.n_items)
+        else:
+            promise = local_guarantee(collected.mechanism, collected.facts, DEVICES)
+            promise = _with_person(
+                promise, self.ratings_per_user or collected.facts.max_per_user or _ILLUSTRATION
+            )
         with terminal_progress(progress) as report:
             scorer = self._learn(collected, report)
         return FittedModel(
@@ -126,5 +132,5 @@ def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
         return promise
     person = promise.for_user(ratings)
     who = f"who answers for {ratings:,} items" if promise.unit is Unit.CELL else f"with {ratings:,} ratings"
-    note = f"for a person {who}, all of them together: epsilon = {person.epsilon:g}"
+    note = f"for a person {who}, all of them together: epsilon = {number_above(person.epsilon)}"
     return replace(promise, notes=(*promise.notes, note))

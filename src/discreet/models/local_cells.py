@@ -20,7 +20,7 @@ from discreet.models.base import without_cap
 from discreet.models.local import LocalEstimator
 from discreet.models.progress import Progress
 from discreet.models.scorers import Scorer
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, number_above
 from discreet.privacy.rounding import times_up
 from discreet.randomness import PrivacyRandom
 
@@ -49,7 +49,7 @@ class CellEstimator(LocalEstimator):
         if math.isinf(self.epsilon):
             return cell_guarantee(self.mechanism(usable), facts)
         return cell_guarantee(
-            self.mechanism(usable), facts, f"{note}{times_up(self.epsilon, facts.n_items):g}"
+            self.mechanism(usable), facts, note + number_above(times_up(self.epsilon, facts.n_items))
         )
 
     def _bound(self, data: Interactions) -> Interactions:

@@ -21,7 +21,7 @@ from discreet.models.one_bit_task import OneBit, Task
 from discreet.models.scorers import Floats, Scorer
 from discreet.models.verdicts import mean_noise, released_mean
 from discreet.privacy.gaussian import gaussian_multiplier, least, split_gaussian
-from discreet.privacy.guarantee import Basis, Guarantee, Trust
+from discreet.privacy.guarantee import Basis, Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
@@ -243,8 +243,9 @@ class OneBitOutput(OneBit):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise for all cells together."""
+        each = number_above(self.verdict_epsilon)
         note = (
-            f"epsilon = {self.verdict_epsilon:g} for each answered cell, {self.cells:,} paid for; "
+            f"epsilon = {each} for each answered cell, {self.cells:,} paid for; "
             "the matrix as a whole is not protected and not released"
         )
         total = self.mean_epsilon + self.cells * self.verdict_epsilon

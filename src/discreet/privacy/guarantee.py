@@ -221,9 +221,11 @@ class Guarantee:
         """Say the promise to a person."""
         if math.isinf(self.epsilon):
             return "NOT PRIVATE: no promise is made about anybody's data."
-        level = f"ε = {_number(self.epsilon)}" + (f", δ = {_number(self.delta)}" if self.delta else "")
-        more = f" and at most δ = {_number(self.delta)} on top" if self.delta else ""
-        factor = _number(_capped_exp(self.epsilon))
+        level = f"ε = {number_above(self.epsilon)}" + (
+            f", δ = {number_above(self.delta)}" if self.delta else ""
+        )
+        more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
+        factor = number_above(_capped_exp(self.epsilon))
         text = (
             f"{_SECRETS[self.unit, self.neighbours]} changes the probability of anything released by a "
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
@@ -238,8 +240,8 @@ class Guarantee:
         verdict = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
         lines = [
             ("Promise", verdict),
-            ("epsilon", _number(self.epsilon)),
-            ("delta", _number(self.delta) if self.delta else "0 (pure)"),
+            ("epsilon", number_above(self.epsilon)),
+            ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
             ("Protects", _UNIT_WORDS[self.unit]),
             ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbours]} {self.unit.value}"),
             ("Against", _TRUST_WORDS[self.trust]),
@@ -327,7 +329,7 @@ def _capped_exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def _number(value: float) -> str:
+def number_above(value: float) -> str:
     """Write a number with four digits so that the written one, read back, is never below it."""
     if math.isinf(value):
         return "∞"

@@ -135,7 +135,8 @@ def renyi_delta(parts: Mapping[Leaf, int], epsilon: float) -> float:
     lost = (orders - 1) * (total - epsilon)
     gain = orders * np.log1p(-1 / orders) - np.log(orders - 1)
     best = float(np.min(lost + gain + _SLACK * (1 + np.abs(gain) + (orders - 1) * (total + epsilon))))
-    return math.exp(best) * (1 + _SLACK) if best < 0 else 1.0
+    # Below the least float a delta is still not 0, which would mean a pure promise.
+    return max(math.exp(best) * (1 + _SLACK), math.ulp(0.0)) if best < 0 else 1.0
 
 
 class DistributionBound:
