@@ -128,7 +128,7 @@ def sort_ratings(
     one_of("duplicates", duplicates, get_args(Duplicates))
     indptr, items, order = by_person_and_item(rows, items, *size)
     if order is not None:
-        values, times = values[order], None if times is None else times[order]
+        values, times = np.take(values, order), None if times is None else np.take(times, order)
     result = Sorted(indptr=indptr, items=items, values=values, times=times, listed=order)
     again = repeats(indptr, items)
     extra = int(np.count_nonzero(again))

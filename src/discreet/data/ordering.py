@@ -56,7 +56,9 @@ def sort_rows(
 ) -> tuple[npt.NDArray[np.int32], Index]:
     """Put the items of each row in order, and `order` with them; both are used up."""
     carried: npt.NDArray[Any] = order
-    rows: Any = sp.csr_array((carried, items, indptr), shape=(indptr.size - 1, n_items))
+    # Beside wide row ends scipy would make the items wide, too, and copy them.
+    ends: npt.NDArray[Any] = indptr.astype(np.int32) if items.size < 2**31 else indptr
+    rows: Any = sp.csr_array((carried, items, ends), shape=(indptr.size - 1, n_items))
     rows.sort_indices()
     return rows.indices.astype(np.int32, copy=False), rows.data
 

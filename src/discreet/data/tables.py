@@ -139,9 +139,11 @@ def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFr
 
 def _is_no_number(field: pl.Expr) -> pl.Expr:
     """Tell which fields are not whole numbers in the usual way: 007, +7, -0 and " 7" are something else."""
-    padded = field.str.starts_with("0") & (field.str.len_bytes() > 1)
-    signed = field.str.starts_with("+") | field.str.starts_with("-0") | field.str.starts_with(" ")
-    return padded | signed | (field.cast(pl.Int64, strict=False).is_null() & field.is_not_null())
+    # In the order of letters, what begins with 1 to 9 stands from "1" on and before ":".
+    positive = (field >= "1") & (field < ":")
+    negative = (field >= "-1") & (field < "-:")
+    usual = positive | negative | (field == "0")
+    return ~usual | (field.cast(pl.Int64, strict=False).is_null() & field.is_not_null())
 
 
 def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame:

@@ -9,6 +9,7 @@ are added as columns until none is left, which makes the answer the global one. 
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -28,6 +29,8 @@ from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_
 Floats = npt.NDArray[np.float64]
 Triples = tuple[Floats, Floats, Floats]
 
+# From here on the sparse products run on several threads, and keeping others away is worth milliseconds.
+_SHARED_WORK = 20_000
 # Matrices up to this size are decomposed whole and solved in one call.
 _SMALL = 200
 # Columns gained at once when the slope still has directions that pay.
@@ -99,7 +102,7 @@ def recover(
     if problem.norm <= rho:
         return problem.nothing(rho)
     require(rho > 0, "rho", rho, "must be greater than 0", "To fit almost exactly pass a small number.")
-    with one_algebra_thread():
+    with one_algebra_thread() if cells.columns.size > _SHARED_WORK else nullcontext():
         return _descend(problem, rho, tolerance, sweeps, limit, start)
 
 
