@@ -247,3 +247,10 @@ def test_a_file_name_is_a_name_and_no_pattern(tmp_path, name):
 def test_read_takes_a_path():
     with pytest.raises(ParameterError, match="from_frame"):
         read(pl.DataFrame({"user": [1]}))
+
+
+@pytest.mark.parametrize("name", ["^user.*$", "*", "no number: item", "user", "rating", "^.*$"])
+def test_a_column_name_is_a_name_and_no_pattern(tmp_path, name):
+    path = write(tmp_path / "names.csv", f"{name},thing,stars\n7,1,4\n8,2,3\n7,2,5\n")
+    data = read(path, columns={"user": name, "item": "thing", "rating": "stars"}, low=1, high=5)
+    assert data.users.ids.tolist() == [7, 8] and data.values.tolist() == [4.0, 5.0, 3.0]

@@ -26,7 +26,7 @@ _KNOWN_FILES = (
 )
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet")
 _JESTER_NOT_RATED = 99.0
-_STRANGE = "is no number: "
+_STRANGE = "no number: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     except (pl.exceptions.PolarsError, OSError):
         # Perhaps a rating is written in a way that only the reading of text forgives.
         table = _collect_as_text(file, layout)
-    return from_table(table, layout.roles)
+    return from_table(table, {role: role for role in layout.roles})
 
 
 def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:
@@ -118,23 +118,27 @@ def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:
 
 
 def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFrame:
-    """Return the table, with whole numbers where every field of a column is one, and text elsewhere."""
+    """Return the table, with whole numbers where every field of a column is one, and text elsewhere.
+
+    Columns are called by their roles: a name from a file could mean something to polars.
+    """
+    whole = [role for role, name in layout.roles.items() if name in layout.whole]
     # Blanks are rare, so they are taken off only where a column is not whole numbers as it stands.
-    tries = {name: [pl.col(name), pl.col(name).str.strip_chars()] for name in sorted(layout.whole)}
+    tries = {role: [pl.col(role), pl.col(role).str.strip_chars()] for role in whole}
     while True:
         lines = _scan(file, layout, rating)
-        numbers = {name: left[0] for name, left in tries.items() if left}
+        numbers = {role: left[0] for role, left in tries.items() if left}
         table = lines.select(
-            *(name for name in layout.roles.values() if name not in numbers),
+            *(role for role in layout.roles if role not in numbers),
             *(field.cast(pl.Int64, strict=False) for field in numbers.values()),
-            *(_is_no_number(field).alias(f"{_STRANGE}{name}") for name, field in numbers.items()),
+            *(_is_no_number(field).alias(f"{_STRANGE}{role}") for role, field in numbers.items()),
         ).collect(engine="streaming")
-        failed = [name for name in numbers if table[f"{_STRANGE}{name}"].any()]
+        failed = [role for role in numbers if table[f"{_STRANGE}{role}"].any()]
         if not failed:
             settled = table.drop(pl.selectors.starts_with(_STRANGE))
             return settled.with_columns(pl.col(pl.String).str.strip_chars())
-        for name in failed:
-            tries[name].pop(0)
+        for role in failed:
+            tries[role].pop(0)
 
 
 def _is_no_number(field: pl.Expr) -> pl.Expr:
@@ -150,10 +154,10 @@ def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame
     # polars knows separators of one letter only: read with ":", every second column of a "::" file is empty.
     stride = len(layout.separator)
     width = (len(layout.names) - 1) * stride + 1
-    place = {name: f"column_{layout.names.index(name) * stride + 1}" for name in layout.roles.values()}
+    place = {role: f"column_{layout.names.index(name) * stride + 1}" for role, name in layout.roles.items()}
     schema: dict[str, Any] = {f"column_{k + 1}": pl.String for k in range(width)}
     if RATING in layout.roles:
-        schema[place[layout.roles[RATING]]] = rating
+        schema[place[RATING]] = rating
     lines = pl.scan_csv(
         file,
         separator=layout.separator[0],
@@ -164,7 +168,7 @@ def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame
         # A bracket or a star in a file's name is part of the name.
         glob=False,
     )
-    return lines.select(pl.col(column).alias(name) for name, column in place.items())
+    return lines.select(pl.col(column).alias(role) for role, column in place.items())
 
 
 def _read_dense(file: Path, layout: Layout) -> Source:
