@@ -135,6 +135,8 @@ def test_the_keeper_never_speaks_for_few_or_unknown_parties():
         raw = encode(Message(kind="reveal", run="run", step=0, sender="-", fields=bad))
         assert decode(keeper(raw)).kind == "refused"
     assert decode(keeper(b"rubbish")).kind == "refused"
+    nobody = Message(kind="reveal", run="run", step=0, sender="-", fields={"names": "[]", "size": 3})
+    assert decode(keeper(encode(nobody))).kind == "reply"
 
 
 def test_the_keeper_sums_only_answers_to_one_question():

@@ -158,3 +158,11 @@ def test_a_damaged_or_foreign_journal_is_refused_and_left_alone(tmp_path):
         Journal(path)
     with pytest.raises(FileError, match="cannot be used"):
         Journal(tmp_path / "missing" / "state")
+
+
+def test_a_journal_is_not_kept_by_two_sides_of_a_fork(tmp_path, monkeypatch):
+    journal, parent = Journal(tmp_path / "state"), os.getpid()
+    journal.keep(MESSAGE)
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    with pytest.raises(FileError, match="Start again"):
+        journal.keep(MESSAGE)

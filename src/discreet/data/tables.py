@@ -164,6 +164,8 @@ def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame
         has_header=False,
         skip_rows=1 if layout.header else 0,
         schema=schema,
+        # Where "::" stands between fields nothing is quoted.
+        quote_char='"' if stride == 1 else None,
         raise_if_empty=False,
         # A bracket or a star in a file's name is part of the name.
         glob=False,

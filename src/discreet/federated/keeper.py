@@ -122,7 +122,7 @@ class Keeper:
         known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
         keys = [key for key in known.values() if key is not None]
         missing = [name for name, key in known.items() if key is None]
-        if missing or len(names) < max(self._least, *(key.least for key in keys)):
+        if missing or len(names) < max([self._least, *(key.least for key in keys)]):
             return _reply(message, {"missing": json.dumps(missing)})
         if len({key.question for key in keys}) > 1:
             raise Refused(Refusal.WRONG_ROUND)

@@ -27,6 +27,7 @@ class Journal:
     def __init__(self, path: str | Path | None = None) -> None:
         self._messages: list[Message] = []
         self._usable = True
+        self._process = os.getpid()
         self._file = None if path is None else self._open(Path(path))
         if self._file is not None:
             weakref.finalize(self, self._file.close)
@@ -38,7 +39,8 @@ class Journal:
 
     def keep(self, message: Message) -> None:
         """Append a message; when this returns it is on the disk."""
-        if not self._usable:
+        # A fork shares the lock: its two sides would not know of each other's answers.
+        if not self._usable or os.getpid() != self._process:
             raise FileError(
                 "The state of this run is closed, or could not be written. Start again from its file."
             )
