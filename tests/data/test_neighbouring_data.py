@@ -90,6 +90,33 @@ def test_whole_numbers_with_a_point_are_the_same_people_beside_text(make):
     assert beside - without == Counter({(("new", 4.0),): 1}) and not without - beside
 
 
+@pytest.mark.parametrize("strangers", [[7.0], ["zoe"], [7.0, "zoe"]], ids=str)
+def test_numbers_too_large_for_a_float_stay_apart_beside_one(strangers):
+    own = [2**53, 2**53 + 1]
+    users, items = [*strangers, *own], [f"i{place}" for place in range(len(strangers) + 2)]
+    data = Interactions.from_arrays(users, items, [4.0] * len(users), **FACTS)
+    assert data.n_users == len(users)
+
+
+def test_a_strangers_date_does_not_change_how_others_are_read(tmp_path):
+    """What 01/02/2003 means is settled by the text itself, not by the first line of the file."""
+    own = ["1,1,3,01/02/2003\n", "1,2,4,02/01/2003\n", "2,1,3,04/05/2004\n"]
+    kept = []
+    for name, content in (("with", ["zoe,1,3,2003-12-31\n", *own]), ("without", own)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("user,item,rating,time\n" + "".join(content))
+        kept.append(rows_of(read(path, **FACTS), 1))
+    assert not kept[1] - kept[0]
+
+
+def test_ratings_of_mixed_types_are_rounded_as_if_they_were_numbers():
+    ratings = [1.0000000596046448, 3.5]
+    users = ["a", "b"]
+    plain = from_frame(pd.DataFrame({"user": users, "item": [1, 2], "rating": ratings}), **FACTS)
+    mixed = pd.DataFrame({"user": [*users, "zoe"], "item": [1, 2, 1], "rating": [*ratings, "4"]})
+    assert not rows_of(plain) - rows_of(from_frame(mixed, **FACTS))
+
+
 @pytest.mark.parametrize("left_out", [0, 120, 299])
 def test_row_numbers_are_no_names(left_out):
     """Without one row all later ones have other numbers; what is kept of them must not notice."""

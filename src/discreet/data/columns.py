@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from discreet.checks import DataError, ParameterError, one_of
-from discreet.data.vocabulary import as_texts
+from discreet.data.vocabulary import of_objects
 
 USER, ITEM, RATING, TIME = "user", "item", "rating", "time"
 ROLES = (USER, ITEM, RATING, TIME)
@@ -26,6 +26,18 @@ _USUAL_NAMES = {
     RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
     TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat",
 }
+
+# How dates may be written; a text is tried with each in this order.
+_DATES = (
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y/%m/%d %H:%M:%S",
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +106,19 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
         raise ParameterError(f"Two roles from one column cannot be ({roles}); name others with --columns.")
 
 
-def from_table(table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str]) -> Columns:
-    """Return the chosen columns with their types settled; refuse text where numbers belong."""
+def from_table(
+    table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str], rating: type[pl.DataType]
+) -> Columns:
+    """Return the chosen columns with their types settled; refuse text where numbers belong.
+
+    Ratings that are text become `rating`: what the same ratings would be if none of them were text.
+    """
     values, times = (table[roles[role]] if role in roles else None for role in (RATING, TIME))
     items = table[roles[ITEM]]
     return Columns(
         users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
         items=items,
-        values=None if values is None else to_numbers(values, "ratings", pl.Float32),
+        values=None if values is None else to_numbers(values, "ratings", rating),
         times=None if times is None else to_seconds(times),
     )
 
@@ -127,40 +144,23 @@ def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Ser
 
 
 def to_seconds(series: pl.Series) -> pl.Series:
-    """Return times as whole numbers: numbers as they are, dates as seconds since 1970."""
+    """Return times as whole numbers: numbers as they are, dates as seconds since 1970.
+
+    Every text is read by itself: none is both a number and a date, and no form is guessed from others.
+    """
     if series.dtype.is_temporal() and series.dtype != pl.Time:
         return series.cast(pl.Datetime("us")).dt.epoch("s")
-    if series.dtype == pl.String:
-        dates = _parse_dates(series)
-        if dates is not None:
-            return dates.dt.epoch("s")
-        # Each by itself, exactly where it is a whole number: one must not change how others are read.
-        whole = series.str.strip_chars().cast(pl.Int64, strict=False)
-        numbers = to_numbers(series, "times", pl.Float64).cast(pl.Int64, strict=False)
-        return whole.fill_null(numbers)
-    return series
-
-
-def _parse_dates(series: pl.Series) -> pl.Series | None:
-    for parse in (_as_datetime, _as_date):
-        dates = parse(series)
-        if dates is not None and dates.null_count() == series.null_count():
-            return dates
-    return None
-
-
-def _as_datetime(series: pl.Series) -> pl.Series | None:
-    try:
-        return series.str.to_datetime(strict=False, time_unit="us", time_zone="UTC")
-    except pl.exceptions.PolarsError:
-        return None
-
-
-def _as_date(series: pl.Series) -> pl.Series | None:
-    try:
-        return series.str.to_date(strict=False).cast(pl.Datetime("us"))
-    except pl.exceptions.PolarsError:
-        return None
+    if series.dtype != pl.String:
+        return series
+    text = series.str.strip_chars()
+    found = text.cast(pl.Int64, strict=False)
+    for form in _DATES:
+        if found.null_count() == series.null_count():
+            return found
+        dates = text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
+        found = found.fill_null(dates)
+    left = to_numbers(text.set(found.is_not_null(), "0"), "times", pl.Float64)
+    return found.fill_null(left.cast(pl.Int64, strict=False))
 
 
 def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
@@ -168,14 +168,14 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     if isinstance(frame, pl.LazyFrame):
         names: list[Any] = frame.collect_schema().names()
         roles = choose(names, choice, implicit=implicit)
-        return from_table(frame.select(roles.values()).collect(), roles)
+        return from_table(frame.select(roles.values()).collect(), roles, pl.Float64)
     if isinstance(frame, pl.DataFrame):
-        return from_table(frame, choose(frame.columns, choice, implicit=implicit))
+        return from_table(frame, choose(frame.columns, choice, implicit=implicit), pl.Float64)
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise ParameterError(f"A {type(frame).__name__} is not a data frame; pass one of pandas or polars.")
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
-    return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles)
+    return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles, pl.Float64)
 
 
 def _of_pandas(column: Any) -> pl.Series:
@@ -184,7 +184,4 @@ def _of_pandas(column: Any) -> pl.Series:
         return pl.Series(array)
     missing = column.isna().to_numpy()
     items = [None if gone else item for item, gone in zip(array.tolist(), missing, strict=True)]
-    try:
-        return pl.Series(items, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return as_texts(items)
+    return of_objects(items)

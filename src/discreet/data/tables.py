@@ -104,7 +104,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     except (pl.exceptions.PolarsError, OSError):
         # Perhaps a rating is written in a way that only the reading of text forgives.
         table = _collect_as_text(file, layout)
-    return from_table(table, {role: role for role in layout.roles})
+    return from_table(table, {role: role for role in layout.roles}, pl.Float32)
 
 
 def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Self, final
@@ -170,17 +171,29 @@ def as_series(ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False)
     if isinstance(ids, pl.Series):
         series = ids.alias("id")
     else:
-        array = ids if isinstance(ids, np.ndarray) else _to_list(ids)
-        try:
-            series = pl.Series("id", array, strict=True)
-        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-            series = as_texts(array)
+        series = pl.Series("id", ids) if _has_one_type(ids) else of_objects(_to_list(ids)).alias("id")
     return _clean(series, what, nulls)
 
 
-def as_texts(items: Iterable[Any]) -> pl.Series:
-    """Return things of several types as text, each by itself: 7, 7.0 and "7" are the same id."""
-    return pl.Series("id", [None if item is None else _text(item) for item in items], dtype=pl.String)
+def _has_one_type(ids: Iterable[Any]) -> bool:
+    return isinstance(ids, np.ndarray) and ids.dtype != object
+
+
+def of_objects(items: list[Any]) -> pl.Series:
+    """Return things of one type as they are, and of several as text, each by itself: 7, 7.0, "7" are one id.
+
+    Numbers of two types must not meet as floats, which would round those of one person for another's sake.
+    """
+    kinds = {type(item) for item in items if item is not None}
+    if len(kinds) > 1 and kinds <= {int, float}:
+        exact = [int(item) if isinstance(item, float) and item.is_integer() else item for item in items]
+        if not any(isinstance(item, float) for item in exact):
+            return pl.Series(exact, dtype=pl.Int64, strict=False)
+        return pl.Series(exact, dtype=pl.Float64, strict=False)
+    if len(kinds) <= 1:
+        with contextlib.suppress(TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            return pl.Series(items, strict=True)
+    return pl.Series([None if item is None else _text(item) for item in items], dtype=pl.String)
 
 
 def _text(item: Any) -> str:
