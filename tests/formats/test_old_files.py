@@ -1,0 +1,76 @@
+"""What an older version wrote is read for ever, with the meaning it had. These files are never written again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.catalogue import CatalogueCampaign, read
+from discreet.collect.cells import HiddenStars
+from discreet.collect.device import Device
+from discreet.data.interactions import Vocabulary
+from discreet.federated.state import Journal
+from discreet.privacy.ledger import Ledger
+
+OLD = Path(__file__).parent / "v0.1"
+MODELS = sorted(OLD.glob("*.discreet"))
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_model_opens_with_its_promise_and_its_arrays(path):
+    model = discreet.load(path)
+    assert model.scorer.kind == path.stem and len(model.catalog) == 12
+    assert model.guarantee.label()
+    for array in model.scorer.arrays().values():
+        assert array.dtype.kind != "f" or np.isfinite(array).all()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODELS if path.stem != "one-bit-cells"], ids=lambda path: path.stem
+)
+def test_a_model_recommends(path):
+    assert len(discreet.load(path).recommend({"item 01": 5, "item 04": 1}, k=3)) == 3
+
+
+def test_a_ledger_opens_unchanged(tmp_path):
+    path = tmp_path / "spent.ledger"
+    shutil.copyfile(OLD / "spent.ledger", path)
+    with Ledger.open(path) as ledger:
+        assert [(entry.what, entry.state) for entry in ledger.entries("toy")] == [
+            ("biases", "done"),
+            ("popularity", "done"),
+            ("biases", "failed"),
+        ]
+        assert ledger.spent("toy").epsilon == 2.5 and ledger.remaining("toy").epsilon == 0.5
+        assert ledger.budget("toy").reason == "a year"
+
+
+def test_a_campaign_and_its_reports_say_what_they_said():
+    campaign = Campaign.from_bytes((OLD / "films.campaign").read_bytes())
+    assert campaign.name == "films" and campaign.mechanism.epsilon == 1.0 and campaign.max_reports == 5
+    for name in ("films.report", "films.report.json"):
+        message = wire.read(campaign, (OLD / name).read_bytes())
+        assert (message.items, message.codes) == ((3, 99), (10, 240))
+    device = Device.restore(campaign, json.loads((OLD / "films.device.json").read_text()))
+    assert device.answered == 2 and device.spent == 2.0
+
+
+def test_a_report_that_hides_what_was_rated_is_read():
+    campaign = CatalogueCampaign(
+        name="films", mechanism=HiddenStars(epsilon=3.0), catalog=Vocabulary.of(range(50))
+    )
+    message = read(campaign, (OLD / "hidden.report").read_bytes())
+    assert message.items.size == message.codes.size > 0
+
+
+def test_a_journal_holds_its_messages(tmp_path):
+    path = tmp_path / "party.journal"
+    shutil.copyfile(OLD / "party.journal", path)
+    journal = Journal(path)
+    assert [message.kind for message in journal.messages][-1] == "votes"
+    journal.close()
