@@ -48,8 +48,8 @@ class Factors:
 
 def load():
     """Return MovieLens 1M if it is here, else generated ratings of about its size."""
-    from discreet.data import catalog
-    from discreet.data.synthetic import popularity_skewed
+    from discreet.data.datasets import catalog
+    from discreet.data.datasets.synthetic import popularity_skewed
 
     if catalog.find("movielens-1m") is not None:
         return catalog.load("movielens-1m")

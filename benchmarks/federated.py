@@ -25,23 +25,23 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import DiscreetError
-from discreet.data import catalog
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
-from discreet.data.synthetic import popularity_skewed
 from discreet.evaluate.scoring import measure
-from discreet.federated.averaged_items import AveragedItems
-from discreet.federated.averaged_users import AveragedUsers
+from discreet.federated.coordinator import Coordinator, Outcome
+from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.party import Party
-from discreet.federated.rounds import Coordinator, Outcome
+from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.sockets import SocketLine, SocketTransport, serve, serve_party
-from discreet.federated.state import Journal
-from discreet.federated.summed import SummedStatistics
 from discreet.federated.transport import InProcess
-from discreet.models.implicit import ImplicitObjective
-from discreet.privacy.ledger import Ledger
+from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"

@@ -35,9 +35,9 @@ WIDE_ITEMS = 1_000_000
 
 def one_round(view, factors, random) -> None:
     """Do what a fit does between two directions."""
-    from discreet.models.directions import item_factor
-    from discreet.models.frank_wolfe import oja_direction
-    from discreet.solvers.oja import random_signs
+    from discreet.models.low_rank.directions import item_factor
+    from discreet.models.low_rank.frank_wolfe import oja_direction
+    from discreet.solvers.low_rank.oja import random_signs
 
     told = view.told(factors)
     start = view.look.counts * random_signs(told.n_columns, "benchmark")
@@ -62,8 +62,8 @@ def fastest(work, *arguments) -> float:
 
 
 def time_size(n_ratings: int) -> dict[str, float]:
-    from discreet.data.synthetic_large import LargeShape, large
-    from discreet.models.directions import centered
+    from discreet.data.datasets.synthetic_large import LargeShape, large
+    from discreet.models.low_rank.directions import centered
     from discreet.models.progress import silent
     from discreet.randomness import PrivacyRandom
 
@@ -85,9 +85,9 @@ def time_size(n_ratings: int) -> dict[str, float]:
 
 def fit_wide(sender) -> None:
     """Fit on a catalog so wide that a matrix of pairs would take 8 TB."""
-    from discreet.data.interactions import PublicFacts
-    from discreet.data.synthetic import numbered
-    from discreet.models.frank_wolfe import FrankWolfe
+    from discreet.data.datasets.synthetic import numbered
+    from discreet.data.facts import PublicFacts
+    from discreet.models.low_rank.frank_wolfe import FrankWolfe
     from discreet.randomness import PrivacyRandom, experiment_generator
 
     draw = experiment_generator(0, "wide")
@@ -129,8 +129,8 @@ def in_own_process(work) -> dict[str, float]:
 
 def duality_gap() -> dict[str, float]:
     """Solve a small constrained problem without privacy and say how far from optimal it can still be."""
-    from discreet.data.synthetic import rank_one
-    from discreet.solvers.frank_wolfe import frank_wolfe
+    from discreet.data.datasets.synthetic import rank_one
+    from discreet.solvers.low_rank.frank_wolfe import frank_wolfe
     from discreet.solvers.rows import Rows
 
     data = rank_one(n_users=300, n_items=40, per_user=10).data

@@ -32,7 +32,7 @@ GROWTH_FACTORS = 8
 
 def load():
     """Return MovieLens 1M as choices if it is here, else generated choices of about its size."""
-    from discreet.data import catalog
+    from discreet.data.datasets import catalog
 
     data = catalog.load("movielens-1m") if catalog.find("movielens-1m") is not None else generated(1_000_000)
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32))
@@ -40,7 +40,8 @@ def load():
 
 def generated(choices: int):
     """Return about this many choices, about a hundred a person, of half as many items as people."""
-    from discreet.data.interactions import Interactions, PublicFacts
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
 
     people = choices // 100
     items = people // 2
@@ -57,9 +58,9 @@ def generated(choices: int):
 
 def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
-    from discreet.models import implicit_server as server
-    from discreet.models import implicit_statistics as party
-    from discreet.models.implicit import ImplicitObjective, deviation
+    from discreet.contributions import profile_sums as party
+    from discreet.models.implicit_objective import server
+    from discreet.models.implicit_objective.estimator import ImplicitObjective, deviation
     from discreet.randomness import PrivacyRandom
 
     plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()

@@ -18,13 +18,15 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.checks import DiscreetError
-from discreet.collect.campaign import Campaign
-from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
-from discreet.data import catalog
-from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
-from discreet.models.local_channel import LocalChannel
-from discreet.models.private_gradients import PrivateGradients
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.device import Device
+from discreet.data.datasets import catalog
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.local.channel import LocalChannel
+from discreet.models.local.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom, experiment_generator
 from discreet.solvers.als import solve_rows

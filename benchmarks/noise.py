@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.sampling import (
+from discreet.privacy.sampling.draws import (
     add_discrete_gaussian,
     add_discrete_laplace,
     discrete_gaussian,

@@ -27,15 +27,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from discreet.collect.aggregate import CatalogueTotals
-from discreet.collect.catalogue import CatalogueCampaign
-from discreet.collect.catalogue_device import CatalogueDevice, collect_cells
-from discreet.collect.cells import HiddenStars
-from discreet.collect.corrected import CellReader, corrected_cells, corrected_means
-from discreet.collect.rho import rho_expected
-from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
+from discreet.collect.catalog.campaign import CatalogCampaign
+from discreet.collect.catalog.corrected import CellReader, corrected_cells, corrected_means
+from discreet.collect.catalog.device import CatalogDevice, collect_cells
+from discreet.collect.catalog.rho import rho_expected
+from discreet.collect.catalog.totals import CatalogTotals
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.nuclear import recover
+from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
 
 RUNS = 9
@@ -148,15 +150,15 @@ def large() -> dict[str, float]:
 
 
 def stream(devices: int = 10_000, items: int = 10_000) -> dict[str, object]:
-    campaign = CatalogueCampaign(
+    campaign = CatalogCampaign(
         name="stream", mechanism=HiddenStars(epsilon=6.0), catalog=Vocabulary.of(range(items))
     )
-    totals, random, rng = CatalogueTotals(campaign), PrivacyRandom.simulate(1), np.random.default_rng(0)
+    totals, random, rng = CatalogTotals(campaign), PrivacyRandom.simulate(1), np.random.default_rng(0)
     peaks, sent, begin = [], 0, time.perf_counter()
     tracemalloc.start()
     for number in range(devices):
         history = dict.fromkeys(rng.integers(0, items, 60).tolist(), 4.0)
-        raw = CatalogueDevice(campaign, random=random).message(history)
+        raw = CatalogDevice(campaign, random=random).message(history)
         sent += len(raw)
         totals.receive(raw)
         if (number + 1) % math.ceil(devices / 4) == 0:

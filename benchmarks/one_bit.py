@@ -24,13 +24,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.data import catalog
-from discreet.data.synthetic import popularity_skewed
-from discreet.models.verdicts import verdicts_of
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.models.one_bit.verdicts import verdicts_of
 from discreet.solvers.algebra_threads import one_algebra_thread
-from discreet.solvers.losses import OneBitLoss
-from discreet.solvers.lowrank import Cells, LowRank
-from discreet.solvers.spg import NuclearBall, minimize
+from discreet.solvers.low_rank.losses import OneBitLoss
+from discreet.solvers.low_rank.matrix import Cells, LowRank
+from discreet.solvers.low_rank.spg import NuclearBall, minimize
 
 FIRST_LENGTH = 16.0
 TOLERANCE = 1e-5

@@ -61,7 +61,7 @@ def _block(index: np.ndarray, user_bits: int, draw: np.random.Generator):
 
 
 def read_ours(path: Path) -> dict[str, float]:
-    from discreet.data.readers import read
+    from discreet.data.reading.readers import read
 
     start = time.perf_counter()
     data = read(path, low=0.5, high=5, step=0.5)

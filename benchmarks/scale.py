@@ -30,14 +30,14 @@ FACTORS, ITERATIONS = 64, 15
 
 
 def estimator(epsilon: float):
-    from discreet.models.user_factorization import UserFactorization
+    from discreet.models.user_factorization.estimator import UserFactorization
 
     return UserFactorization(epsilon=epsilon, delta=1e-6)
 
 
 def warm_up(epsilon: float) -> None:
     """Compile every loop: with noise, and on the way that finds factors."""
-    from discreet.data.synthetic_large import LargeShape, large
+    from discreet.data.datasets.synthetic_large import LargeShape, large
 
     small = large(LargeShape(n_users=500, n_items=300, n_ratings=20_000))
     estimator(epsilon).fit(small)
@@ -46,7 +46,7 @@ def warm_up(epsilon: float) -> None:
 
 def fit_file(path: Path, epsilon: float) -> dict[str, object]:
     """Read a file and fit it."""
-    from discreet.data.readers import read
+    from discreet.data.reading.readers import read
 
     warm_up(epsilon)
     before = [time.perf_counter(), time.process_time()]
@@ -90,7 +90,7 @@ def _timed(fit, *arguments) -> dict[str, float]:
 
 
 def write(path: Path, ratings: int) -> None:
-    from discreet.data.synthetic_large import LargeShape, write_large
+    from discreet.data.datasets.synthetic_large import LargeShape, write_large
 
     write_large(path, LargeShape.of(ratings))
 

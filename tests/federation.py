@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
-from discreet.federated.rounds import Coordinator
 from discreet.federated.sockets import SocketLine, serve_party
 from discreet.federated.transport import InProcess
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from discreet.checks import FileError
+from discreet.files import refuse_output, write_whole
 from discreet.models.biases import Biases
-from discreet.outputs import refuse_output, write_whole
 from toy import toy_interactions
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 
 
 def toy_interactions(

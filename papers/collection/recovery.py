@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.collect.catalogue_device import collect_cells
+from discreet.collect.catalog.device import collect_cells
 from discreet.data.interactions import Interactions
-from discreet.models.local_nuclear import LocalNuclear
-from discreet.models.local_nuclear_plain import LocalNuclearPlain
+from discreet.models.local.nuclear import LocalNuclear
+from discreet.models.local.nuclear_plain import LocalNuclearPlain
 from discreet.randomness import PrivacyRandom
 
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -16,13 +16,13 @@ from figures import draw
 from recovery import Errors, recovery_errors
 from world import World, make_world
 
-from discreet.collect.catalogue_device import collect_cells
-from discreet.collect.cells import cell_mechanism
-from discreet.collect.rho import rho_bound, rho_expected
-from discreet.data import catalog
+from discreet.collect.catalog.choosing import cell_mechanism
+from discreet.collect.catalog.device import collect_cells
+from discreet.collect.catalog.rho import rho_bound, rho_expected
+from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.nuclear import recover
+from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
 
 Say = Callable[[str], None]

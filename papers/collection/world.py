@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
 from discreet.randomness import experiment_generator
 
 RANK = 2

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.data import catalog
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import rank_one
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, random_split
-from discreet.data.synthetic import rank_one
 
 PER_USER = 80
 HELD_OUT = 0.01

@@ -11,11 +11,12 @@ from frank_wolfe_poster import Poster
 
 from discreet.data.splits import Split
 from discreet.evaluate.scoring import measure
-from discreet.models.base import Estimator
 from discreet.models.biases import Biases
-from discreet.models.covariance import CovarianceSvd, ProjectedGradient
-from discreet.models.frank_wolfe import FrankWolfe
-from discreet.privacy.gaussian import gaussian_epsilon
+from discreet.models.estimator import Estimator
+from discreet.models.low_rank.covariance_svd import CovarianceSvd
+from discreet.models.low_rank.frank_wolfe import FrankWolfe
+from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.privacy.accounting.gaussian import gaussian_epsilon
 from discreet.randomness import PrivacyRandom
 
 DELTA = 1e-6

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.privacy.gaussian import gaussian_multiplier
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 

@@ -18,7 +18,7 @@ import numpy as np
 from frank_wolfe_figures import plot
 
 from discreet.data.splits import Split
-from discreet.models.frank_wolfe import FrankWolfe
+from discreet.models.low_rank.frank_wolfe import FrankWolfe
 
 RESULTS = Path(__file__).parent / "results"
 ALL = (

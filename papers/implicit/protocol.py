@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from discreet.data import catalog
+from discreet.data.datasets import catalog
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluate.negatives import sample_negatives
 

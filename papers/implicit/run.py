@@ -30,9 +30,10 @@ from printed import (
 from protocol import Bench, bench
 
 from discreet.evaluate.scoring import measure as score
-from discreet.models.baselines import ImplicitAls, Popularity
-from discreet.models.implicit import ImplicitObjective
-from discreet.models.neighbours import ItemNeighbours
+from discreet.models.als import ImplicitAls
+from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.neighbors import ItemNeighbors
+from discreet.models.popularity import Popularity
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.randomness import PrivacyRandom
 
@@ -186,7 +187,7 @@ def _others(room: Bench, seed: int, values: Values, kept: dict[str, Any]) -> Non
         row[f"users {epsilon:g}"] = room.score(users, model.items)[0]
         row[f"dpmf {epsilon:g}"] = room.score(model.users, dpmf_solve(model, epsilon, ML100K, seed))[0]
         for name, likeness in (("DPLCF", "jaccard"), ("LDPICF", "cosine")):
-            near = ItemNeighbours(epsilon=epsilon, likeness=likeness).fit(
+            near = ItemNeighbors(epsilon=epsilon, likeness=likeness).fit(
                 parts[0], random=PrivacyRandom.simulate(seed)
             )
             row[f"{name} {epsilon:g}"] = score(near, *parts, ["hr@10:99"], seed=seed)["hr@10:99"]

@@ -12,12 +12,12 @@ from discreet.collect.estimate import collect_from
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, random_split
 from discreet.evaluate.scoring import measure
-from discreet.models.base import Estimator
-from discreet.models.local_channel import LocalChannel
-from discreet.models.local_mixture import LocalMixture
-from discreet.models.local_scorer import LocalScorer
-from discreet.models.local_sgd import LocalSgd
-from discreet.models.private_gradients import PrivateGradients
+from discreet.models.estimator import Estimator
+from discreet.models.local.channel import LocalChannel
+from discreet.models.local.mixture import LocalMixture
+from discreet.models.local.private_gradients import PrivateGradients
+from discreet.models.local.sgd import LocalSgd
+from discreet.models.scorers.reports import LocalScorer
 from discreet.randomness import PrivacyRandom, experiment_generator
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)

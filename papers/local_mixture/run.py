@@ -15,10 +15,10 @@ from figures import plot_errors, plot_noise
 from methods import EPSILONS
 from sweep import RESULTS, sweep
 
-from discreet.collect.campaign import Campaign
-from discreet.collect.device import Device
-from discreet.data import catalog
-from discreet.models.private_gradients import PrivateGradients
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.device import Device
+from discreet.data.datasets import catalog
+from discreet.models.local.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from methods import EPSILONS, methods
 
-from discreet.data import catalog
+from discreet.data.datasets import catalog
 from discreet.data.splits import kfold
 
 RESULTS = Path(__file__).parent / "results"

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.data.synthetic import numbered
-from discreet.models.one_bit import OneBitInput, OneBitObjective
+from discreet.data.datasets.synthetic import numbered
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.one_bit.estimators import OneBitInput, OneBitObjective
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.randomness import PrivacyRandom, experiment_generator
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.synthetic import OneBitSample, one_bit
-from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective
+from discreet.data.datasets.synthetic import OneBitSample, one_bit
+from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.randomness import PrivacyRandom
 

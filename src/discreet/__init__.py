@@ -9,15 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.data import catalog
-    from discreet.data.interactions import Interactions, PublicFacts
-    from discreet.data.readers import from_frame, read
-    from discreet.models.baselines import Als, ImplicitAls, Popularity
+    from discreet.data.datasets import catalog
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.data.reading.readers import from_frame, read
+    from discreet.models.als import Als, ImplicitAls
     from discreet.models.biases import Biases
+    from discreet.models.popularity import Popularity
     from discreet.models.storage import load
-    from discreet.models.user_factorization import UserFactorization
+    from discreet.models.user_factorization.estimator import UserFactorization
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
     from discreet.randomness import PrivacyRandom
 
 _HOMES = {
@@ -26,16 +28,16 @@ _HOMES = {
     "Guarantee": "discreet.privacy.guarantee",
     "ImplicitAls": "discreet.models.baselines",
     "Interactions": "discreet.data.interactions",
-    "Ledger": "discreet.privacy.ledger",
+    "Ledger": "discreet.privacy.ledger.book",
     "Popularity": "discreet.models.baselines",
     "PrivacyRandom": "discreet.randomness",
     "PublicFacts": "discreet.data.interactions",
-    "UserFactorization": "discreet.models.user_factorization",
-    "from_frame": "discreet.data.readers",
+    "UserFactorization": "discreet.models.user_factorization.estimator",
+    "from_frame": "discreet.data.reading.readers",
     "load": "discreet.models.storage",
-    "read": "discreet.data.readers",
+    "read": "discreet.data.reading.readers",
 }
-_MODULES = {"catalog": "discreet.data.catalog"}
+_MODULES = {"catalog": "discreet.data.datasets.catalog"}
 
 __all__ = [
     "Als",

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet import recipes
-from discreet.data import catalog
+from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluate.references import rating_references

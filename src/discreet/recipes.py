@@ -11,22 +11,24 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.checks import ParameterError
-from discreet.data.interactions import PublicFacts
-from discreet.models.base import Estimator
-from discreet.models.baselines import Als, ImplicitAls, Popularity
+from discreet.data.facts import PublicFacts
+from discreet.models.als import Als, ImplicitAls
 from discreet.models.biases import Biases
-from discreet.models.covariance import CovarianceSvd, ProjectedGradient
-from discreet.models.frank_wolfe import FrankWolfe
-from discreet.models.implicit import ImplicitObjective
-from discreet.models.local_channel import LocalChannel
-from discreet.models.local_mixture import LocalMixture
-from discreet.models.local_nuclear import LocalNuclear
-from discreet.models.local_nuclear_plain import LocalNuclearPlain
-from discreet.models.local_sgd import LocalSgd
-from discreet.models.neighbours import ItemNeighbours
-from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.models.private_gradients import PrivateGradients
-from discreet.models.user_factorization import UserFactorization
+from discreet.models.estimator import Estimator
+from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.local.channel import LocalChannel
+from discreet.models.local.mixture import LocalMixture
+from discreet.models.local.nuclear import LocalNuclear
+from discreet.models.local.nuclear_plain import LocalNuclearPlain
+from discreet.models.local.private_gradients import PrivateGradients
+from discreet.models.local.sgd import LocalSgd
+from discreet.models.low_rank.covariance_svd import CovarianceSvd
+from discreet.models.low_rank.frank_wolfe import FrankWolfe
+from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.models.neighbors import ItemNeighbors
+from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.models.popularity import Popularity
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.guarantee import Guarantee
 
 MODELS: dict[str, type[Estimator]] = {
@@ -35,7 +37,7 @@ MODELS: dict[str, type[Estimator]] = {
         UserFactorization,
         Biases,
         ImplicitObjective,
-        ItemNeighbours,
+        ItemNeighbors,
         Popularity,
         Als,
         ImplicitAls,

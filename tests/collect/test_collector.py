@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.checks import DataError
-from discreet.collect import wire
-from discreet.collect.campaign import Campaign
-from discreet.collect.collector import Collector
-from discreet.collect.device import Device
-from discreet.collect.wire import Message, Refusal
-from discreet.data.interactions import Vocabulary
+from discreet.collect.ratings import wire
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.collector import Collector
+from discreet.collect.ratings.device import Device
+from discreet.collect.ratings.wire import RatingReport, ReportRefusal
+from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom
 
@@ -24,11 +24,13 @@ ANN, BOB = bytes(16), bytes([1]) * 16
 
 
 def binary(*pairs, sender=ANN, campaign=ASKED):
-    return wire.to_bytes(campaign, Message(sender, tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)))
+    return wire.to_bytes(
+        campaign, RatingReport(sender, tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+    )
 
 
 def text(*pairs, sender=ANN, campaign=ASKED, **changes):
-    message = Message(sender, tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
+    message = RatingReport(sender, tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
     return json.dumps({**json.loads(wire.to_json(campaign, message)), **changes}).encode()
 
 
@@ -45,27 +47,27 @@ def test_keeps_good_reports_of_both_forms():
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"", Refusal.MALFORMED),
-        (None, Refusal.MALFORMED),
-        ("{}", Refusal.MALFORMED),
-        (b"{", Refusal.MALFORMED),
-        (b"[1, 2]", Refusal.MALFORMED),
-        (b"\xff\xfe", Refusal.MALFORMED),
-        (b"[" * 100_000, Refusal.MALFORMED),
-        (b"DSCR", Refusal.MALFORMED),
-        (binary((1, 2))[:-1], Refusal.MALFORMED),
-        (binary((1, 2)) + b"\0", Refusal.MALFORMED),
-        (binary()[:-1] + b"\xff\xff\xff\xff\xff\xff", Refusal.MALFORMED),
-        (binary()[:-1] + b"\xff\xff\xff\x7f", Refusal.MALFORMED),
-        (text((1, 2), sender=b"short"), Refusal.MALFORMED),
-        (text(reports=7), Refusal.MALFORMED),
-        (b'{"reports": []}', Refusal.MALFORMED),
-        (bytes(wire.MOST_BYTES + 1), Refusal.OVERSIZED),
-        (binary((1, 2))[:4] + b"\x02" + binary((1, 2))[5:], Refusal.WRONG_VERSION),
-        (text((1, 2), discreet=2), Refusal.WRONG_VERSION),
-        (text((1, 2), discreet=True), Refusal.WRONG_VERSION),
-        (binary((1, 2), campaign=OTHER), Refusal.WRONG_CAMPAIGN),
-        (text((1, 2), campaign=OTHER), Refusal.WRONG_CAMPAIGN),
+        (b"", ReportRefusal.MALFORMED),
+        (None, ReportRefusal.MALFORMED),
+        ("{}", ReportRefusal.MALFORMED),
+        (b"{", ReportRefusal.MALFORMED),
+        (b"[1, 2]", ReportRefusal.MALFORMED),
+        (b"\xff\xfe", ReportRefusal.MALFORMED),
+        (b"[" * 100_000, ReportRefusal.MALFORMED),
+        (b"DSCR", ReportRefusal.MALFORMED),
+        (binary((1, 2))[:-1], ReportRefusal.MALFORMED),
+        (binary((1, 2)) + b"\0", ReportRefusal.MALFORMED),
+        (binary()[:-1] + b"\xff\xff\xff\xff\xff\xff", ReportRefusal.MALFORMED),
+        (binary()[:-1] + b"\xff\xff\xff\x7f", ReportRefusal.MALFORMED),
+        (text((1, 2), sender=b"short"), ReportRefusal.MALFORMED),
+        (text(reports=7), ReportRefusal.MALFORMED),
+        (b'{"reports": []}', ReportRefusal.MALFORMED),
+        (bytes(wire.MOST_BYTES + 1), ReportRefusal.OVERSIZED),
+        (binary((1, 2))[:4] + b"\x02" + binary((1, 2))[5:], ReportRefusal.WRONG_VERSION),
+        (text((1, 2), discreet=2), ReportRefusal.WRONG_VERSION),
+        (text((1, 2), discreet=True), ReportRefusal.WRONG_VERSION),
+        (binary((1, 2), campaign=OTHER), ReportRefusal.WRONG_CAMPAIGN),
+        (text((1, 2), campaign=OTHER), ReportRefusal.WRONG_CAMPAIGN),
     ],
 )
 def test_bad_messages_are_refused_with_their_reason(raw, reason):
@@ -79,9 +81,9 @@ def test_bad_reports_are_refused_one_by_one_and_the_rest_is_kept():
     collector = Collector(ASKED)
     pairs = [[1, 5], [100, 5], [-1, 5], [2, 241], [2, -1], ["3", 5], [3], [4, 5.0], [True, 5], [1, 7], [6, 6]]
     assert collector.receive(text(reports=pairs)) == 2
-    assert collector.refusals == {Refusal.OUT_OF_RANGE: 8, Refusal.REPLAYED: 1}
+    assert collector.refusals == {ReportRefusal.OUT_OF_RANGE: 8, ReportRefusal.REPLAYED: 1}
     assert collector.receive(binary((1, 9), (7, 9), (200, 9))) == 1
-    assert collector.refusals == {Refusal.OUT_OF_RANGE: 9, Refusal.REPLAYED: 2}
+    assert collector.refusals == {ReportRefusal.OUT_OF_RANGE: 9, ReportRefusal.REPLAYED: 2}
     assert collector.collected().codes.tolist() == [5, 6, 9]
 
 
@@ -89,16 +91,16 @@ def test_replays_and_more_than_the_cap_are_refused():
     collector = Collector(ASKED)
     whole = binary(*((item, 1) for item in range(8)))
     assert collector.receive(whole) == 5
-    assert collector.refusals == {Refusal.OVER_CAP: 3}
+    assert collector.refusals == {ReportRefusal.OVER_CAP: 3}
     assert collector.receive(whole) == 0
-    assert collector.refusals == {Refusal.OVER_CAP: 6, Refusal.REPLAYED: 5}
+    assert collector.refusals == {ReportRefusal.OVER_CAP: 6, ReportRefusal.REPLAYED: 5}
 
 
 def test_invented_senders_stop_at_the_limit():
     collector = Collector(ASKED, max_senders=3)
     for number in range(10):
         collector.receive(binary((1, 1), sender=bytes([number]) * 16))
-    assert collector.senders == 3 and collector.refusals == {Refusal.TOO_MANY_SENDERS: 7}
+    assert collector.senders == 3 and collector.refusals == {ReportRefusal.TOO_MANY_SENDERS: 7}
 
 
 @settings(max_examples=200, deadline=None)
@@ -110,7 +112,7 @@ def test_no_bytes_stop_the_collection(raw):
 
 
 def test_a_refusal_never_quotes_the_message():
-    with pytest.raises(wire.Refused) as caught:
+    with pytest.raises(wire.ReportRefused) as caught:
         wire.read(ASKED, b"secret words")
     assert "secret" not in str(caught.value)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from discreet.checks import BudgetError, DataError, ParameterError
-from discreet.collect import wire
-from discreet.collect.campaign import Campaign
-from discreet.collect.device import Device
-from discreet.collect.mechanisms import decode
-from discreet.data.interactions import Vocabulary
+from discreet.collect.ratings import wire
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.device import Device
+from discreet.collect.ratings.mechanisms import decode
+from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom

@@ -5,8 +5,9 @@ import pytest
 
 from discreet.checks import ParameterError
 from discreet.collect.estimate import Collected, collect_from, unit_levels
-from discreet.collect.mechanisms import Exact, encode
-from discreet.data.interactions import Interactions, PublicFacts
+from discreet.collect.ratings.mechanisms import Exact, encode
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.channel_response import respond

@@ -10,10 +10,11 @@ import pytest
 import discreet
 import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, describe_models, estimator, from_toml, parse_settings, to_toml

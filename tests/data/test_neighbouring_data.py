@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.data.interactions import Interactions
-from discreet.data.readers import from_frame, from_scipy, read
+from discreet.data.reading.readers import from_frame, from_scipy, read
 
 FACTS = {"low": 1.0, "high": 5.0}
 # More lines than the reader looks at before it settles how a file is laid out.

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from discreet.checks import DataError, DiscreetError, FileError, ParameterError
-from discreet.data.readers import from_frame, from_scipy, read
+from discreet.data.reading.readers import from_frame, from_scipy, read
 
 HEADER = "user,item,rating\n"
 

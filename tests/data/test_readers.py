@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from discreet.checks import ParameterError
 from discreet.data import Vocabulary
-from discreet.data.readers import from_frame, from_scipy, read
+from discreet.data.reading.readers import from_frame, from_scipy, read
 
 needs_data = pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="DISCREET_DATA names no folder")
 

@@ -4,8 +4,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from discreet.checks import FileError, ParameterError
-from discreet.data.synthetic import invented_items, one_bit, popularity_skewed, rank_one
-from discreet.data.synthetic_large import LargeShape, large, write_large
+from discreet.data.datasets.synthetic import invented_items, one_bit, popularity_skewed, rank_one
+from discreet.data.datasets.synthetic_large import LargeShape, large, write_large
 
 
 def _sorted_without_repeats(data):
@@ -70,7 +70,7 @@ def test_rank_one_spreads_over_all_items():
 
 def test_rank_one_is_the_same_in_blocks_of_any_rows(monkeypatch):
     whole = rank_one(n_users=200, n_items=30, per_user=5, seed=5)
-    monkeypatch.setattr("discreet.data.synthetic._KEYS_AT_ONCE", 64)
+    monkeypatch.setattr("discreet.data.datasets.synthetic._KEYS_AT_ONCE", 64)
     assert _same(whole.data, rank_one(n_users=200, n_items=30, per_user=5, seed=5).data)
 
 
@@ -174,7 +174,7 @@ def shape():
 
 
 def test_large_has_exactly_the_ratings_asked_for(shape, monkeypatch):
-    monkeypatch.setattr("discreet.data.synthetic_large._BLOCK", 7_000)
+    monkeypatch.setattr("discreet.data.datasets.synthetic_large._BLOCK", 7_000)
     data = large(shape)
     assert (data.n_users, data.n_items, data.n_ratings) == (shape.n_users, shape.n_items, 200_000)
     assert np.diff(data.indptr).min() >= 1

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from discreet.checks import DataError, ParameterError
-from discreet.data import catalog
+from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
 from discreet.evaluate import Evaluation, Score, bars, evaluate
 from discreet.evaluate.protocol import NOT_COVERED
 from discreet.evaluate.references import PREFIX
-from discreet.models.base import Estimator
-from discreet.models.scorers import Scorer
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
-from discreet.privacy.ledger import Ledger
+from discreet.models.estimator import Estimator
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 
 
@@ -65,7 +65,7 @@ class NoisyItemMeans(Estimator):
         return Guarantee(
             epsilon=self.epsilon,
             unit=Unit.USER,
-            neighbours=Neighbours.ADD_OR_REMOVE,
+            neighbors=Neighbors.ADD_OR_REMOVE,
             trust=Trust.CENTRAL,
             basis=Basis.NONE if math.isinf(self.epsilon) else Basis.PROVED,
         )

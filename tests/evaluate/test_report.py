@@ -8,10 +8,10 @@ import pytest
 
 from discreet import recipes
 from discreet.checks import FileError, ParameterError
-from discreet.data.synthetic import popularity_skewed
+from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluate import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluate.references import PREFIX
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -27,7 +27,7 @@ def evaluation(model, epsilon, metrics, *, unit=Unit.USER, references=None):
         guarantee=Guarantee(
             epsilon=epsilon,
             unit=unit,
-            neighbours=Neighbours.ADD_OR_REMOVE,
+            neighbors=Neighbors.ADD_OR_REMOVE,
             trust=Trust.JOINT,
             basis=Basis.NONE if math.isinf(epsilon) else Basis.PROVED,
             assumes=("the catalog is public",),

@@ -10,7 +10,7 @@ from discreet.checks import DataError, ParameterError
 from discreet.federated.keeper import Keeper, ask_masks, hand_key, mask, masked, unmasked
 from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.privacy.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 from evidence import follows, samples_to_separate
@@ -155,7 +155,7 @@ def test_a_key_says_how_many_parties_the_noise_needs():
 
 
 def test_a_restarted_keeper_remembers_what_it_revealed(tmp_path):
-    from discreet.federated.state import Journal
+    from discreet.federated.journal import Journal
 
     path = tmp_path / "keeper"
     journal = Journal(path)

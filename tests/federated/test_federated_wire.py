@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.checks import FileError
-from discreet.federated.state import Journal
+from discreet.federated.journal import Journal
 from discreet.federated.wire import PREFIX_BYTES, Message, Refusal, Refused, decode, encode, message_bytes
 
 MESSAGE = Message(

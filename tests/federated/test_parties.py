@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError, PrivacyError
-from discreet.federated.averaged_items import AveragedItems
-from discreet.federated.averaged_users import AveragedUsers
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
-from discreet.federated.protocol import names_digest
-from discreet.federated.summed import SummedStatistics
+from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.protocol import names_digest
+from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, decode, encode
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 from federation import RUN, keeper_of, toy_parts
 
@@ -98,7 +98,7 @@ def test_a_party_without_budget_declines_and_tells_nothing():
         epsilon=1.0,
         delta=1e-5,
         unit=Unit.USER,
-        neighbours=Neighbours.ADD_OR_REMOVE,
+        neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
         basis=Basis.PROVED,
     )
@@ -243,7 +243,7 @@ def test_one_person_moves_what_a_party_sums_by_at_most_one(person, raw):
 def test_one_person_moves_shared_profiles_by_at_most_one():
     protocol = AveragedUsers(epsilon=math.inf, factors=3)
     profiles = protocol.profiles([], DATA.n_users)
-    from discreet.federated.averaged_users import _unit_places, item_sums
+    from discreet.federated.protocols.averaged_users import _unit_places, item_sums
 
     silenced = DATA.where(DATA.rows() != 5)
     moved = item_sums(DATA, 100 * profiles) - item_sums(silenced, 100 * profiles)
@@ -265,7 +265,7 @@ def test_one_person_moves_shared_profiles_by_at_most_one():
     ids=lambda protocol: f"{protocol.name}-{protocol.delta}",
 )
 def test_what_a_run_releases_costs_no_more_than_promised(protocol):
-    from discreet.privacy.accountant import epsilon_at
+    from discreet.privacy.accounting.accountant import epsilon_at
 
     promise = protocol.promise(DATA.facts)
     assert (promise.epsilon, promise.delta) == (1.0, protocol.delta)
@@ -274,7 +274,7 @@ def test_what_a_run_releases_costs_no_more_than_promised(protocol):
 
 def test_pure_events_cover_both_routes_of_a_run():
     """A recount draws Laplace noise of other sizes than the rounds do; many runs recount to no less."""
-    from discreet.privacy.accountant import epsilon_at
+    from discreet.privacy.accounting.accountant import epsilon_at
 
     protocol = SummedStatistics(epsilon=1.0, delta=0.0)
     plan, runs = protocol.plan(), 20

@@ -10,15 +10,15 @@ import pytest
 
 import discreet
 from discreet.checks import ParameterError
-from discreet.federated.averaged_items import AveragedItems
-from discreet.federated.averaged_users import AveragedUsers
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
-from discreet.federated.summed import SummedStatistics
+from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.models.implicit import ImplicitObjective
-from discreet.privacy.ledger import Ledger
+from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 from federation import RUN, coordinator, keeper_of, members, toy_parts, train
 
@@ -312,7 +312,8 @@ def test_averaged_items_go_on_without_a_party():
 
 def clustered(n_users=300, n_items=60, per_user=12, seed=3):
     """Return choices of two groups of people, each mostly of its own half of the items."""
-    from discreet.data.interactions import Interactions, PublicFacts
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
 
     rng = np.random.default_rng(seed)
     users, items = [], []

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.sockets import HOST, SocketLine, SocketTransport, serve, serve_party
-from discreet.federated.summed import SummedStatistics
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 from federation import RUN, coordinator, keeper_of, members, party_process, toy_parts, train
 
 DATA, PARTS = toy_parts()
@@ -155,7 +155,7 @@ def test_a_keeper_outlives_rubbish():
 def test_a_killed_process_does_not_stop_the_run(tmp_path):
     line = keeper_line(SHARED)
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["discreet.federated.party", "discreet.federated.summed"])
+    server.set_forkserver_preload(["discreet.federated.party", "discreet.federated.protocols.summed"])
     with SocketTransport(patience=PATIENCE) as transport:
         processes = {
             name: server.Process(

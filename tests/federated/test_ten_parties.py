@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from discreet.checks import DiscreetError
-from discreet.data import catalog
+from discreet.data.datasets import catalog
 from discreet.data.splits import leave_one_out
 from discreet.evaluate.scoring import measure
 from discreet.federated.noise import SharedNoise
-from discreet.federated.summed import SummedStatistics
-from discreet.models.implicit import ImplicitObjective
+from discreet.federated.protocols.summed import SummedStatistics
+from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.randomness import PrivacyRandom
 from federation import train
 

@@ -1,4 +1,4 @@
-"""What an older version wrote is read for ever, with the meaning it had. These files are never written again."""
+"""What an older version wrote is read for ever, with the meaning it had. Never write these files again."""
 
 import json
 import shutil
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.collect import wire
-from discreet.collect.campaign import Campaign
-from discreet.collect.catalogue import CatalogueCampaign, read
-from discreet.collect.cells import HiddenStars
-from discreet.collect.device import Device
-from discreet.data.interactions import Vocabulary
-from discreet.federated.state import Journal
-from discreet.privacy.ledger import Ledger
+from discreet.collect.catalog.campaign import CatalogCampaign, read
+from discreet.collect.ratings import wire
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.device import Device
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.journal import Journal
+from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.mechanisms.cells import HiddenStars
 
 OLD = Path(__file__).parent / "v0.1"
 MODELS = sorted(OLD.glob("*.discreet"))
@@ -61,7 +61,7 @@ def test_a_campaign_and_its_reports_say_what_they_said():
 
 
 def test_a_report_that_hides_what_was_rated_is_read():
-    campaign = CatalogueCampaign(
+    campaign = CatalogCampaign(
         name="films", mechanism=HiddenStars(epsilon=3.0), catalog=Vocabulary.of(range(50))
     )
     message = read(campaign, (OLD / "hidden.report").read_bytes())

@@ -10,21 +10,23 @@ from dp_accounting import pld
 
 import discreet
 from discreet.checks import ParameterError
-from discreet.data import catalog
-from discreet.data.interactions import PublicFacts
+from discreet.contributions import projected_rows as projection
+from discreet.contributions import scaled_rows as second_moment
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import rank_one
+from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
-from discreet.data.synthetic import rank_one
 from discreet.evaluate.scoring import measure
-from discreet.models import directions
 from discreet.models.biases import Biases
-from discreet.models.covariance import CovarianceSvd, ProjectedGradient
-from discreet.models.frank_wolfe import FrankWolfe, affordable_rounds
-from discreet.privacy.accountant import epsilon_at
-from discreet.privacy.events import event_from_json
-from discreet.privacy.ledger import Ledger
+from discreet.models.low_rank import directions
+from discreet.models.low_rank.covariance_svd import CovarianceSvd
+from discreet.models.low_rank.frank_wolfe import FrankWolfe, affordable_rounds
+from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.events import event_from_json
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
-from discreet.solvers import projection, second_moment
 from toy import toy_interactions
 
 ESTIMATORS = {

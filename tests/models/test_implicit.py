@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models import implicit_items as items_of
-from discreet.models import implicit_server as server
-from discreet.models import implicit_statistics as party
-from discreet.models.implicit import ImplicitObjective, Plan, deviation
-from discreet.models.implicit_sampling import sampled_linear_terms
-from discreet.privacy.accountant import epsilon_at
-from discreet.privacy.gaussian import compose_gaussians, gaussian_multiplier
+from discreet.contributions import profile_sums as party
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.implicit_objective import items as items_of
+from discreet.models.implicit_objective import server
+from discreet.models.implicit_objective.estimator import ImplicitObjective, SharePlan, deviation
+from discreet.models.implicit_objective.sampling import sampled_linear_terms
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.randomness import PrivacyRandom
 
@@ -120,7 +121,7 @@ def test_profiles_never_exceed_their_length():
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.3, 5.0])
 def test_gaussian_releases_cost_exactly_what_was_promised(epsilon, rounds):
-    plan = Plan.of(epsilon, 1e-5, rounds)
+    plan = SharePlan.of(epsilon, 1e-5, rounds)
     multiplier = gaussian_multiplier(epsilon, 1e-5)
     assert compose_gaussians(noise.sigma for noise in plan.all()) == pytest.approx(multiplier, rel=1e-9)
     assert compose_gaussians([plan.votes.sigma, plan.recount.sigma]) == pytest.approx(multiplier, rel=1e-9)
@@ -129,7 +130,7 @@ def test_gaussian_releases_cost_exactly_what_was_promised(epsilon, rounds):
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_laplace_releases_add_up_to_the_pure_promise(rounds):
-    plan = Plan.of(2.0, 0.0, rounds)
+    plan = SharePlan.of(2.0, 0.0, rounds)
     assert all(isinstance(noise, Laplace) for noise in plan.all())
     assert sum(1 / noise.scale for noise in plan.all()) == pytest.approx(2.0, rel=1e-6)
     assert 1 / plan.votes.scale + 1 / plan.recount.scale <= 2.0

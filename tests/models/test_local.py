@@ -7,20 +7,20 @@ import pytest
 
 import discreet
 from discreet.checks import DataError, ParameterError
-from discreet.collect.campaign import Campaign
-from discreet.collect.collector import Collector
-from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
-from discreet.data.interactions import PublicFacts
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.collector import Collector
+from discreet.collect.ratings.device import Device
+from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.evaluate.scoring import measure
-from discreet.models import local
-from discreet.models.local_channel import LocalChannel
-from discreet.models.local_mixture import LocalMixture
-from discreet.models.local_scorer import LocalScorer
-from discreet.models.local_sgd import LocalSgd
-from discreet.models.private_gradients import PrivateGradients
-from discreet.privacy.guarantee import Neighbours, Trust, Unit
+from discreet.models.local import estimator as local
+from discreet.models.local.channel import LocalChannel
+from discreet.models.local.mixture import LocalMixture
+from discreet.models.local.private_gradients import PrivateGradients
+from discreet.models.local.sgd import LocalSgd
+from discreet.models.scorers.reports import LocalScorer
+from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
@@ -40,7 +40,7 @@ def fit(estimator, data, seed=1):
 @pytest.mark.parametrize("kind", LOCAL)
 def test_promises_epsilon_a_rating_against_the_collector(kind):
     promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
-    assert promise.frame == (Unit.VERDICT, Neighbours.REPLACE, Trust.LOCAL)
+    assert promise.frame == (Unit.VERDICT, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
 
 
@@ -56,7 +56,7 @@ def test_label_says_what_it_means_for_a_person(settings, facts, count):
 def test_private_gradients_protect_the_whole_history():
     estimator = PrivateGradients(epsilon=1.0, rounds=3)
     promise = estimator.promise(PublicFacts(n_items=10))
-    assert promise.frame == (Unit.USER, Neighbours.REPLACE, Trust.LOCAL)
+    assert promise.frame == (Unit.USER, Neighbors.REPLACE, Trust.LOCAL)
     assert math.fsum([estimator.share()] * 3) <= 1.0
     assert len(estimator.events(PublicFacts(n_items=10))) == 3
     assert estimator.sent_bytes(1682) == {"up": 15, "down": 3 * 5 * 4 * 1682}

@@ -6,19 +6,21 @@ import pytest
 
 import discreet
 from discreet.checks import ParameterError
-from discreet.collect.catalogue_device import collect_cells
-from discreet.collect.cells import HiddenNumbers, HiddenStars, OpenCells
-from discreet.collect.corrected import CellReader, corrected_cells, corrected_means
+from discreet.collect.catalog.corrected import CellReader, corrected_cells, corrected_means
+from discreet.collect.catalog.device import collect_cells
+from discreet.collect.catalog.open_cells import OpenCells
+from discreet.collect.catalog.rho import rho_bound, rho_expected
 from discreet.collect.estimate import collect_from
-from discreet.collect.rho import rho_bound, rho_expected
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.local_channel import LocalChannel
-from discreet.models.local_nuclear import LocalNuclear, held_out_loss, stands_out
-from discreet.models.local_nuclear_plain import LocalNuclearPlain, printed_unit
-from discreet.privacy.guarantee import Neighbours, Trust, Unit
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.local.channel import LocalChannel
+from discreet.models.local.nuclear import LocalNuclear, held_out_loss, stands_out
+from discreet.models.local.nuclear_plain import LocalNuclearPlain, printed_unit
+from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.nuclear import recover
+from discreet.solvers.low_rank.nuclear import recover
 from toy import toy_interactions
 
 
@@ -91,7 +93,7 @@ def test_plain_recovery_finds_taste_on_any_scale(step):
 
 def test_promise_is_for_a_cell_and_says_what_a_person_pays():
     promise = LocalNuclear(epsilon=2.0).promise(PublicFacts(n_items=1682, step=1.0))
-    assert promise.frame == (Unit.CELL, Neighbours.REPLACE, Trust.LOCAL) and promise.delta == 0
+    assert promise.frame == (Unit.CELL, Neighbors.REPLACE, Trust.LOCAL) and promise.delta == 0
     assert any("1,682 items: epsilon = 3364" in note for note in promise.notes)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.neighbours import ItemNeighbours, likenesses
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.neighbors import ItemNeighbors, likenesses
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
@@ -60,7 +61,7 @@ def test_decoding_enumerated_over_all_flips_gives_the_true_likeness():
 
 def test_reports_carry_the_flip_rate_they_claim():
     data = choices(n_users=2000)
-    model = ItemNeighbours(epsilon=1.0)
+    model = ItemNeighbors(epsilon=1.0)
     sent = np.concatenate(list(model._reports(data, PrivacyRandom.simulate(1))))
     lie = SignFlip(epsilon=1.0).flip_rates()[0]
     flipped = np.mean(sent != dense(data))
@@ -75,7 +76,7 @@ def test_reports_carry_the_flip_rate_they_claim():
 @pytest.mark.parametrize("epsilon", [3.0, math.inf])
 def test_finds_the_items_that_go_together(likeness, epsilon):
     data = choices(n_users=1500)
-    model = ItemNeighbours(epsilon=epsilon, neighbors=5, likeness=likeness).fit(
+    model = ItemNeighbors(epsilon=epsilon, neighbors=5, likeness=likeness).fit(
         data, random=PrivacyRandom.simulate(2)
     )
     neighbors = model.scorer.neighbors
@@ -86,18 +87,18 @@ def test_finds_the_items_that_go_together(likeness, epsilon):
 
 def test_cells_and_rows_agree():
     data = choices()
-    model = ItemNeighbours(epsilon=2.0, neighbors=3).fit(data, random=PrivacyRandom.simulate(3))
+    model = ItemNeighbors(epsilon=2.0, neighbors=3).fit(data, random=PrivacyRandom.simulate(3))
     scores = model.scores(data, np.arange(10))
     rows, items = np.repeat(np.arange(10), 12), np.tile(np.arange(12), 10)
     np.testing.assert_allclose(model.predict(data, rows, items), scores.ravel(), rtol=1e-6)
 
 
 def test_promises_one_cell_against_the_collector():
-    promise = ItemNeighbours(epsilon=1.0).promise(PublicFacts(n_items=12))
+    promise = ItemNeighbors(epsilon=1.0).promise(PublicFacts(n_items=12))
     assert promise.unit is Unit.CELL and promise.trust is Trust.LOCAL and promise.delta == 0
 
 
 @pytest.mark.parametrize("bad", [{"neighbors": 0}, {"likeness": "angle"}])
 def test_refuses_settings_out_of_range(bad):
     with pytest.raises(ParameterError):
-        ItemNeighbours(epsilon=1.0, **bad)
+        ItemNeighbors(epsilon=1.0, **bad)

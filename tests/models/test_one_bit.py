@@ -9,21 +9,22 @@ import pytest
 
 import discreet
 from discreet.checks import DataError, DiscreetError, ParameterError, PrivacyError
-from discreet.data import catalog
-from discreet.data.interactions import Interactions, PublicFacts
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import one_bit
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 from discreet.data.splits import given
-from discreet.data.synthetic import one_bit
 from discreet.evaluate.scoring import measure
-from discreet.models.one_bit import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.models.one_bit_cells import Answers, Vault
-from discreet.models.one_bit_task import OneBit
-from discreet.models.verdicts import public_threshold, released_mean, verdicts_of
-from discreet.privacy.accountant import epsilon_at
-from discreet.privacy.guarantee import Basis, Neighbours, Trust, Unit
+from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
+from discreet.models.one_bit.task import OneBit
+from discreet.models.one_bit.verdicts import public_threshold, released_mean, verdicts_of
+from discreet.models.scorers.single_cells import Answers, Vault
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.losses import OneBitLoss
+from discreet.solvers.low_rank.losses import OneBitLoss
 from evidence import follows, gap, samples_to_separate
 from toy import toy_interactions
 
@@ -47,7 +48,7 @@ def everything(model, data):
 @pytest.mark.parametrize("kind", ALL)
 def test_promise_states_its_frame(kind):
     promise = kind(epsilon=2.0).promise(FACTS)
-    assert (promise.unit, promise.neighbours) == (Unit.VERDICT, Neighbours.REPLACE)
+    assert (promise.unit, promise.neighbors) == (Unit.VERDICT, Neighbors.REPLACE)
     assert promise.trust is (Trust.LOCAL if kind is OneBitInput else Trust.CENTRAL)
     assert promise.basis is Basis.PROVED and promise.delta == 0
     assert any("which items each person rated is public" in line for line in promise.assumes)

@@ -10,11 +10,11 @@ from discreet.data.splits import random_split
 from discreet.evaluate.references import rating_references
 from discreet.evaluate.scoring import measure
 from discreet.models.biases import Biases
-from discreet.models.user_factorization import UserFactorization
-from discreet.privacy.accountant import epsilon_at
-from discreet.privacy.events import event_from_json
-from discreet.privacy.gaussian import gaussian_multiplier
-from discreet.privacy.ledger import Ledger
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.events import event_from_json
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions

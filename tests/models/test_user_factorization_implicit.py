@@ -9,21 +9,22 @@ import pytest
 
 import discreet
 from discreet.checks import ParameterError
+from discreet.contributions.choices import ChoicePlaces, choice_statistics
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluate.protocol import evaluate
 from discreet.evaluate.scoring import measure
-from discreet.models import clicks
-from discreet.models.baselines import Popularity
-from discreet.models.click_scorer import recency
-from discreet.models.user_factorization import UserFactorization
-from discreet.privacy.accountant import epsilon_at
-from discreet.privacy.events import event_from_json
-from discreet.privacy.gaussian import gaussian_multiplier
-from discreet.privacy.ledger import Ledger
+from discreet.models.popularity import Popularity
+from discreet.models.scorers.choices import recency
+from discreet.models.user_factorization import choices as clicks
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.events import event_from_json
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
-from discreet.solvers import kernels, rows
-from discreet.solvers.choice_statistics import Places, choice_statistics
+from discreet.solvers import rows
+from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows
 from toy import toy_interactions
 
@@ -158,7 +159,7 @@ def some_places(n_items, size, seed):
     silent = rng.random(n_items) < 0.3
     vectors = np.where(silent[:, None], 0.0, rng.normal(size=(n_items, size)))
     squares = np.where(silent, 0.0, rng.uniform(0.01, 1, n_items))
-    return Places(vectors, squares, math.sqrt(size + 2), rng.uniform(0.05, 4, n_items), 0.7)
+    return ChoicePlaces(vectors, squares, math.sqrt(size + 2), rng.uniform(0.05, 4, n_items), 0.7)
 
 
 def told_by(data, places):

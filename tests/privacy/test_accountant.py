@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.checks import ParameterError, PrivacyError
-from discreet.privacy.accountant import (
+from discreet.privacy.accounting.accountant import (
     calibrate,
     compose,
     compose_gaussians,
@@ -42,10 +42,10 @@ from discreet.privacy.accountant import (
     split_gaussian,
     supported_events,
 )
-from discreet.privacy.events import Leaf, tally
-from discreet.privacy.gaussian import least, log_delta_above
-from discreet.privacy.loss_bounds import DistributionBound, _laplace_loss
-from discreet.privacy.rounding import round_up, sum_up, times_up
+from discreet.privacy.accounting.events import Leaf, tally
+from discreet.privacy.accounting.gaussian import least, log_delta_above
+from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss
+from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
 
 steady = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -551,7 +551,7 @@ def test_rounding_edges():
 
 def test_gaussian_calibration_does_not_import_dp_accounting():
     code = (
-        "import sys; from discreet.privacy.accountant import gaussian_multiplier, split_gaussian; "
+        "import sys; from discreet.privacy.accounting.accountant import gaussian_multiplier, split_gaussian; "
         "split_gaussian(gaussian_multiplier(1.0, 1e-6), [1, 2]); sys.exit('dp_accounting' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

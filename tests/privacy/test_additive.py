@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from discreet.checks import DataError, ParameterError
-from discreet.privacy import accountant
+from discreet.privacy.accounting import accountant
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
 from evidence import follows, gap, samples_to_separate

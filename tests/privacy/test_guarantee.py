@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from discreet.checks import ParameterError, PrivacyError
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 steady = settings(max_examples=60, deadline=None, derandomize=True)
-FRAMES = list(itertools.product(Unit, Neighbours, Trust))
+FRAMES = list(itertools.product(Unit, Neighbors, Trust))
 epsilons = st.floats(1e-9, 1e3)
 deltas = st.floats(0, 0.3)
 texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
@@ -25,18 +25,18 @@ texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
 
 def make(epsilon=1.0, **changes):
     basis = Basis.NONE if epsilon == math.inf else Basis.PROVED
-    frame = {"unit": Unit.USER, "neighbours": Neighbours.ADD_OR_REMOVE, "trust": Trust.JOINT}
+    frame = {"unit": Unit.USER, "neighbors": Neighbors.ADD_OR_REMOVE, "trust": Trust.JOINT}
     return Guarantee(**{"epsilon": epsilon, "basis": basis, **frame, **changes})
 
 
 @st.composite
 def guarantees(draw):
-    unit, neighbours, trust = draw(st.sampled_from(FRAMES))
+    unit, neighbors, trust = draw(st.sampled_from(FRAMES))
     return Guarantee(
         epsilon=draw(epsilons | st.just(math.inf)),
         delta=draw(deltas),
         unit=unit,
-        neighbours=neighbours,
+        neighbors=neighbors,
         trust=trust,
         assumes=draw(texts),
         notes=draw(texts),
@@ -108,7 +108,7 @@ def test_an_incomplete_record_is_refused(name):
         {"delta": 1.0},
         {"delta": math.nan},
         {"unit": "user"},
-        {"neighbours": "replace"},
+        {"neighbors": "replace"},
         {"trust": None},
         {"basis": Basis.NONE},
         {"assumes": "text"},
@@ -146,7 +146,7 @@ def test_exact_sums_stay_exact():
 @given(guarantees(), st.data())
 def test_addition_commutes_and_weakens(first, data):
     second = replace(
-        data.draw(guarantees()), **dict(zip(("unit", "neighbours", "trust"), first.frame, strict=True))
+        data.draw(guarantees()), **dict(zip(("unit", "neighbors", "trust"), first.frame, strict=True))
     )
     total, reverse = first + second, second + first
     assert (total.epsilon, total.delta, total.basis) == (reverse.epsilon, reverse.delta, reverse.basis)
@@ -172,7 +172,7 @@ def test_what_fails_with_certainty_promises_nothing():
 
 
 def test_frames_do_not_mix():
-    promises = [make(unit=unit, neighbours=neighbours, trust=trust) for unit, neighbours, trust in FRAMES]
+    promises = [make(unit=unit, neighbors=neighbors, trust=trust) for unit, neighbors, trust in FRAMES]
     for first, second in itertools.combinations(promises, 2):
         for act in (operator.add, operator.le, operator.ge):
             with pytest.raises(PrivacyError, match="different frames"):
@@ -218,7 +218,7 @@ def test_group_privacy_of_pure_promises():
 
 def test_replacing_is_removing_and_adding():
     twice = make(0.5, delta=1e-6).to_replace()
-    assert twice.neighbours is Neighbours.REPLACE and twice.epsilon == 1.0
+    assert twice.neighbors is Neighbors.REPLACE and twice.epsilon == 1.0
     assert twice.delta == pytest.approx(1e-6 * (1 + math.exp(0.5)))
     assert twice.to_replace() is twice
 

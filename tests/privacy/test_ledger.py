@@ -16,16 +16,16 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from rich.console import Console
 
 from discreet.checks import BudgetError, FileError, ParameterError, PrivacyError
-from discreet.privacy import ledger_store
-from discreet.privacy.accountant import epsilon_at, gaussian_epsilon
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
-from discreet.privacy.ledger import Amount, Ledger, State, report, report_json
+from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger import store as ledger_store
+from discreet.privacy.ledger.book import Amount, Ledger, State, report, report_json
 
 PROMISE = Guarantee(
     epsilon=0.25,
     delta=1e-7,
     unit=Unit.USER,
-    neighbours=Neighbours.ADD_OR_REMOVE,
+    neighbors=Neighbors.ADD_OR_REMOVE,
     trust=Trust.JOINT,
     basis=Basis.PROVED,
     proof="proofs/biases.md",
@@ -125,7 +125,7 @@ def test_data_sets_have_budgets_of_their_own(ledger):
     [
         {"unit": Unit.CELL},
         {"trust": Trust.CENTRAL},
-        {"neighbours": Neighbours.REPLACE},
+        {"neighbors": Neighbors.REPLACE},
         {"epsilon": math.inf},
     ],
     ids=str,

@@ -7,8 +7,9 @@ import pytest
 from scipy.special import ndtr
 
 from discreet.checks import DataError, ParameterError
-from discreet.privacy import sampling, sampling_kernels
-from discreet.privacy.sampling import (
+from discreet.privacy.sampling import draws as sampling
+from discreet.privacy.sampling import kernels as sampling_kernels
+from discreet.privacy.sampling.draws import (
     add_discrete_gaussian,
     add_discrete_laplace,
     bernoulli,

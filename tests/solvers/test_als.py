@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.checks import DataError, ParameterError
-from discreet.solvers import kernels
 from discreet.solvers.als import Ridge, explicit_als, fold_in_explicit, solve_rows
 from discreet.solvers.implicit_als import Confidence, fold_in_implicit, implicit_als
+from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows
 
 EXACT = np.float64

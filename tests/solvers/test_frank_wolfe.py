@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.checks import ParameterError
-from discreet.solvers import frank_wolfe as module
-from discreet.solvers.frank_wolfe import frank_wolfe, leading_pair
+from discreet.solvers.low_rank import frank_wolfe as module
+from discreet.solvers.low_rank.frank_wolfe import frank_wolfe, leading_pair
 from discreet.solvers.rows import Rows
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erfcx, expit, log_ndtr
 
 from discreet.checks import DataError, ParameterError, PrivacyError
-from discreet.solvers.losses import (
+from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,
     curvature_at_0,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError
-from discreet.solvers import lowrank
-from discreet.solvers.lowrank import (
+from discreet.solvers.low_rank import matrix as lowrank
+from discreet.solvers.low_rank.matrix import (
     Cells,
     LowRank,
     LowRankPlusSparse,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from discreet.checks import DataError, ParameterError
-from discreet.solvers.nuclear import largest_singular, recover
+from discreet.solvers.low_rank.nuclear import largest_singular, recover
 from discreet.solvers.rows import Rows
 
 

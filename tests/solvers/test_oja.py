@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError
-from discreet.solvers.oja import oja, random_signs, unit
+from discreet.solvers.low_rank.oja import oja, random_signs, unit
 
 
 @pytest.fixture

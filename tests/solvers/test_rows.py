@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.checks import DataError
-from discreet.solvers import kernels, rows
+from discreet.solvers import rows
+from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows, column_sums, multiply, predict_cells, require_fit, run
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.checks import PrivacyError
-from discreet.data.synthetic import one_bit
-from discreet.solvers.losses import MeteredGradient, OneBitLoss
-from discreet.solvers.lowrank import Cells
-from discreet.solvers.spg import BoundedNuclearBall, NuclearBall, minimize, walk
+from discreet.data.datasets.synthetic import one_bit
+from discreet.solvers.low_rank.losses import MeteredGradient, OneBitLoss
+from discreet.solvers.low_rank.matrix import Cells
+from discreet.solvers.low_rank.spg import BoundedNuclearBall, NuclearBall, minimize, walk
 
 
 def problem(link="logistic", n_users=60, n_items=40, seed=2, observed=0.3):

@@ -8,14 +8,14 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import ParameterError, finite, require
-from discreet.collect.cells import CellMechanism
-from discreet.collect.mechanisms import RatingMechanism, encode
-from discreet.data.interactions import Interactions, PublicFacts
+from discreet.collect.ratings.mechanisms import RatingMechanism, encode
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.channel_response import SPREAD, Response, respond
-
-Floats = npt.NDArray[np.float64]
 
 # Ratings that a continuous scale, or one of very many steps, is thought of as having.
 _LEVELS = 129

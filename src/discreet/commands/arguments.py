@@ -13,8 +13,10 @@ from discreet.checks import FileError, ParameterError, integer, one_of
 from discreet.commands.printing import remark
 
 if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
-    from discreet.models.base import Estimator
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.models.estimator import Estimator
 
 
 # Without a declared number of people: few data sets worth a model have less than a thousand.
@@ -107,7 +109,7 @@ class DataOptions(NamedTuple):
 
     def load(self, source: str, name: str | None = None) -> Interactions:
         """Return the data behind a path or a dataset's name."""
-        from discreet.data.sources import open_data
+        from discreet.data.opening import open_data
 
         low, high, step = parse_scale(self.scale)
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
@@ -161,7 +163,7 @@ def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
 
 def read_items(path: Path) -> Vocabulary:
     """Read a catalog: one item id a line."""
-    from discreet.data.interactions import Vocabulary
+    from discreet.data.vocabulary import Vocabulary
 
     try:
         # Some editors put a mark before the first id, which is no part of it.

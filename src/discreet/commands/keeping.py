@@ -13,7 +13,7 @@ from discreet.commands.arguments import AsJson, checked_name, parse_number
 from discreet.commands.printing import Terminal, answering, emit, show
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Frame
+    from discreet.privacy.ledger.book import Frame
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -49,7 +49,7 @@ def datasets(
     as_json: AsJson = False,
 ) -> None:
     """List the known datasets, or `get NAME` to fetch one into the cache."""
-    from discreet.data import catalog
+    from discreet.data.datasets import catalog
 
     if action is None:
         rows = catalog.describe()
@@ -108,7 +108,7 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """Print what was spent from a ledger, on what, and what is left; with --epsilon, set a budget first."""
-    from discreet.privacy.ledger import Ledger, report, report_json
+    from discreet.privacy.ledger.book import Ledger, report, report_json
 
     name = checked_name(name)
     if epsilon is not None:
@@ -133,17 +133,17 @@ def budget(
 
 def _set_budget(file: Path, name: str, epsilon: float, delta: float, model: str | None, reason: str) -> None:
     """Set a budget in the frame of a model, else in the one it had, else for a person's whole history."""
-    from discreet.privacy.guarantee import Basis, Guarantee, Neighbours, Trust, Unit
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+    from discreet.privacy.ledger.book import Ledger
 
     frame = None if model is None else _frame_of(model)
     with Ledger.open(file) as book:
         current = book.budget(name)
         if frame is None and current is not None:
             frame = current.guarantee.frame
-        unit, neighbours, trust = frame or (Unit.USER, Neighbours.ADD_OR_REMOVE, Trust.JOINT)
+        unit, neighbors, trust = frame or (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
         allowed = Guarantee(
-            epsilon=epsilon, delta=delta, unit=unit, neighbours=neighbours, trust=trust, basis=Basis.PROVED
+            epsilon=epsilon, delta=delta, unit=unit, neighbors=neighbors, trust=trust, basis=Basis.PROVED
         )
         book.set_budget(name, allowed, reason=reason)
 

@@ -31,11 +31,11 @@ from discreet.commands.arguments import (
     remark_on_delta,
 )
 from discreet.commands.printing import emit, remark, show
-from discreet.outputs import refuse_output
+from discreet.files import refuse_output
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
 
 
 def fit(
@@ -68,9 +68,9 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
-    from discreet.data.sources import files_of
+    from discreet.data.opening import files_of
     from discreet.models.storage import KIND, is_model
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
 
     estimator = make_estimator(model, epsilon, delta, settings, implicit=implicit)
     if estimator.answers_in_process:
@@ -141,7 +141,7 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Recommend to one person from that person's own history."""
-    from discreet.data.history import read_history
+    from discreet.data.reading.history import read_history
     from discreet.models.storage import load
 
     integer("-k", k, least=1)

@@ -36,7 +36,7 @@ from discreet.commands.arguments import (
     remark_on_delta,
 )
 from discreet.commands.printing import emit, remark, show
-from discreet.outputs import refuse_output
+from discreet.files import refuse_output
 
 
 def evaluate(
@@ -60,7 +60,7 @@ def evaluate(
 ) -> None:
     """Measure a model on held-out ratings. Scores are computed without noise: do not publish them."""
     estimator = make_estimator(model, epsilon, delta, settings, implicit=implicit)
-    from discreet.data.sources import folder_of
+    from discreet.data.opening import folder_of
     from discreet.evaluate.protocol import evaluate as measure
 
     options = DataOptions(columns, scale, max_per_user, items, people, duplicates, implicit)
@@ -110,7 +110,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Measure several models side by side on the same splits and write one page about it."""
-    from discreet.data.sources import files_of, folder_of
+    from discreet.data.opening import files_of, folder_of
     from discreet.evaluate.comparison import compare as measure
     from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators

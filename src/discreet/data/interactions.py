@@ -13,14 +13,7 @@ import scipy.sparse as sp
 
 from discreet.checks import DataError, ParameterError, require
 from discreet.data.bounding import clip_to_scale, keep_per_user
-from discreet.data.building import (
-    Column,
-    encode,
-    encode_items,
-    sort_ratings,
-    to_times,
-    to_values,
-)
+from discreet.data.building import Column, encode, encode_items, sort_ratings, to_times, to_values
 from discreet.data.declaring import Declarations, check_scale, settle_facts
 from discreet.data.facts import PublicFacts
 from discreet.data.ordering import Index, cells_of_rows, group, rows_are_sorted, sort_rows

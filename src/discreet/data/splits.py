@@ -12,12 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.checks import DataError, ParameterError, integer, real, require
-from discreet.data.columns import Choice, Columns
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.ordering import Index
-from discreet.data.readers import build
-from discreet.data.tables import read_source
+from discreet.data.reading.columns import Choice, Columns
+from discreet.data.reading.readers import build
+from discreet.data.reading.tables import read_source
 from discreet.randomness import experiment_generator
 
 Kind = Literal["random", "kfold", "leave-one-out", "given"]

@@ -11,7 +11,7 @@ from discreet.data.splits import Split, SplitPlan
 from discreet.evaluate.evaluation import Evaluation
 from discreet.evaluate.metrics import Metric, parse_metrics
 from discreet.evaluate.protocol import evaluate, refuse_meaningless
-from discreet.models.base import Estimator
+from discreet.models.estimator import Estimator
 
 
 def compare(

@@ -15,9 +15,8 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError, ParameterError, finite_array
-
-Floats = npt.NDArray[np.float64]
 
 RATING_METRICS = ("rmse", "mae", "accuracy", "are")
 RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", "coverage")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Indices
 from discreet.checks import DataError, integer
 from discreet.data.interactions import Interactions
 from discreet.randomness import experiment_generator
-
-Indices = npt.NDArray[np.int64]
 
 # People are drawn for in groups of this size: it bounds memory, and as a constant it keeps draws repeatable.
 _GROUP = 1 << 16

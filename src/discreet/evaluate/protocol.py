@@ -18,10 +18,10 @@ from discreet.evaluate.evaluation import Evaluation, Score
 from discreet.evaluate.metrics import Metric, parse_metrics
 from discreet.evaluate.references import bars
 from discreet.evaluate.scoring import check_split, measure
-from discreet.models.base import Estimator
+from discreet.models.estimator import Estimator
 from discreet.models.progress import Progress
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom, experiment_generator
 
 NOT_COVERED = "the scores come from held-out ratings without noise; the promise does not cover them"

@@ -13,9 +13,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Indices = npt.NDArray[np.int64]
+from discreet.arrays import Floats, Indices, Singles
+
 Flags = npt.NDArray[np.bool_]
 
 # The largest temporary, in numbers, that resolving ties may build at a time.

@@ -9,13 +9,10 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
 from discreet.evaluate.metrics import Metric, parse_metrics
 from discreet.evaluate.scoring import measure
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Indices = npt.NDArray[np.int64]
 
 #: What a reader sees: these numbers carry no promise.
 PREFIX = "reference (NOT PRIVATE): "

@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.checks import DiscreetError, ParameterError
 from discreet.evaluate.evaluation import Evaluation, Score
-from discreet.outputs import refuse_output, write_whole
+from discreet.files import refuse_output, write_whole
 
 #: What a message calls such a page.
 KIND = "report of a comparison"

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.ordering import cells_of_rows
@@ -16,10 +17,6 @@ from discreet.evaluate import ranking
 from discreet.evaluate.metrics import Metric, parse_metrics
 from discreet.evaluate.negatives import cell_keys, sample_negatives
 from discreet.evaluate.ranking import Places
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Indices = npt.NDArray[np.int64]
 
 # Scores held at a time: a block of people times the catalog, in single precision (32 MB).
 _SCORES_PER_BLOCK = 1 << 23

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from discreet.checks import integer, require
-from discreet.federated.state import Journal
+from discreet.federated.journal import Journal
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
 
 Words = npt.NDArray[np.uint64]

@@ -16,14 +16,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError, integer, require
-from discreet.privacy.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.rounding import round_up
-from discreet.privacy.sampling import add_discrete_gaussian
+from discreet.privacy.sampling.draws import add_discrete_gaussian
 from discreet.randomness import PrivacyRandom
 
-Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
 # Every statistic is a whole number of such steps (proofs/implicit_objective.md).
 _STEP_BITS = 26

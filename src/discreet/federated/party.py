@@ -12,16 +12,17 @@ from typing import final
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.checks import DiscreetError, PrivacyError, require
 from discreet.data.interactions import Interactions
-from discreet.federated.averaged_users import AveragedUsers, LocalItems
+from discreet.federated.journal import Journal
 from discreet.federated.keeper import KEY_BYTES, Line, hand_key, masked
-from discreet.federated.protocol import Floats, Part, Protocol, names_digest
-from discreet.federated.state import Journal
+from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
+from discreet.federated.protocols.protocol import Part, Protocol, names_digest
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
-from discreet.models.scorers import Scorer
+from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 
 _BEGUN, _KEY, _TUNED = "begun", "key", "tuned"

@@ -12,22 +12,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import ParameterError
-from discreet.data.interactions import Interactions, PublicFacts
-from discreet.models.base import Estimator, check_budget, joint_promise
-from discreet.models.contributions import blocks, exact_total
-from discreet.models.factor_scorers import RatingScorer
+from discreet.contributions.blocks import blocks, exact_total
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.progress import Progress
-from discreet.models.scorers import Scorer
-from discreet.privacy.gaussian import gaussian_multiplier, split_gaussian
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import Shrunken, shrink
-
-Floats = npt.NDArray[np.float64]
 
 # How the budget is shared: overall mean, a first look at the items, the final item effects.
 SHARES = (0.02, 0.20, 0.78)

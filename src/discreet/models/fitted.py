@@ -10,9 +10,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Singles
 from discreet.checks import DataError, ParameterError, integer
-from discreet.data.interactions import Interactions, PublicFacts, Vocabulary
-from discreet.models.scorers import Floats, Scorer, Singles
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
 ItemId = str | int

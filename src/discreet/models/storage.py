@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DiscreetError, FileError
-from discreet.data.interactions import PublicFacts, Vocabulary
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.files import refuse_output, write_whole
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers import Scorer
-from discreet.outputs import refuse_output, write_whole
+from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"

@@ -20,7 +20,7 @@ from discreet.checks import (
     real,
     require,
 )
-from discreet.privacy.rounding import sum_up, times_up
+from discreet.privacy.accounting.rounding import sum_up, times_up
 
 
 class Unit(StrEnum):
@@ -31,7 +31,7 @@ class Unit(StrEnum):
     USER = "user"
 
 
-class Neighbours(StrEnum):
+class Neighbors(StrEnum):
     """Say how two data sets that must look alike differ in one secret."""
 
     REPLACE = "replace"
@@ -60,20 +60,20 @@ _UNIT_WORDS = {
     Unit.USER: "any one person's whole history",
 }
 _NEIGHBOUR_WORDS = {
-    Neighbours.REPLACE: "that differ in one",
-    Neighbours.ADD_OR_REMOVE: "with and without one",
+    Neighbors.REPLACE: "that differ in one",
+    Neighbors.ADD_OR_REMOVE: "with and without one",
 }
 # What an observer cannot find out, as the subject of the sentence.
 _SECRETS = {
-    (Unit.VERDICT, Neighbours.REPLACE): "How any one rating turned out (which items were rated is public)",
+    (Unit.VERDICT, Neighbors.REPLACE): "How any one rating turned out (which items were rated is public)",
     (
         Unit.VERDICT,
-        Neighbours.ADD_OR_REMOVE,
+        Neighbors.ADD_OR_REMOVE,
     ): "Whether any one verdict is in the data (which items were rated is public)",
-    (Unit.CELL, Neighbours.REPLACE): "Whether and how any one person rated any one item",
-    (Unit.CELL, Neighbours.ADD_OR_REMOVE): "Whether any one person rated any one item",
-    (Unit.USER, Neighbours.REPLACE): "What any one person's whole history looks like",
-    (Unit.USER, Neighbours.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
+    (Unit.CELL, Neighbors.REPLACE): "Whether and how any one person rated any one item",
+    (Unit.CELL, Neighbors.ADD_OR_REMOVE): "Whether any one person rated any one item",
+    (Unit.USER, Neighbors.REPLACE): "What any one person's whole history looks like",
+    (Unit.USER, Neighbors.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
 }
 _TRUST_WORDS = {
     Trust.LOCAL: "anyone, the collector included",
@@ -98,7 +98,7 @@ class Guarantee:
     neither compare nor add; `for_user` and `to_approximate` convert explicitly.
 
     Example:
-        >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbours=Neighbours.ADD_OR_REMOVE,
+        >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbors=Neighbors.ADD_OR_REMOVE,
         ...           basis=Basis.PROVED).is_private
         True
     """
@@ -106,7 +106,7 @@ class Guarantee:
     epsilon: float
     delta: float = 0.0
     unit: Unit
-    neighbours: Neighbours
+    neighbors: Neighbors
     trust: Trust
     assumes: tuple[str, ...] = ()
     basis: Basis = Basis.NONE
@@ -117,7 +117,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, do="For a release without privacy pass math.inf.")
         failure_probability("delta", self.delta)
-        for name, kind in (("unit", Unit), ("neighbours", Neighbours), ("trust", Trust), ("basis", Basis)):
+        for name, kind in (("unit", Unit), ("neighbors", Neighbors), ("trust", Trust), ("basis", Basis)):
             value = getattr(self, name)
             require(isinstance(value, kind), name, value, f"must be a {kind.__name__}")
         object.__setattr__(self, "epsilon", float(self.epsilon))
@@ -137,9 +137,9 @@ class Guarantee:
         return math.isfinite(self.epsilon) and not self.simulated
 
     @property
-    def frame(self) -> tuple[Unit, Neighbours, Trust]:
+    def frame(self) -> tuple[Unit, Neighbors, Trust]:
         """Return what two promises must share to be compared or added."""
-        return self.unit, self.neighbours, self.trust
+        return self.unit, self.neighbors, self.trust
 
     def _same_frame(self, other: Guarantee) -> None:
         if self.frame != other.frame:
@@ -205,10 +205,10 @@ class Guarantee:
 
     def to_replace(self) -> Guarantee:
         """Return the promise between data sets in which a secret was replaced: one removal, one addition."""
-        if self.neighbours is Neighbours.REPLACE:
+        if self.neighbors is Neighbors.REPLACE:
             return self
         return self._weakened(
-            neighbours=Neighbours.REPLACE,
+            neighbors=Neighbors.REPLACE,
             epsilon=times_up(self.epsilon, 2),
             delta=_group_delta(self.epsilon, self.delta, 2),
         )
@@ -227,7 +227,7 @@ class Guarantee:
         more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
         factor = number_above(_capped_exp(self.epsilon))
         text = (
-            f"{_SECRETS[self.unit, self.neighbours]} changes the probability of anything released by a "
+            f"{_SECRETS[self.unit, self.neighbors]} changes the probability of anything released by a "
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
             f"{_TRUST_WORDS[self.trust]}."
         )
@@ -243,7 +243,7 @@ class Guarantee:
             ("epsilon", number_above(self.epsilon)),
             ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
             ("Protects", _UNIT_WORDS[self.unit]),
-            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbours]} {self.unit.value}"),
+            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbors]} {self.unit.value}"),
             ("Against", _TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (
@@ -274,7 +274,7 @@ class Guarantee:
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
             "unit": self.unit.value,
-            "neighbours": self.neighbours.value,
+            "neighbours": self.neighbors.value,
             "trust": self.trust.value,
             "assumes": list(self.assumes),
             "basis": self.basis.value,
@@ -294,7 +294,7 @@ class Guarantee:
                 epsilon=math.inf if record["epsilon"] == "inf" else real("epsilon", record["epsilon"]),
                 delta=real("delta", record["delta"]),
                 unit=Unit(record["unit"]),
-                neighbours=Neighbours(record["neighbours"]),
+                neighbors=Neighbors(record["neighbours"]),
                 trust=Trust(record["trust"]),
                 assumes=_texts(record["assumes"]),
                 basis=Basis(record["basis"]),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.checks import DataError, ParameterError, integer, non_negative, positive_finite
 from discreet.randomness import experiment_generator
-from discreet.solvers import kernels_als
+from discreet.solvers.kernels import als as als_kernels
 from discreet.solvers.rows import Array, Rows, predict_cells, require_fit, residuals, run_over_rows
 
 # Typical length of a starting vector: small, so that the first answers come from the data.
@@ -92,7 +92,7 @@ def solve_rows(
     if rows.weights is not None:
         linear = linear * rows.weights
     run_over_rows(
-        kernels_als.ridge_rows,
+        als_kernels.ridge_rows,
         rows,
         linear,
         np.empty(0, np.float32) if rows.weights is None else rows.weights,

@@ -15,13 +15,12 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError, integer
 from discreet.randomness import experiment_generator
-from discreet.solvers import kernels_local
 from discreet.solvers.channel_response import Response
+from discreet.solvers.kernels import reports as report_kernels
 from discreet.solvers.rows import Rows, require_fit, run
-
-Floats = npt.NDArray[np.float64]
 
 # Everything below is in units in which the scale of ratings is [0, 1].
 _OFFSET = 0.5
@@ -192,7 +191,7 @@ def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:
     grid = np.array([_OFFSET, response.grid[0], response.grid[1] - response.grid[0]])
     places = np.array([own.bias, own.known, other.known])
     run(
-        kernels_local.channel_rows,
+        report_kernels.channel_rows,
         reports.indptr + 20 * np.arange(reports.indptr.size),
         reports.indptr,
         reports.columns,

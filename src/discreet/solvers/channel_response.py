@@ -10,10 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+from discreet.arrays import Floats, Singles
 
 # A rating's typical distance from its expectation.
 SPREAD = 0.22

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError
 from discreet.randomness import experiment_generator
-from discreet.solvers import kernels_local
+from discreet.solvers.kernels import reports as report_kernels
 from discreet.solvers.rows import Rows, require_fit
-
-Floats = npt.NDArray[np.float64]
 
 _START = 0.1
 
@@ -41,7 +39,7 @@ def descend(
     row_of = np.repeat(np.arange(rows.n_rows, dtype=np.int32), np.diff(rows.indptr))
     for done in range(epochs):
         order = generator.permutation(rows.values.size)
-        kernels_local.gradient_epoch(
+        report_kernels.gradient_epoch(
             order, row_of, rows.columns, rows.values, rate, regularization, left, right
         )
         report(done + 1)

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError, integer, non_negative, positive_finite
-from discreet.solvers import kernels_als
 from discreet.solvers.als import require_twins, starting_factors
+from discreet.solvers.kernels import als as als_kernels
 from discreet.solvers.rows import Array, Rows, require_fit, run_over_rows
 
 
@@ -102,10 +102,10 @@ def _update(clicks: Rows, features: Array, regularization: float, steps: int | N
     if steps is not None:
         ridges = np.full(clicks.n_rows, regularization, dtype)
         shared = (linear, clicks.weights, features, gram, ridges, integer("steps", steps, least=1))
-        run_over_rows(kernels_als.conjugate_rows, clicks, *shared, out)
+        run_over_rows(als_kernels.conjugate_rows, clicks, *shared, out)
         return
     out[:] = 0
     no_offsets, no_prior = np.zeros(len(features), dtype), np.zeros((1, gram.shape[0]), dtype)
     precision = gram + regularization * np.eye(gram.shape[0], dtype=dtype)
     shared_exact = (features, precision, np.ones(clicks.n_rows, dtype), no_prior)
-    run_over_rows(kernels_als.ridge_rows, clicks, linear, clicks.weights, no_offsets, *shared_exact, out)
+    run_over_rows(als_kernels.ridge_rows, clicks, linear, clicks.weights, no_offsets, *shared_exact, out)

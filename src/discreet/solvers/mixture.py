@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import integer, positive_finite
 from discreet.randomness import experiment_generator
-from discreet.solvers import kernels_local
 from discreet.solvers.als import require_twins, solve_rows
+from discreet.solvers.kernels import reports as report_kernels
 from discreet.solvers.rows import Rows, residuals, run_over_rows
-
-Floats = npt.NDArray[np.float64]
 
 # A Gaussian that explains less than this many cells is dead: nobody would miss it.
 _LEAST_COUNT = 1e-6
@@ -68,7 +67,7 @@ def expect(rows: Rows, left: Floats, right: Floats, mixture: Mixture) -> Expecta
     likely = np.empty((errors.size, size), dtype=np.float32)
     sums = np.empty((rows.n_rows, 1 + 2 * size))
     run_over_rows(
-        kernels_local.mixture_rows,
+        report_kernels.mixture_rows,
         rows,
         errors,
         mixture.log_heights(),

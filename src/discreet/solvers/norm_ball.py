@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError, finite_array, positive_finite
-
-Floats = npt.NDArray[np.float64]
 
 _BISECTIONS = 200
 # Below this share of the largest number in the problem a coordinate of b counts as zero.

@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Floats
 from discreet.checks import integer
 from discreet.randomness import experiment_generator
-
-Floats = npt.NDArray[np.float64]
 
 # Counts are raised by this before they are divided by: a row of one cell must not stand out.
 _DAMPING = 5.0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError
-from discreet.solvers import kernels
+from discreet.solvers.kernels import shared as kernels
 
 Array = npt.NDArray[Any]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from discreet.arrays import Floats
 
 _STEPS = 50
 _SPREAD_AT_START = 0.1

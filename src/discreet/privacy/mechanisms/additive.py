@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from discreet.arrays import Floats
 from discreet.checks import non_negative, positive, positive_finite, require
+from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
     NoiseGrid,
     finite_floats,
@@ -29,14 +31,11 @@ from discreet.privacy.mechanisms.fixed_point import (
     round_down,
     square_matrix,
 )
-from discreet.privacy.rounding import round_up
-from discreet.privacy.sampling import add_discrete_gaussian, add_discrete_laplace
+from discreet.privacy.sampling.draws import add_discrete_gaussian, add_discrete_laplace
 from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
-
-Floats = npt.NDArray[np.float64]
 
 
 # A draw's support ends at 89 scales (16 sigma) or more. A secret may move a value by at most this many of
@@ -187,7 +186,7 @@ class Gaussian(Additive):
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, l2_sensitivity: float) -> Self:
         """Return the mechanism with the least noise that promises (epsilon, delta); none at infinity."""
-        from discreet.privacy.accountant import gaussian_multiplier
+        from discreet.privacy.accounting.accountant import gaussian_multiplier
 
         positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
         positive_finite("l2_sensitivity", l2_sensitivity)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Indices
 from discreet.checks import DataError, finite_array, require
-from discreet.privacy.events import pure_event
+from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.channel import (
     WORDS,
     Channel,
     CountTable,
-    Floats,
-    Indices,
     count_above,
     largest_ratio,
     local_epsilon,

@@ -16,13 +16,12 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Indices
 from discreet.checks import DataError, PrivacyError, positive, require
-from discreet.privacy.sampling import draw_from_table
+from discreet.privacy.sampling.draws import draw_from_table
 from discreet.randomness import PrivacyRandom
 
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.uint64]
-Indices = npt.NDArray[np.int64]
 
 WORDS = 1 << 64
 LEAST_EPSILON = 1e-6

@@ -10,13 +10,12 @@ from typing import final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from discreet.arrays import Floats, Indices
 from discreet.privacy.mechanisms.channel import (
     ROUNDING,
     WORDS,
     Counts,
     CountTable,
-    Floats,
-    Indices,
     largest_ratio,
     log_up,
     require_loss,

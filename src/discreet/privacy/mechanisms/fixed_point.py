@@ -15,12 +15,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats
 from discreet.checks import DataError, require
-from discreet.privacy.rounding import round_up
-from discreet.privacy.sampling import LARGEST_SCALE
+from discreet.privacy.accounting.rounding import round_up
+from discreet.privacy.sampling.draws import LARGEST_SCALE
 from discreet.randomness import PrivacyRandom
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 # Adds noise of a width, in steps, to whole numbers in place.
 Adder = Callable[[Integers, float, PrivacyRandom], None]

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Indices
 from discreet.checks import DataError, finite, finite_array, integer, require
-from discreet.privacy.events import pure_event
-from discreet.privacy.mechanisms.channel import (
-    ROUNDING,
-    Channel,
-    CountTable,
-    Floats,
-    Indices,
-    local_epsilon,
-)
+from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.mechanisms.channel import ROUNDING, Channel, CountTable, local_epsilon
 from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Floats, Indices
 from discreet.checks import (
     DataError,
     ParameterError,
@@ -18,10 +19,10 @@ from discreet.checks import (
     positive_finite,
     require,
 )
-from discreet.privacy.events import pure_event
+from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
-from discreet.privacy.mechanisms.channel import WORDS, CountTable, Floats, Indices, local_epsilon
-from discreet.privacy.sampling import add_discrete_laplace
+from discreet.privacy.mechanisms.channel import WORDS, CountTable, local_epsilon
+from discreet.privacy.sampling.draws import add_discrete_laplace
 from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:

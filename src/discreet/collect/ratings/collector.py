@@ -1,0 +1,116 @@
+"""Take reports from strangers: keep what is well formed and new, refuse the rest one by one, and count."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from typing import final
+
+import numpy as np
+
+from discreet.checks import DataError, integer
+from discreet.collect.estimate import Collected
+from discreet.collect.ratings import wire
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.mechanisms import decode
+from discreet.collect.ratings.wire import ReportRefusal, ReportRefused
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+
+_MOST_SENDERS = 1 << 24
+
+
+@final
+class Collector:
+    """Gather the reports of one campaign, message by message.
+
+    Nothing a sender writes can stop the collection: a bad message is refused as a whole, a bad report alone.
+    Memory is one bit for each sender and item, and ten bytes a report.
+
+    Parameters:
+        campaign: What was asked for.
+        max_senders: The most senders taken; a flood of invented ones is refused beyond.
+    """
+
+    def __init__(self, campaign: Campaign, *, max_senders: int = _MOST_SENDERS) -> None:
+        self.campaign = campaign
+        self.max_senders = integer("max_senders", max_senders, least=1)
+        self.refusals: Counter[ReportRefusal] = Counter()
+        self._n_items = len(campaign.catalog)
+        self._n_codes = campaign.mechanism.channel().outputs.size
+        self._rows: dict[bytes, int] = {}
+        self._seen: list[bytearray] = []
+        self._sent: list[int] = []
+        self._users, self._items, self._codes = array("i"), array("i"), array("H")
+
+    @property
+    def kept(self) -> int:
+        """Return how many reports were kept."""
+        return len(self._codes)
+
+    @property
+    def senders(self) -> int:
+        """Return how many senders had a report kept."""
+        return len(self._rows)
+
+    def receive(self, raw: bytes) -> int:
+        """Take one message and return how many of its reports were kept."""
+        try:
+            message = wire.read(self.campaign, raw)
+        except ReportRefused as refused:
+            self.refusals[refused.reason] += 1
+            return 0
+        before = self.kept
+        for item, code in zip(message.items, message.codes, strict=True):
+            reason = self._take(message.sender, item, code)
+            if reason is not None:
+                self.refusals[reason] += 1
+        return self.kept - before
+
+    def collected(self) -> Collected:
+        """Return the reports so far, in a form to learn from."""
+        if not self.kept:
+            raise DataError("No report was kept, so there is nothing to learn from.")
+        codes = np.frombuffer(self._codes, dtype=np.uint16).astype(np.int32)
+        people = Vocabulary.of([sender.hex() for sender in self._rows])
+        rows, items = np.array(self._users), np.array(self._items)
+        facts = self.campaign.facts
+        reports = Interactions.from_arrays(
+            people.id_at(rows),
+            self.campaign.catalog.id_at(items),
+            codes.astype(np.float64),
+            catalog=self.campaign.catalog,
+            people=people,
+            low=0.0,
+            high=float(self._n_codes - 1),
+            name=self.campaign.name,
+        )
+        ordered = reports.values.astype(np.int32)
+        return Collected(
+            reports=reports.with_values(decode(self.campaign.mechanism, ordered), facts=facts),
+            codes=ordered,
+            mechanism=self.campaign.mechanism,
+        )
+
+    def _take(self, sender: bytes, item: int, code: int) -> ReportRefusal | None:
+        """Keep one report, or say why not."""
+        if not (0 <= item < self._n_items and 0 <= code < self._n_codes):
+            return ReportRefusal.OUT_OF_RANGE
+        row = self._rows.get(sender)
+        if row is None:
+            if len(self._rows) >= self.max_senders:
+                return ReportRefusal.TOO_MANY_SENDERS
+            row = self._rows[sender] = len(self._rows)
+            self._seen.append(bytearray((self._n_items + 7) // 8))
+            self._sent.append(0)
+        place, bit = item >> 3, 1 << (item & 7)
+        if self._seen[row][place] & bit:
+            return ReportRefusal.REPLAYED
+        if self._sent[row] >= self.campaign.max_reports:
+            return ReportRefusal.OVER_CAP
+        self._seen[row][place] |= bit
+        self._sent[row] += 1
+        self._users.append(row)
+        self._items.append(item)
+        self._codes.append(code)
+        return None

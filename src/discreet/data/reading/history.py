@@ -1,0 +1,92 @@
+"""Read the history of one person from a file: rated items, or only a list of those that were chosen."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from discreet.checks import DataError, DiscreetError
+from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import ITEM, USER, choose
+from discreet.data.reading.layouts import sniff
+from discreet.data.reading.readers import read
+
+# None of these stands in a file with one column; a blank may, within an id.
+_BETWEEN_COLUMNS = (",", ";", "\t", "|", "::")
+# Stands in no file, so that a line stays whole and only its quotes are taken off.
+_NOWHERE = "\x1f"
+
+
+def read_history(
+    path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
+) -> dict[str | int, float]:
+    """Return one person's ratings by item id; with several people in the file, `user` says whose.
+
+    Of an item that comes twice the last rating counts. With `implicit` ratings are not read, and a file of
+    one column is a list of items.
+    """
+    listed = _listed_items(path, columns) if user is None else None
+    if implicit and listed is not None:
+        return dict.fromkeys(listed, 1.0)
+    if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
+        raise DataError(
+            "This model learned from ratings and the history has none; give it a column of them "
+            "(--columns rating=NAME)."
+        )
+    data = _read_people(path, columns, implicit=implicit, alone=user is None)
+    if user is None:
+        if data.n_users != 1:
+            raise DataError(f"The history holds {data.n_users} people. Say whose with --user.")
+        row = 0
+    else:
+        row = int(data.users.index_of([user])[0])
+        if row < 0:
+            raise DataError("This user has no row in the history. Give a file with the person's own ratings.")
+    span = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
+    items = data.catalog.id_at(data.items[span]).tolist()
+    return dict(zip(items, data.values[span].tolist(), strict=True))
+
+
+def _read_people(
+    path: Path, columns: Mapping[str, str] | None, *, implicit: bool, alone: bool
+) -> Interactions:
+    """Read a history; one without a column for the person is one person's."""
+    try:
+        return read(path, columns=columns, implicit=implicit, duplicates="last")
+    except DataError:
+        if not alone:
+            raise
+        return read(path, columns={**(columns or {}), USER: None}, implicit=implicit, duplicates="last")
+
+
+def _listed_items(path: Path, columns: Mapping[str, str] | None) -> list[str] | None:
+    """Return the ids in a text file of one column, with or without a header; None if it is a table."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines or any(mark in lines[0] for mark in _BETWEEN_COLUMNS):
+        return None
+    ids = [row[0] for row in csv.reader(lines, delimiter=_NOWHERE)]
+    try:
+        choose(ids[:1], {**(columns or {}), USER: None}, implicit=True)
+        return ids[1:]
+    except DataError:
+        # Without a header, a line with blanks may as well be a table with blanks between its columns.
+        return None if " " in ids[0] or ITEM in (columns or {}) else ids
+
+
+def _lacks_ratings(path: Path, columns: Mapping[str, str] | None, *, alone: bool) -> bool:
+    """Tell whether a text file would be a history if only it had ratings."""
+    choice = {**(columns or {}), **({USER: None} if alone else {})}
+    try:
+        sniff(path, choice, implicit=True)
+    except DiscreetError:
+        return False
+    try:
+        sniff(path, choice, implicit=False)
+    except DataError:
+        return True
+    return False

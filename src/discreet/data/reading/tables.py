@@ -1,0 +1,210 @@
+"""Read the needed columns of one file: delimited text, Parquet, or Jester's dense table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from discreet.checks import DataError, FileError
+from discreet.data.declaring import Declarations
+from discreet.data.reading.columns import RATING, Choice, Columns, from_table, of_frame
+from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
+from discreet.data.vocabulary import Vocabulary
+
+# Looked for in a folder, in this order, also with .gz behind.
+_KNOWN_FILES = (
+    "u.data",
+    "ratings.dat",
+    "ratings.csv",
+    "ratings.parquet",
+    "rating_final.csv",
+    "jester-data-1.csv",
+)
+_TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet")
+_JESTER_NOT_RATED = 99.0
+_STRANGE = "no number: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """Hold the columns of a file and the facts that its layout declares."""
+
+    columns: Columns
+    name: str
+    declared: Declarations = field(default_factory=lambda: Declarations())
+
+
+def read_source(path: str | Path, columns: Choice | None, *, implicit: bool) -> TableSource:
+    """Return the needed columns of a file, or of the file in a folder."""
+    file = locate(Path(path))
+    if magic(file) == PARQUET:
+        return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file))
+    layout = sniff(file, columns, implicit=implicit)
+    if layout.is_dense:
+        return _read_dense(file, layout)
+    return TableSource(
+        columns=_read_text(file, layout), name=_name(file), declared=_declared_by(file, implicit)
+    )
+
+
+def locate(path: Path) -> Path:
+    """Return the file itself, or the one known file (or only table) of a folder."""
+    if not path.exists():
+        raise FileError(f"There is no file or folder {path}.")
+    if not path.is_dir():
+        return path
+    known = [path / (name + end) for name in _KNOWN_FILES for end in ("", ".gz")]
+    found = [file for file in known if file.is_file()]
+    if found:
+        return found[0]
+    tables = [file for file in sorted(path.iterdir()) if file.name.removesuffix(".gz").endswith(_TABLES)]
+    if len(tables) != 1:
+        raise FileError(
+            f"The folder {path} holds {len(tables)} tables and none called {', '.join(_KNOWN_FILES)}; "
+            "name the file."
+        )
+    return tables[0]
+
+
+def _name(file: Path) -> str:
+    """Return a name for the ledger: the folder's if the file is called as in every folder of its kind."""
+    plain = file.name.removesuffix(".gz")
+    if plain in _KNOWN_FILES:
+        return file.resolve().parent.name
+    return plain.rsplit(".", 1)[0] if plain.endswith(_TABLES) else plain
+
+
+def _declared_by(file: Path, implicit: bool) -> Declarations:
+    """Return the scale that a file of this name is published with."""
+    scale: Declarations = {}
+    if file.name.removesuffix(".gz") == "u.data":
+        scale = {"low": 1.0, "high": 5.0, "step": 1.0}
+    if file.name.removesuffix(".gz") == "rating_final.csv":
+        scale = {"low": 0.0, "high": 2.0, "step": 1.0}
+    return {} if implicit else scale
+
+
+def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
+    try:
+        return of_frame(pl.scan_parquet(file, glob=False), columns, implicit=implicit)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
+
+
+def _read_text(file: Path, layout: Layout) -> Columns:
+    """Read the columns; how one line is read must not depend on what stands in others.
+
+    Ids are whole numbers only if each of them is written as one, in the usual way: then no two texts are the
+    same number, and it does not matter for anybody whether somebody else's id is text.
+    """
+    try:
+        table = _collect(file, layout, pl.Float32)
+    except (pl.exceptions.PolarsError, OSError):
+        # Perhaps a rating is written in a way that only the reading of text forgives.
+        table = _collect_as_text(file, layout)
+    return from_table(table, {role: role for role in layout.roles}, pl.Float32)
+
+
+def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:
+    try:
+        return _collect(file, layout, pl.String)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileError(
+            f"{file.name} cannot be read as a table: it is damaged, it is not UTF-8 text, "
+            "or its lines differ in their number of fields."
+        ) from error
+
+
+def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFrame:
+    """Return the table, with whole numbers where every field of a column is one, and text elsewhere.
+
+    Columns are called by their roles: a name from a file could mean something to polars.
+    """
+    whole = [role for role, name in layout.roles.items() if name in layout.whole]
+    # Blanks are rare, so they are taken off only where a column is not whole numbers as it stands.
+    tries = {role: [pl.col(role), pl.col(role).str.strip_chars()] for role in whole}
+    while True:
+        lines = _scan(file, layout, rating)
+        numbers = {role: left[0] for role, left in tries.items() if left}
+        table = lines.select(
+            *(role for role in layout.roles if role not in numbers),
+            *(field.cast(pl.Int64, strict=False) for field in numbers.values()),
+            *(_is_no_number(field).alias(f"{_STRANGE}{role}") for role, field in numbers.items()),
+        ).collect(engine="streaming")
+        failed = [role for role in numbers if table[f"{_STRANGE}{role}"].any()]
+        if not failed:
+            settled = table.drop(pl.selectors.starts_with(_STRANGE))
+            return settled.with_columns(pl.col(pl.String).str.strip_chars())
+        for role in failed:
+            tries[role].pop(0)
+
+
+def _is_no_number(field: pl.Expr) -> pl.Expr:
+    """Tell which fields are not whole numbers in the usual way: 007, +7, -0 and " 7" are something else."""
+    # In the order of letters, what begins with 1 to 9 stands from "1" on and before ":".
+    positive = (field >= "1") & (field < ":")
+    negative = (field >= "-1") & (field < "-:")
+    usual = positive | negative | (field == "0")
+    return ~usual | (field.cast(pl.Int64, strict=False).is_null() & field.is_not_null())
+
+
+def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame:
+    # polars knows separators of one letter only: read with ":", every second column of a "::" file is empty.
+    stride = len(layout.separator)
+    width = (len(layout.names) - 1) * stride + 1
+    place = {role: f"column_{layout.names.index(name) * stride + 1}" for role, name in layout.roles.items()}
+    schema: dict[str, Any] = {f"column_{k + 1}": pl.String for k in range(width)}
+    if RATING in layout.roles:
+        schema[place[RATING]] = rating
+    lines = pl.scan_csv(
+        file,
+        separator=layout.separator[0],
+        has_header=False,
+        skip_rows=1 if layout.header else 0,
+        schema=schema,
+        # Where "::" stands between fields nothing is quoted.
+        quote_char='"' if stride == 1 else None,
+        raise_if_empty=False,
+        # A bracket or a star in a file's name is part of the name.
+        glob=False,
+    )
+    return lines.select(pl.col(column).alias(role) for role, column in place.items())
+
+
+def _read_dense(file: Path, layout: Layout) -> TableSource:
+    """Read rows of people: how many they rated, then a rating or 99 for each item."""
+    try:
+        types = dict.fromkeys(layout.names, pl.Float32)
+        table = pl.read_csv(file, separator=layout.separator, has_header=False, schema=types, glob=False)
+        numbers = table.to_numpy()
+    except pl.exceptions.PolarsError as error:
+        raise DataError(
+            f"{file.name} looks like Jester's table but holds text where a number belongs."
+        ) from error
+    rated, ratings = numbers[:, 0], numbers[:, 1:]
+    is_rated = ratings != _JESTER_NOT_RATED
+    wrong = int(np.count_nonzero(is_rated.sum(axis=1) != rated))
+    if wrong:
+        raise DataError(
+            f"{wrong:,} of {rated.size:,} rows of {file.name} do not hold as many ratings as they say."
+        )
+    rows, items = np.nonzero(is_rated)
+    return TableSource(
+        columns=Columns(
+            users=pl.Series(rows + 1),
+            items=pl.Series(items + 1),
+            values=pl.Series(ratings[is_rated]),
+            times=None,
+        ),
+        name=_name(file),
+        declared={
+            "low": -10.0,
+            "high": 10.0,
+            "catalog": Vocabulary.range(ratings.shape[1], 1),
+            "people": Vocabulary.range(rated.size, 1),
+        },
+    )

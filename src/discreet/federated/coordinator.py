@@ -1,0 +1,278 @@
+"""Run Algorithm 1: rounds of a question to all parties, their answers, and one combination of them.
+
+A round never waits for a party beyond its deadline and never fails because of one: whoever is silent, late,
+repeats itself or sends something that does not fit is left out of the round and counted. What a round told is
+kept before the next one begins, so a coordinator that crashed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import integer, positive, require
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.answers import collect, promised
+from discreet.federated.journal import Journal
+from discreet.federated.keeper import Line, ask_masks, unmasked
+from discreet.federated.protocols.protocol import ItemProtocol, Protocol, Told, names_digest, promise_of
+from discreet.federated.transport import Transport
+from discreet.federated.wire import FederationError, Message, Refusal
+from discreet.models.fitted import FittedModel
+from discreet.models.progress import Progress, silent
+
+_MOST_STEPS = 1000
+Reasons = Mapping[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Hold a finished round: what it told, who was heard with which promise, who was left out and why.
+
+    `refused` counts all messages that were not taken, by reason, those of parties that were heard included.
+    """
+
+    told: Told
+    heard: tuple[str, ...]
+    left_out: Reasons
+    refused: Mapping[str, int]
+    epsilon: float
+    delta: float
+    simulated: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Hold the model of a run and what happened in it."""
+
+    model: FittedModel
+    rounds: tuple[Round, ...]
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Return how often parties were left out of a round, by reason."""
+        return dict(Counter(reason for entry in self.rounds for reason in entry.left_out.values()))
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Return how many messages were not taken, by reason."""
+        total: Counter[str] = Counter()
+        for entry in self.rounds:
+            total.update(entry.refused)
+        return dict(total)
+
+
+@final
+class Coordinator:
+    """Ask, combine, and ask on until the protocol has all it needs.
+
+    Parameters:
+        protocol: What was agreed with the parties.
+        parties: The names of the parties; nobody else is heard.
+        shared: What the parties share: the catalog of items, or the names of people.
+        run: The run's name, new for every run.
+        seconds: How long a round waits for answers.
+        least: The fewest answers a round may have; more if the noise is shared.
+        state: A file that makes the run resumable after a crash.
+        keeper: The line to the keeper of masks, for protocols with shared noise.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        transport: Transport,
+        *,
+        parties: Sequence[str],
+        shared: Vocabulary,
+        run: str,
+        seconds: float = 60.0,
+        least: int = 1,
+        state: str | Path | None = None,
+        keeper: Line | None = None,
+    ) -> None:
+        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), "must be different names")
+        need = "A keeper is needed for shared noise."
+        require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
+        self._protocol, self._transport, self._keeper = protocol, transport, keeper
+        self._parties, self._shared = tuple(parties), shared
+        self._run, self._seconds = run, positive("seconds", seconds)
+        self._least = max(integer("least", least, least=1, most=len(parties)), protocol.noise.least_parties)
+        self._journal = Journal(state)
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Return the rounds finished so far, those before a crash included."""
+        return tuple(_read(message) for message in self._own() if "round" in message.fields)
+
+    def _own(self) -> list[Message]:
+        return [message for message in self._journal.messages if message.run == self._run]
+
+    def train(self, facts: PublicFacts, progress: Progress = silent) -> Outcome:
+        """Run all rounds that are not finished yet and return the model of the shared items.
+
+        Raises:
+            FederationError: Too few parties answered a round; the run can be resumed.
+        """
+        protocol = self._protocol
+        if not isinstance(protocol, ItemProtocol):
+            raise FederationError("Parties that share people end with models of their own: use run_rounds().")
+        size = len(self._shared)
+        require(facts.n_items == size, "facts.n_items", facts.n_items, "must be the size of the catalog")
+        return self._outcome(protocol, facts, self.run_rounds(progress))
+
+    def run_rounds(self, progress: Progress = silent) -> tuple[Round, ...]:
+        """Run all rounds that are not finished yet and return all of them.
+
+        Raises:
+            FederationError: Too few parties answered a round; the run can be resumed.
+        """
+        for _ in range(_MOST_STEPS):
+            rounds = self.rounds
+            question = self._question(rounds)
+            if question is None:
+                return rounds
+            self._journal.keep(_kept(self._round(question), self._run, question.step))
+            progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
+        raise FederationError("The protocol asks without end.")
+
+    def _question(self, rounds: Sequence[Round]) -> Message | None:
+        """Return the next question; one that was asked before a crash is asked again to the last bit."""
+        step = len(rounds)
+        for message in self._own():
+            if message.step == step and "settings" in message.fields:
+                return message
+        part = self._protocol.question([entry.told for entry in rounds], len(self._shared))
+        if part is None:
+            return None
+        agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
+        question = Message(
+            kind=part.kind,
+            run=self._run,
+            step=step,
+            sender="coordinator",
+            fields={**part.fields, **agreed},
+            arrays=part.arrays,
+        )
+        self._journal.keep(question)
+        return question
+
+    def _round(self, question: Message) -> Round:
+        collected = collect(
+            question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
+        )
+        answers, left_out = collected.answers, collected.left_out
+        totals = self._totals(answers, left_out, question.step)
+        heard = tuple(name for name in self._parties if name in answers)
+        told = Told(
+            kind=question.kind,
+            arrays=self._protocol.combine(totals, len(heard)),
+            noise={
+                name: self._protocol.combined_noise(
+                    [float(answers[party].fields[f"noise {name}"]) for party in heard]
+                )
+                for name in totals
+            },
+            parties=len(heard),
+        )
+        promises = [promised(answers[party]) for party in heard]
+        return Round(
+            told=told,
+            heard=heard,
+            left_out=left_out,
+            refused=dict(collected.refused),
+            epsilon=max(promise[0] for promise in promises),
+            delta=max(promise[1] for promise in promises),
+            simulated=any(promise[2] for promise in promises),
+        )
+
+    def _totals(
+        self, answers: dict[str, Message], left_out: dict[str, str], step: int
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the sums of the answers, without their masks; those whose masks nobody has are left out."""
+        while True:
+            if len(answers) < self._least:
+                raise FederationError(
+                    f"Only {len(answers)} of {len(self._parties)} parties answered step {step}; "
+                    f"{self._least} are needed. Resume the run when they are back."
+                )
+            totals = _summed(list(answers.values()))
+            if self._keeper is None or not self._protocol.noise.masked:
+                return totals
+            size = sum(array.size for array in totals.values())
+            masks = ask_masks(self._keeper, self._run, step, list(answers), size)
+            if not isinstance(masks, frozenset):
+                return dict(unmasked(totals, masks))
+            for name in set(answers) - masks:
+                del answers[name]
+                left_out[name] = Refusal.WITHOUT_MASK.value
+
+    def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> Outcome:
+        epsilon = max(entry.epsilon for entry in rounds)
+        assumed = (*facts.assumptions(), *protocol.assumes())
+        promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
+        promise = replace(promise, notes=("the weakest promise of all parties; each keeps its own ledger",))
+        model = FittedModel(
+            guarantee=promise.as_simulated() if any(entry.simulated for entry in rounds) else promise,
+            facts=facts,
+            catalog=self._shared,
+            name=f"federated-{protocol.name}",
+            parameters={"settings": protocol.settings(), "parties": len(self._parties)},
+            scorer=protocol.scorer([entry.told for entry in rounds], facts.n_items),
+        )
+        return Outcome(model=model, rounds=rounds)
+
+
+def _summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
+    """Add up arrays of one shape; whole numbers wrap around as masks need it."""
+    totals = {name: np.array(array) for name, array in answers[0].arrays.items()}
+    for answer in answers[1:]:
+        for name, total in totals.items():
+            total += answer.arrays[name]
+    return totals
+
+
+def _kept(entry: Round, run: str, step: int) -> Message:
+    """Return a round as a message for the journal."""
+    facts = {
+        "noise": dict(entry.told.noise),
+        "parties": entry.told.parties,
+        "heard": list(entry.heard),
+        "left_out": dict(entry.left_out),
+        "refused": dict(entry.refused),
+        "epsilon": "inf" if math.isinf(entry.epsilon) else entry.epsilon,
+        "delta": entry.delta,
+        "simulated": entry.simulated,
+    }
+    return Message(
+        kind=entry.told.kind,
+        run=run,
+        step=step,
+        sender="coordinator",
+        fields={"round": json.dumps(facts)},
+        arrays=entry.told.arrays,
+    )
+
+
+def _read(message: Message) -> Round:
+    facts = json.loads(str(message.fields["round"]))
+    told = Told(kind=message.kind, arrays=message.arrays, noise=facts["noise"], parties=facts["parties"])
+    return Round(
+        told=told,
+        heard=tuple(facts["heard"]),
+        left_out=facts["left_out"],
+        refused=facts["refused"],
+        epsilon=float(facts["epsilon"]),
+        delta=facts["delta"],
+        simulated=facts["simulated"],
+    )

@@ -1,0 +1,1 @@
+"""What a federated run asks and answers: both sides of every step."""

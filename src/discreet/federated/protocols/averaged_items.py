@@ -1,0 +1,205 @@
+"""Let each party solve its own items from its own noisy statistics, and average the items over parties.
+
+This is Algorithm 1 as printed, made private: items start at random, each party's people find their places
+among them, each party solves its items from noisy sums, the coordinator averages, and so on. Every party
+reads its sums through its own noise before they are averaged, so it reaches less than `SummedStatistics`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.contributions import profile_sums as statistics
+from discreet.data.interactions import Interactions
+from discreet.federated.noise import OwnNoise
+from discreet.federated.protocols.averaging import check_averaging, noises_by_share
+from discreet.federated.protocols.profiles import (
+    check_profiles,
+    profile_arrays,
+    profile_fields,
+    read_profiles,
+)
+from discreet.federated.protocols.protocol import ItemProtocol, Part, Shapes, Told
+from discreet.federated.wire import Arrays, Message, Refusal, Refused
+from discreet.models.implicit_objective import items as items_of
+from discreet.models.implicit_objective import server
+from discreet.models.scorers.profiles import ProfileScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
+_NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+# How the budget is shared: votes, and over all rounds the Gram matrices and the linear terms.
+_VOTES, _GRAM, _LINEAR = 0.15, 0.05, 0.80
+# How far items' places spread before anything is known of them.
+_START_SPREAD = 0.3
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragedItems(ItemProtocol):
+    """Exchange item profiles: parties share items and have people of their own.
+
+    Guarantee
+        Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
+        sets with and without that person, against the coordinator, the other parties and everybody who sees
+        the model (proofs/federated.md).
+
+    Parameters:
+        rounds: How often items are solved and averaged.
+        factors: The length of a profile.
+    """
+
+    name: ClassVar[str] = "averaged-items"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int = 3
+    factors: int = 8
+    noise: OwnNoise = field(default_factory=OwnNoise)
+
+    def __post_init__(self) -> None:
+        check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
+
+    def noises(self) -> tuple[Gaussian, list[Gaussian], list[Gaussian]]:
+        """Return the noise on votes, and on the Gram matrix and the linear terms of every round."""
+        shares = [_VOTES] + [share / self.rounds for share in (_GRAM, _LINEAR) for _ in range(self.rounds)]
+        all_noises = noises_by_share(self.epsilon, self.delta, shares)
+        return all_noises[0], all_noises[1 : 1 + self.rounds], all_noises[1 + self.rounds :]
+
+    def events(self) -> Sequence[Any]:
+        """Return every release of one party."""
+        votes, grams, terms = self.noises()
+        return [] if math.isinf(self.epsilon) else [noise.event() for noise in (votes, *grams, *terms)]
+
+    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+        """Ask for votes, then send item profiles and ask for better ones."""
+        if not told:
+            return Part(kind="votes")
+        if len(told) == 1 + self.rounds:
+            return None
+        favor = _favor(told[0])
+        profiles = self._profiles(told, n_shared)
+        asked = server.question(favor, profiles.factors, _NO_PAIRS, "l2")
+        arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
+        fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
+        return Part(kind="items", fields=fields, arrays=arrays)
+
+    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question."""
+        if question.kind == "votes":
+            return {"votes": (n_shared + 1,)}
+        if question.kind == "items":
+            factors = check_profiles(_without_votes(question, n_shared), n_shared)
+            by_item = (n_shared, factors)
+            return {"factors": by_item, "places": by_item, "bias": (n_shared,), "origin": (factors,)}
+        raise Refused(Refusal.WRONG_KIND)
+
+    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
+        """Allow the votes once and items once a round."""
+        return before.count(kind) < {"votes": 1, "items": self.rounds}.get(kind, 0)
+
+    def answer(
+        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
+    ) -> Part:
+        """Return noisy votes, or this party's items solved from noisy sums."""
+        votes_noise, gram_noises, term_noises = self.noises()
+        if question.kind == "votes":
+            numbers, deviation = self.noise.protect(statistics.votes(data, "l2"), votes_noise, False, random)
+            return Part(kind="votes", arrays={"votes": numbers}, fields={"noise votes": deviation})
+        profiles, asked = read_profiles(_without_votes(question, data.n_items), data.n_items, "l2")
+        gram_noise, term_noise = gram_noises[number], term_noises[number]
+        gram = gram_noise.release_symmetric(statistics.gram(data, profiles, "l2"), random)
+        told = term_noise.release(statistics.linear_terms(data, profiles, asked), random)
+        favor = server.Favor(
+            votes=np.asarray(question.arrays["votes"], dtype=np.float64),
+            noise=float(question.fields["noise"]),
+            people=float(question.fields["people"]),
+        )
+        solved = items_of.solve_items(
+            told,
+            term_noise.sigma,
+            gram,
+            gram_noise.sigma,
+            asked=asked,
+            profiles=profiles,
+            favor=favor,
+            loss=_LOSS,
+        )
+        arrays = {
+            "factors": solved.factors,
+            "places": solved.places,
+            "bias": solved.bias,
+            "origin": solved.origin,
+        }
+        return Part(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
+
+    def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
+        """Average item profiles; votes add up."""
+        if "votes" in totals:
+            return {"votes": np.asarray(totals["votes"])}
+        return {name: np.asarray(array) / parties for name, array in totals.items()}
+
+    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+        """Return the last average, with the profiles it was solved for."""
+        last = told[-1].arrays
+        return ProfileScorer(
+            item_bias=last["bias"],
+            item_factors=last["factors"],
+            origin=last["origin"],
+            profiles=self._profiles(told[:-1], n_items),
+        )
+
+    def _profiles(self, told: Sequence[Told], n_items: int) -> statistics.Profiles:
+        """Return profiles by the latest places of the items; at first these are random and public."""
+        favor = _favor(told[0])
+        if len(told) == 1:
+            start = experiment_generator(0, "averaged items", n_items, self.factors)
+            places = start.standard_normal((n_items, self.factors))
+        else:
+            places = np.asarray(told[-1].arrays["places"])
+        nothing = np.zeros(n_items)
+        return items_of.refined_profiles(
+            items_of.ItemFactors(
+                bias=nothing,
+                factors=places,
+                origin=np.zeros(self.factors),
+                places=_spread_out(places, favor.counts / favor.counts.sum()),
+                favor=favor,
+            )
+        )
+
+
+def _favor(told: Told) -> server.Favor:
+    """Return the votes of a party of average size: that is what each party's own sums are set beside."""
+    return server.read_votes(told.arrays["votes"] / told.parties, told.noise["votes"] / told.parties)
+
+
+def _spread_out(places: Floats, share: Floats) -> Floats:
+    """Return places with equal spread in all directions: otherwise rounds would turn them all into one."""
+    centered = places - share @ places
+    values, basis = np.linalg.eigh((centered * share[:, None]).T @ centered)
+    kept = np.maximum(values, 1e-9 * max(float(values[-1]), 1e-300))
+    spread: Floats = centered @ basis * (math.sqrt(_START_SPREAD) / np.sqrt(kept))
+    return spread
+
+
+def _without_votes(question: Part | Message, n_items: int) -> Part:
+    """Check what comes on top of profiles, which only the post-processing reads, and set it aside."""
+    votes = question.arrays.get("votes")
+    if votes is None or votes.shape != (n_items,) or votes.dtype != np.float64:
+        raise Refused(Refusal.WRONG_SHAPE)
+    if not np.isfinite(votes).all():
+        raise Refused(Refusal.NOT_FINITE)
+    for name in ("noise", "people"):
+        if type(question.fields.get(name)) is not float:
+            raise Refused(Refusal.MALFORMED)
+    arrays = {name: array for name, array in question.arrays.items() if name != "votes"}
+    return Part(kind=question.kind, fields=question.fields, arrays=arrays)

@@ -1,0 +1,193 @@
+"""Average the profiles of people whom several parties know, each from items of its own.
+
+Algorithm 1 with the roles of people and items exchanged. People start at random; each party sums over them to
+place its items, lets its people find their places among those items and sends the places with noise; the
+coordinator averages. What is sent says something about each single person, so each row carries noise that
+hides a person: expect little at small epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.contributions.blocks import blocks
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.noise import OwnNoise
+from discreet.federated.protocols.averaging import check_averaging, noises_by_share
+from discreet.federated.protocols.protocol import Part, Protocol, Shapes, Told, check_arrays
+from discreet.federated.wire import Arrays, Message, Refusal, Refused
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+# How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
+_PLACING, _SENDING, _TUNING = 0.25, 0.55, 0.20
+# How much of what a person says about an item says only that it was chosen.
+_COUNT_PART = 0.5
+_ROUNDING = 1 - 1e-6
+_GRID = 2.0**-24
+# How many noises an item's count must exceed to be believed.
+_BELIEVED = 2.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalItems:
+    """Hold one party's own items after the fine-tuning: `bias + factors . profile` is a person's score."""
+
+    bias: Floats
+    factors: Floats
+
+    def scores(self, profiles: Floats) -> Floats:
+        """Return every item's score for people with these profiles."""
+        scores: Floats = profiles @ self.factors.T + self.bias
+        return scores
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragedUsers(Protocol):
+    """Exchange user profiles: parties share users, whose names are public, and have items of their own.
+
+    Guarantee
+        Each party promises (`epsilon`, `delta`) for everything a person chose at that party, between data
+        with and without those choices, against the coordinator and the other parties. A person whom several
+        parties know is covered by each party's promise for that party's items; for all of them together the
+        promises add up (proofs/federated.md).
+
+    Parameters:
+        rounds: How often profiles are sent and averaged.
+        factors: The length of a profile.
+    """
+
+    name: ClassVar[str] = "averaged-users"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int = 2
+    factors: int = 4
+    noise: OwnNoise = field(default_factory=OwnNoise)
+
+    def __post_init__(self) -> None:
+        check_averaging(self.epsilon, self.delta, self.rounds, self.factors, self.noise)
+
+    def noises(self) -> tuple[list[Gaussian], list[Gaussian], Gaussian]:
+        """Return the noise on the items' sums and on people's places in each round, and on the last sums."""
+        each = [share / self.rounds for share in (_PLACING, _SENDING) for _ in range(self.rounds)]
+        noises = noises_by_share(self.epsilon, self.delta, [*each, _TUNING])
+        return noises[: self.rounds], noises[self.rounds : -1], noises[-1]
+
+    def events(self) -> Sequence[Any]:
+        """Return every release of one party; the sums never leave it and are paid for all the same."""
+        placing, sending, tuning = self.noises()
+        return [] if math.isinf(self.epsilon) else [noise.event() for noise in (*placing, *sending, tuning)]
+
+    def shared(self, data: Interactions) -> Vocabulary:
+        """Return the people whom the parties share."""
+        return data.users
+
+    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+        """Send profiles and ask for better ones."""
+        if len(told) == self.rounds:
+            return None
+        return Part(kind="users", arrays={"profiles": self.profiles(told, n_shared)})
+
+    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question."""
+        if question.kind != "users":
+            raise Refused(Refusal.WRONG_KIND)
+        shapes = {"profiles": (n_shared, self.factors)}
+        check_arrays(question, shapes)
+        return shapes
+
+    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
+        """Allow one question a round."""
+        return kind == "users" and len(before) < self.rounds
+
+    def answer(
+        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
+    ) -> Part:
+        """Return people's places among this party's items, with noise on each of them."""
+        placing, sending, _ = self.noises()
+        items = self._items(data, np.asarray(question.arrays["profiles"]), placing[number], random)
+        places = _unit_places(data, items.factors)
+        numbers = sending[number].release(places, random)
+        return Part(
+            kind="users", arrays={"profiles": numbers}, fields={"noise profiles": sending[number].sigma}
+        )
+
+    def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
+        """Average people's places over the parties."""
+        return {name: np.asarray(array) / parties for name, array in totals.items()}
+
+    def profiles(self, told: Sequence[Told], n_shared: int) -> Floats:
+        """Return people's profiles by the latest average, of equal spread and length at most 1."""
+        if not told:
+            draw = experiment_generator(0, "averaged users", n_shared, self.factors)
+            return _shortened(draw.standard_normal((n_shared, self.factors)))
+        return _shortened(_spread_out(np.asarray(told[-1].arrays["profiles"])))
+
+    def tune(self, data: Interactions, profiles: Floats, random: PrivacyRandom) -> LocalItems:
+        """Fine-tune: return this party's items by everybody's profiles; paid for with the run."""
+        return self._items(data, profiles, self.noises()[2], random)
+
+    def _items(
+        self, data: Interactions, profiles: Floats, noise: Gaussian, random: PrivacyRandom
+    ) -> LocalItems:
+        """Place items by noisy sums over the people who chose them, in units of an item's own count."""
+        told = noise.release(item_sums(data, profiles), random)
+        counts = told[:, 0] / _COUNT_PART
+        floor = max(_BELIEVED * noise.sigma / _COUNT_PART, 0.1)
+        believed = np.maximum(counts, floor)
+        middle = told[:, 1:].sum(axis=0) / believed.sum()
+        centered = told[:, 1:] / believed[:, None] - middle
+        bias = np.log(believed) + np.minimum(counts - floor, 0.0) / floor
+        # What noise did to an item with few people is forgotten in proportion.
+        trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + noise.sigma**2 * self.factors + 1.0)
+        return LocalItems(bias=bias, factors=trust * self.factors * centered)
+
+
+def item_sums(data: Interactions, profiles: Floats) -> Floats:
+    """Return for each item the sum over its people of (1/2, profile); all that one person adds has norm 1."""
+    bounded = _shortened(profiles)
+    told = np.column_stack([np.full(len(bounded), _COUNT_PART), bounded]) / math.hypot(1.0, _COUNT_PART)
+    sums = np.zeros((data.n_items, told.shape[1]))
+    for block in blocks(data):
+        weights = _ROUNDING / np.sqrt(block.counts[block.people].astype(np.float64))
+        for column in range(told.shape[1]):
+            block.add_by_item(told[block.start + block.people, column] * weights, sums[:, column])
+    return sums
+
+
+def _unit_places(data: Interactions, factors: Floats) -> Floats:
+    """Return each person's direction among released items, of length at most 1; none for who chose none."""
+    places = np.zeros((data.n_users, factors.shape[1]))
+    for block in blocks(data):
+        for column in range(factors.shape[1]):
+            own = block.per_person(factors[block.items, column])
+            places[block.start : block.stop, column] = own
+    lengths = np.linalg.norm(places, axis=1, keepdims=True)
+    unit = np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 0)
+    cut: Floats = np.trunc(unit * _ROUNDING / _GRID) * _GRID
+    return cut
+
+
+def _shortened(profiles: Floats) -> Floats:
+    lengths = np.maximum(np.linalg.norm(profiles, axis=1, keepdims=True), 1.0)
+    shortened: Floats = profiles / lengths * _ROUNDING
+    return shortened
+
+
+def _spread_out(places: Floats) -> Floats:
+    """Return places of equal spread in all directions: otherwise rounds would turn them all into one."""
+    centered = places - places.mean(axis=0)
+    values, basis = np.linalg.eigh(centered.T @ centered / len(places))
+    kept = np.maximum(values, 1e-9 * max(float(values[-1]), 1e-300))
+    spread: Floats = centered @ basis / np.sqrt(kept * places.shape[1])
+    return spread

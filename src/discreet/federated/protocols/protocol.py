@@ -1,0 +1,171 @@
+"""Say what a run asks and what is answered: both sides of every step in one place, so they cannot drift.
+
+A protocol is a value that coordinator and parties share: public settings. Everything the coordinator knows is
+what it was told so far; the next question is a pure function of that, and so is the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
+from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.randomness import PrivacyRandom
+
+Shapes = Mapping[str, tuple[int, ...]]
+# No honest number comes near; sums of so many stay finite.
+LARGEST = 2.0**50
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Hold the contents of a question or an answer."""
+
+    kind: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    arrays: Arrays = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Hold what one finished step told: combined arrays, the noise on them, and how many parties answered."""
+
+    kind: str
+    arrays: Arrays
+    noise: Mapping[str, float]
+    parties: int
+
+
+class Protocol(ABC):
+    """Describe a run; a concrete protocol is a final, frozen, keyword-only dataclass."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+
+    epsilon: float
+    delta: float
+    noise: OwnNoise | SharedNoise
+
+    @abstractmethod
+    def events(self) -> Sequence[Any]:
+        """Return the dp-accounting events of all that a party answers in a run."""
+
+    @abstractmethod
+    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+        """Return what to ask next after what was told, or None when nothing is left to ask."""
+
+    @abstractmethod
+    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
+
+    @abstractmethod
+    def answer(
+        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
+    ) -> Part:
+        """Return a party's answer; `number` says how many questions of this kind it answered before."""
+
+    @abstractmethod
+    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
+        """Tell whether a party that answered `before` may answer this kind within its promise."""
+
+    def shared(self, data: Interactions) -> Vocabulary:
+        """Return what the parties share, as one party's data show it."""
+        return data.catalog
+
+    def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
+        """Turn sums of answers into what the step told."""
+        return {name: self.noise.read(array) for name, array in totals.items()}
+
+    def combined_noise(self, deviations: Sequence[float]) -> float:
+        """Return the deviation of what the step told, from those of the answers."""
+        return total_deviation(deviations)
+
+    def settings(self) -> str:
+        """Return the public settings that all sides of a run share; promises may differ."""
+        shared = {entry.name: repr(getattr(self, entry.name)) for entry in fields(self)}  # type: ignore[arg-type]
+        if not self.noise.masked:
+            shared = {name: text for name, text in shared.items() if name not in ("epsilon", "delta")}
+            # Laplace and Gaussian noise bound people in different norms, whose sums do not mix.
+            shared["pure"] = repr(self.delta == 0)
+        return f"{self.name} {json.dumps(shared, sort_keys=True)}"
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return what a party promises to each of its people for the whole run; needs no data."""
+        return promise_of(self.epsilon, self.delta, (*facts.assumptions(), *self.assumes()))
+
+    def assumes(self) -> tuple[str, ...]:
+        """Return what the promise takes for granted besides the public facts."""
+        return self.noise.assumes(self.epsilon, self.delta)
+
+
+class ItemProtocol(Protocol):
+    """Describe a run over shared items, which ends in a model."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+        """Return the model."""
+
+
+def names_digest(shared: Vocabulary) -> str:
+    """Return a fingerprint of shared names in order: items numbered in two ways must not be summed."""
+    ids = shared.ids
+    raw = "\0".join(map(str, ids)).encode() if shared.is_text else np.asarray(ids, dtype="<i8").tobytes()
+    return hashlib.sha256(raw).hexdigest()
+
+
+def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarantee:
+    """Return a promise to a person about everything they chose at one party."""
+    return Guarantee(
+        epsilon=epsilon,
+        delta=0.0 if math.isinf(epsilon) else delta,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        assumes=(*assumes, "each person's choices are held by one party, or each party's promise is added"),
+        basis=Basis.PROVED,
+        proof="proofs/federated.md",
+    )
+
+
+def check_arrays(message: Part | Message, shapes: Shapes, number_type: str = "<f8") -> None:
+    """Refuse arrays of other names, shapes or types than agreed, or with numbers nobody can mean."""
+    if set(message.arrays) != set(shapes):
+        raise Refused(Refusal.WRONG_SHAPE)
+    for name, shape in shapes.items():
+        array = message.arrays[name]
+        if array.shape != tuple(shape) or array.dtype != np.dtype(number_type):
+            raise Refused(Refusal.WRONG_SHAPE)
+        if array.dtype.kind == "f":
+            if not np.isfinite(array).all():
+                raise Refused(Refusal.NOT_FINITE)
+            if array.size and float(np.abs(array).max()) > LARGEST:
+                raise Refused(Refusal.OUT_OF_RANGE)
+
+
+def number(message: Part | Message, name: str, low: float, high: float) -> float:
+    """Return a number that a stranger sent, inside [low, high]."""
+    value = message.fields.get(name)
+    if type(value) not in (int, float):
+        raise Refused(Refusal.MALFORMED)
+    if not low <= float(value) <= high:  # type: ignore[arg-type]
+        raise Refused(Refusal.OUT_OF_RANGE)
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,226 @@
+"""Add up the parties' noisy statistics and solve the items from the sums, as one model over all data does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.checks import require
+from discreet.contributions import profile_sums as statistics
+from discreet.data.interactions import Interactions
+from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from
+from discreet.federated.protocols.profiles import (
+    check_profiles,
+    profile_arrays,
+    profile_fields,
+    read_profiles,
+)
+from discreet.federated.protocols.protocol import LARGEST, ItemProtocol, Part, Shapes, Told
+from discreet.federated.wire import Message, Refusal, Refused
+from discreet.models.implicit_objective import items as items_of
+from discreet.models.implicit_objective import server
+from discreet.models.implicit_objective.estimator import ImplicitObjective, SharePlan
+from discreet.models.scorers.profiles import ProfileScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.randomness import PrivacyRandom
+
+_LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
+_NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedStatistics(ItemProtocol):
+    """Run `implicit-objective` over parties that share a catalog and have people of their own.
+
+    Guarantee
+        Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
+        sets with and without that person, against the coordinator, the other parties and everybody who sees
+        the model (proofs/federated.md). With `SharedNoise` only if coordinator and keeper do not work
+        together and enough parties add their share and tell nobody; a party that uses what it knows of its
+        own share counts among those that tell. The label lists this.
+
+    Parameters:
+        rounds: How often profiles are refined and items solved again.
+        factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        noise: Who adds it: `OwnNoise()`, or `SharedNoise(parties=..., missing=...)`.
+    """
+
+    name: ClassVar[str] = "summed-statistics"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int = 1
+    factors: int | None = None
+    noise: OwnNoise | SharedNoise = field(default_factory=OwnNoise)
+
+    def __post_init__(self) -> None:
+        self._estimator()
+        pure = self.delta == 0 and math.isfinite(self.epsilon)
+        do = "Shares of noise add up for Gaussian noise only."
+        require(not (pure and self.noise.masked), "delta", self.delta, "must be greater than 0", do)
+
+    def _estimator(self) -> ImplicitObjective:
+        return ImplicitObjective(
+            epsilon=self.epsilon, delta=self.delta, rounds=self.rounds, factors=self.factors
+        )
+
+    def plan(self) -> SharePlan:
+        """Return the noise of every release of the whole run."""
+        return self._estimator().plan()
+
+    def events(self) -> Sequence[Any]:
+        """Return every release of one party, or one pure loss: a recount splits it in other parts."""
+        return self._estimator().release_events()
+
+    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+        """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""
+        view = _View(self, told)
+        if not told:
+            return Part(kind="votes")
+        if len(told) == 1:
+            noise = _planned(self.plan().moment, self.plan().votes, told[0].noise["votes"])
+            if not server.shows_taste(view.favor, noise, self.plan().norm):
+                return Part(kind="recount")
+            items, pull = server.starting_items(view.favor, noise)
+            return Part(kind="moment", arrays={"items": items, "pull": pull})
+        if told[1].kind == "recount" or len(told) == 2 + self.rounds:
+            return None
+        profiles = view.profiles(len(told) - 2)
+        asked = view.asked(len(told) - 2, profiles)
+        return Part(
+            kind="terms", fields=profile_fields(profiles, asked), arrays=profile_arrays(profiles, asked)
+        )
+
+    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question."""
+        if question.kind in ("votes", "recount"):
+            return {"votes": (n_shared + 1,)}
+        if question.kind == "moment":
+            size = _moment_items(question, n_shared).size
+            return {"moment": (size * (size + 1) // 2,)}
+        if question.kind == "terms":
+            factors = check_profiles(question, n_shared)
+            return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
+        raise Refused(Refusal.WRONG_KIND)
+
+    def may_ask(self, kind: str, before: Sequence[str]) -> bool:
+        """Allow each release of the plan once, and a recount only instead of all after the votes."""
+        most = {"votes": 1, "moment": 1, "terms": self.rounds, "recount": 1}.get(kind, 0)
+        either = not set(before) & {"moment", "terms"} if kind == "recount" else "recount" not in before
+        return before.count(kind) < most and either
+
+    def answer(
+        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
+    ) -> Part:
+        """Return a party's noisy statistics."""
+        plan = self.plan()
+        found: dict[str, tuple[Floats, Gaussian | Laplace, bool]]
+        if question.kind in ("votes", "recount"):
+            noise = plan.votes if question.kind == "votes" else plan.recount
+            found = {"votes": (statistics.votes(data, plan.norm), noise, False)}
+        elif question.kind == "moment":
+            items, pull = _moment_items(question, data.n_items), question.arrays["pull"]
+            moment = statistics.second_moment(data, items, np.asarray(pull), plan.norm)
+            found = {"moment": (moment, plan.moment, True)}
+        else:
+            profiles, asked = read_profiles(question, data.n_items, plan.norm)
+            gram = statistics.gram(data, profiles, plan.norm)
+            linear = statistics.linear_terms(data, profiles, asked)
+            shared_noise, told_noise = plan.rounds[number]
+            found = {"gram": (gram, shared_noise, True), "linear": (linear, told_noise, False)}
+        sent = {name: self.noise.protect(*parts, random) for name, parts in found.items()}
+        return Part(
+            kind=question.kind,
+            arrays={name: numbers for name, (numbers, _) in sent.items()},
+            fields={f"noise {name}": deviation for name, (_, deviation) in sent.items()},
+        )
+
+    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+        """Return the model that the sums give."""
+        view = _View(self, told)
+        if told[1].kind == "recount":
+            solved = items_of.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
+            profiles = server.no_profiles(n_items)
+        else:
+            profiles = view.profiles(self.rounds - 1)
+            solved = view.solved(self.rounds - 1, profiles)
+        return ProfileScorer(
+            item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
+        )
+
+
+class _View:
+    """Compute what follows from the sums told so far; everything here is post-processing."""
+
+    def __init__(self, protocol: SummedStatistics, told: Sequence[Told]) -> None:
+        self._protocol, self._told = protocol, told
+        self._norm = protocol.plan().norm
+
+    @property
+    def favor(self) -> server.Favor:
+        votes = self._told[0]
+        return server.read_votes(votes.arrays["votes"], votes.noise["votes"])
+
+    def profiles(self, number: int) -> statistics.Profiles:
+        """Return the profiles that people have in a round."""
+        if number:
+            return items_of.refined_profiles(self.solved(number - 1, self.profiles(number - 1)))
+        told = self._told[1]
+        moment = symmetric_from(told.arrays["moment"])
+        planned = self._protocol.plan()
+        noise = _planned(planned.moment, planned.votes, self._told[0].noise["votes"])
+        items, pull = server.starting_items(self.favor, noise)
+        most = self._protocol._estimator().most_factors()
+        return server.starting_profiles(moment, items, pull, self.favor, told.noise["moment"], most)
+
+    def asked(self, number: int, profiles: statistics.Profiles) -> statistics.Question:
+        """Return what people are asked in a round."""
+        return server.question(self._favor(number), profiles.factors, _NO_PAIRS, self._norm)
+
+    def _favor(self, number: int) -> server.Favor:
+        return self.solved(number - 1, self.profiles(number - 1)).favor if number else self.favor
+
+    def solved(self, number: int, profiles: statistics.Profiles) -> items_of.ItemFactors:
+        """Return the items as a round's sums give them."""
+        told = self._told[2 + number]
+        return items_of.solve_items(
+            told.arrays["linear"].reshape(-1, profiles.factors + 1),
+            told.noise["linear"],
+            symmetric_from(told.arrays["gram"]),
+            told.noise["gram"],
+            asked=self.asked(number, profiles),
+            profiles=profiles,
+            favor=self._favor(number),
+            loss=_LOSS,
+        )
+
+
+def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: float) -> float:
+    """Guess the deviation of a sum that was not told yet: as many times the plan's as the known one was."""
+    if known.variance == 0:
+        return 0.0
+    return measured * math.sqrt(noise.variance / known.variance)
+
+
+def _moment_items(question: Part | Message, n_items: int) -> npt.NDArray[np.int64]:
+    """Return the items whose second moment is asked for, or raise `Refused`."""
+    arrays: Mapping[str, npt.NDArray[Any]] = question.arrays
+    if set(arrays) != {"items", "pull"} or arrays["items"].ndim != 1 or arrays["items"].dtype != np.int64:
+        raise Refused(Refusal.WRONG_SHAPE)
+    items, pull = arrays["items"], arrays["pull"]
+    if pull.shape != (n_items,) or pull.dtype != np.float64:
+        raise Refused(Refusal.WRONG_SHAPE)
+    known = bool(items.size and items.min() >= 0 and items.max() < n_items)
+    if not known or np.unique(items).size != items.size:
+        raise Refused(Refusal.OUT_OF_RANGE)
+    if not np.isfinite(pull).all() or pull.min() < 1 / LARGEST or pull.max() > LARGEST:
+        raise Refused(Refusal.OUT_OF_RANGE)
+    return items

@@ -1,0 +1,159 @@
+"""Fit in one order only: promise, pay, bound the data, train, attach."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar, final
+
+from discreet.checks import DataError, failure_probability, instance, positive, require
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.fitted import FittedModel
+from discreet.models.progress import Progress, terminal_progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
+from discreet.randomness import PrivacyRandom
+
+# Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
+MOST_EPSILON = 32.0
+WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
+
+
+class Estimator(ABC):
+    """Describe a way to learn: public settings, the promise they allow, and the training.
+
+    A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
+    public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final:
+    nothing is learned from data before it is paid for. Data that teach nothing are refused before that, with
+    a sentence to whoever holds the data.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    #: "explicit" reads ratings, "implicit" reads which items were chosen, "verdict" reads liked or not.
+    feedback: ClassVar[str] = "explicit"
+    #: Whether the model answers only in the process that fitted it, so that there is nothing to save yet.
+    answers_in_process: ClassVar[bool] = False
+    #: Where the method comes from, for the table of models.
+    source: ClassVar[str] = ""
+
+    epsilon: float
+    delta: float
+
+    @abstractmethod
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise of a fit on data with these public facts; needs no data."""
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the dp-accounting events of a fit, so that a ledger's reader can recount its cost."""
+        return ()
+
+    @abstractmethod
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        """Learn from bounded data; every number that leaves here is noised or public."""
+
+    def _bound(self, data: Interactions) -> Interactions:
+        """Clip the ratings to the scale and cap each person's contribution, looking at one row at a time."""
+        return data.bounded()
+
+    def _refuse(self, data: Interactions) -> None:
+        """Refuse data that cannot teach anything; the sentence goes to whoever holds the data."""
+        if data.n_users < 2 or data.n_items < 2:
+            raise DataError("The data must have at least two users and two items.")
+        # Where the collector is not trusted, nobody may look at the ratings themselves.
+        if self.feedback != "explicit" or self.promise(data.facts).trust is Trust.LOCAL:
+            return
+        if data.n_ratings and data.values.min() == data.values.max():
+            raise DataError("All ratings are equal; there is no preference to learn.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @final
+    def fit(
+        self,
+        data: Interactions,
+        *,
+        ledger: Ledger | None = None,
+        random: PrivacyRandom | None = None,
+        progress: Progress | None = None,
+    ) -> FittedModel:
+        """Learn from `data` and return a model that carries its promise.
+
+        The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
+
+        Raises:
+            DataError: The data teach nothing (one person, one item, equal ratings); nothing was spent.
+            BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
+        """
+        do = "Read a file with discreet.read, a data frame with discreet.from_frame."
+        instance("data", data, Interactions, do)
+        if ledger is not None:
+            instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
+        if random is not None:
+            instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
+        self._refuse(data)
+        random = random or PrivacyRandom.from_os()
+        promise = self.promise(data.facts)
+        if random.simulated:
+            promise = promise.as_simulated()
+        # Without a ledger nobody can recount the events, so they need not be built.
+        events = () if ledger is None else self.events(data.facts)
+        ledger = ledger or Ledger.in_memory()
+        with (
+            ledger.spend(data.name, promise, what=self.name, events=events),
+            terminal_progress(progress) as report,
+        ):
+            scorer = self._train(self._bound(data), random, report)
+        return FittedModel(
+            guarantee=promise,
+            facts=data.facts,
+            catalog=data.catalog,
+            name=self.name,
+            parameters=self.settings,
+            scorer=scorer,
+        )
+
+
+def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
+    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
+    return Guarantee(
+        epsilon=estimator.epsilon,
+        delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        assumes=facts.assumptions(),
+        basis=Basis.PROVED,
+        proof=proof,
+    )
+
+
+def without_cap(facts: PublicFacts) -> PublicFacts:
+    """Return the facts without a cap on ratings a person, as promises about single cells need it.
+
+    A cap would let one cell that is added push another one out, and two cells would change.
+    """
+    return replace(facts, max_per_user=None)
+
+
+def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
+    """Check an estimator's epsilon and delta; Gaussian noise needs a delta above 0."""
+    positive("epsilon", epsilon, do=WITHOUT_PRIVACY)
+    require(
+        epsilon <= MOST_EPSILON or math.isinf(epsilon),
+        "epsilon",
+        epsilon,
+        f"must be at most {MOST_EPSILON:g}",
+        "A larger one promises next to nothing. " + WITHOUT_PRIVACY,
+    )
+    failure_probability("delta", delta)
+    if gaussian and math.isfinite(epsilon):
+        require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")

@@ -1,0 +1,247 @@
+"""Factor choices privately, by solving each item's problem from noisy sums over people.
+
+Four kinds of releases share the budget: votes (what is popular), a second moment of the popular items (where
+profiles come from), and, in each round, the Gram matrix of people's profiles with each item's linear term.
+The parts for the holder of the data are in `implicit_statistics.py`, for the reader of noisy sums in
+`implicit_server.py` and `implicit_items.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import integer, require
+from discreet.contributions import profile_sums as party
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.implicit_objective import items as items_of
+from discreet.models.implicit_objective import server
+from discreet.models.implicit_objective.sampling import sampled_linear_terms
+from discreet.models.progress import Progress
+from discreet.models.scorers.profiles import ProfileScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.randomness import PrivacyRandom
+
+LossName = Literal["shared", "symmetric", "complementary", "strawman"]
+
+# How the budget is shared: votes, second moment, and over all rounds the shared Gram and the linear terms.
+_VOTES, _MOMENT, _GRAM, _LINEAR = 0.10, 0.40, 0.03, 0.47
+# Losses that release a matrix an item pay for every entry of it, so they keep profiles short.
+_FACTORS_WITH_OWN_GRAMS = 4
+_MOST_ROUNDS = 16
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePlan:
+    """Hold the noise of every release of a fit; all of them bound what a person tells by norm 1."""
+
+    votes: Gaussian | Laplace
+    recount: Gaussian | Laplace
+    moment: Gaussian | Laplace
+    rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
+    norm: party.Norm
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
+        """Share (epsilon, delta), or a pure epsilon, between the releases; noise 0 at infinity."""
+        shares = [_VOTES, _MOMENT] + [share / rounds for share in (_GRAM, _LINEAR) for _ in range(rounds)]
+        noises: list[Gaussian | Laplace] = list(_share(epsilon, delta, shares))
+        pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
+        pure = delta == 0 and math.isfinite(epsilon)
+        recount = _share(epsilon, delta, [_VOTES, 1 - _VOTES])[1]
+        return cls(
+            votes=noises[0],
+            recount=recount,
+            moment=noises[1],
+            rounds=tuple(pairs),
+            norm="l1" if pure else "l2",
+        )
+
+    def all(self) -> list[Gaussian | Laplace]:
+        """Return every release in order; a recount, made instead of all after the votes, costs as much."""
+        return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
+
+
+def _share(epsilon: float, delta: float, shares: Sequence[float]) -> Sequence[Gaussian | Laplace]:
+    if math.isinf(epsilon):
+        return [Gaussian(sigma=0.0, l2_sensitivity=1.0) for _ in shares]
+    if delta == 0:
+        # The parts must not add up to more than the whole, also after rounding.
+        parts = [epsilon * share * (1 - 1e-9) for share in shares]
+        return [Laplace.calibrated(epsilon=part, l1_sensitivity=1.0) for part in parts]
+    multipliers = split_gaussian(gaussian_multiplier(epsilon, delta), shares)
+    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
+
+
+def deviation(noise: Gaussian | Laplace) -> float:
+    """Return the standard deviation of the noise on one number."""
+    return math.sqrt(noise.variance)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImplicitObjective(Estimator):
+    """Recommend from choices: popular items, and those chosen by people with a profile like one's own.
+
+    Every item's factors minimize a squared loss over all people, from sums that carry noise. A person's
+    profile is computed from released item vectors and that person's own row, and has a public largest length.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else; pure `epsilon` with Laplace noise when `delta` is 0
+        (proofs/implicit_objective.md). Everything a person tells in one release has norm at most 1, however
+        many items they chose, and all releases share the budget.
+
+    Parameters:
+        loss: `shared` counts all cells alike (alpha0 = 1): one Gram matrix serves all items. The others
+            weigh cells that were not chosen by `alpha0` and release a matrix an item: `symmetric` its upper
+            triangle, `complementary` all its entries, `strawman` all of them for a loss that counts chosen
+            cells twice. They are here to be compared.
+        alpha0: The weight of cells that were not chosen, for the losses other than `shared`.
+        factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        rounds: How often profiles are refined and items solved again; None means once, which measured best.
+        importance_sampling: Draw people by how much they tell and weigh those drawn; needs `delta=0`.
+
+    References:
+        Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
+        is not private for a person's row and lives in papers/implicit.
+    """
+
+    name: ClassVar[str] = "implicit-objective"
+    feedback: ClassVar[str] = "implicit"
+    source: ClassVar[str] = "ours, after Ran et al. 2024"
+
+    epsilon: float
+    delta: float = 1e-6
+    loss: LossName = "shared"
+    alpha0: float = 0.8
+    factors: int | None = None
+    rounds: int | None = None
+    importance_sampling: bool = False
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=False)
+        known = ("shared", "symmetric", "complementary", "strawman")
+        require(self.loss in known, "loss", self.loss, f"must be one of {', '.join(known)}")
+        require(0 <= self.alpha0 <= 1, "alpha0", self.alpha0, "must lie in [0, 1]")
+        if self.factors is not None:
+            integer("factors", self.factors, least=1, most=256)
+        if self.rounds is not None:
+            integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
+        pure = self.delta == 0 or math.isinf(self.epsilon)
+        do = "Importance sampling is proved for Laplace noise: pass delta=0."
+        require(pure or not self.importance_sampling, "importance_sampling", True, "needs delta=0", do)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/implicit_objective.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return what the releases cost; the facts do not matter."""
+        return self.release_events()
+
+    def release_events(self) -> Sequence[Any]:
+        """Return every release, or, of pure noise, what they cost together whichever route is taken."""
+        if math.isinf(self.epsilon):
+            return []
+        return (
+            [pure_event(self.epsilon)] if self.delta == 0 else [noise.event() for noise in self.plan().all()]
+        )
+
+    def plan(self) -> SharePlan:
+        """Return the noise of every release."""
+        return SharePlan.of(self.epsilon, self.delta, self.rounds or 1)
+
+    def most_factors(self) -> int:
+        """Return the most coordinates a profile may have."""
+        rule = server.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
+        return rule if self.factors is None else self.factors
+
+    def objective(self, factors: int) -> tuple[items_of.Loss, npt.NDArray[np.int64]]:
+        """Return the weights of the loss and which products of profile entries it needs for each item."""
+        full = np.argwhere(np.ones((factors, factors), dtype=np.bool_))
+        upper = full[full[:, 0] <= full[:, 1]]
+        if self.loss == "shared":
+            return items_of.Loss(shared_weight=1.0, chosen_weight=0.0), np.zeros((0, 2), dtype=np.int64)
+        if self.loss == "strawman":
+            return items_of.Loss(shared_weight=self.alpha0, chosen_weight=1.0), full
+        weights = items_of.Loss(shared_weight=self.alpha0, chosen_weight=1 - self.alpha0)
+        return weights, upper if self.loss == "symmetric" else full
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        plan = self.plan()
+        steps = 2 + len(plan.rounds)
+        favor = server.read_votes(
+            plan.votes.release(party.votes(data, plan.norm), random), deviation(plan.votes)
+        )
+        progress(self.name, 1, steps)
+        noise = deviation(plan.moment)
+        if not server.shows_taste(favor, noise, plan.norm):
+            return self._recount(data, favor, plan, random)
+        items, pull = server.starting_items(favor, noise)
+        moment = plan.moment.release_symmetric(party.second_moment(data, items, pull, plan.norm), random)
+        profiles = server.starting_profiles(moment, items, pull, favor, noise, self.most_factors())
+        progress(self.name, 2, steps)
+        solved = self.sweep(data, profiles, favor, plan, 0, random)
+        progress(self.name, 3, steps)
+        for number in range(1, len(plan.rounds)):
+            profiles = items_of.refined_profiles(solved)
+            solved = self.sweep(data, profiles, solved.favor, plan, number, random)
+            progress(self.name, 3 + number, steps)
+        return _scorer(solved, profiles)
+
+    def _recount(
+        self, data: Interactions, favor: server.Favor, plan: SharePlan, random: PrivacyRandom
+    ) -> ProfileScorer:
+        """Spend on popularity what would not show anybody's taste."""
+        told = plan.recount.release(party.votes(data, plan.norm), random)
+        return _scorer(
+            items_of.recounted(favor, told, deviation(plan.recount)), server.no_profiles(data.n_items)
+        )
+
+    def sweep(
+        self,
+        data: Interactions,
+        profiles: party.Profiles,
+        favor: server.Favor,
+        plan: SharePlan,
+        number: int,
+        random: PrivacyRandom,
+    ) -> items_of.ItemFactors:
+        """Release the shared Gram and every item's terms, and solve all items from them."""
+        loss, pairs = self.objective(profiles.factors)
+        shared_noise, told_noise = plan.rounds[number]
+        shared = shared_noise.release_symmetric(party.gram(data, profiles, plan.norm), random)
+        asked = server.question(favor, profiles.factors, pairs, plan.norm)
+        if self.importance_sampling and isinstance(told_noise, Laplace):
+            told = sampled_linear_terms(data, profiles, asked, told_noise, random)
+        else:
+            told = told_noise.release(party.linear_terms(data, profiles, asked), random)
+        return items_of.solve_items(
+            told,
+            deviation(told_noise),
+            shared,
+            deviation(shared_noise),
+            asked=asked,
+            profiles=profiles,
+            favor=favor,
+            loss=loss,
+        )
+
+
+def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
+    return ProfileScorer(
+        item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
+    )

@@ -1,0 +1,1 @@
+"""Learn from reports of people who do not trust the collector."""

@@ -1,0 +1,108 @@
+"""Fit biases and factors to reports by the likelihood of the channel that made them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from discreet.checks import integer, positive_finite
+from discreet.collect.estimate import Collected
+from discreet.collect.ratings.mechanisms import RatingMechanism
+from discreet.data.facts import PublicFacts
+from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
+from discreet.models.progress import Progress
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.reports import LocalScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.solvers.channel_fit import ChannelFit, Reports, fit_channel
+from discreet.solvers.channel_response import SPREAD
+from discreet.solvers.patterns import pattern_features
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalChannel(LocalEstimator):
+    """Perturb each rating on its own device, then fit a model that knows how ratings become reports.
+
+    How strongly effects are shrunk follows from the reports and the channel; where they cannot tell people
+    apart, what remains is the items' debiased means. Which items were rated is public here, so it is used:
+    people and items are described by it (`directions`) before a single report is read.
+
+    Guarantee
+        Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
+        rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
+
+    Parameters:
+        epsilon: The loss of one rating.
+        factors: The most factors; those the reports do not support vanish.
+        iterations: Passes over the reports; the first six fit biases only.
+        directions: Public descriptions of people and items, from who rated what.
+        spread: How far ratings lie from their expectation, as a part of the scale.
+        ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+    """
+
+    name: ClassVar[str] = "local-channel"
+    source: ClassVar[str] = "ours"
+
+    epsilon: float
+    factors: int = 8
+    iterations: int = 25
+    directions: int = 4
+    spread: float = SPREAD
+    ratings_per_user: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_local(self)
+        integer("factors", self.factors, least=0)
+        integer("iterations", self.iterations, least=1)
+        integer("directions", self.directions, least=0)
+        positive_finite("spread", self.spread)
+
+    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
+        """Return bounded Laplace noise over the scale."""
+        if math.isinf(self.epsilon):
+            return exact_for(facts)
+        return BoundedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
+
+    def _accept(self, collected: Collected) -> None:
+        """Accept every mechanism: a channel is all that is needed."""
+
+    def _learn(self, collected: Collected, progress: Progress) -> Scorer:
+        reports, turned = collected.reports, collected.reports.by_item
+        people, items = pattern_features(reports.indptr, reports.items, reports.n_items, self.directions)
+        fit = fit_channel(
+            Reports(reports.indptr, reports.items, collected.codes),
+            Reports(turned.indptr, turned.users, collected.codes[turned.order]),
+            collected.response(spread=self.spread),
+            factors=self.factors,
+            iterations=self.iterations,
+            seed=self.seed,
+            user_features=people,
+            item_features=items,
+            report=lambda done: progress(self.name, done, self.iterations),
+        )
+        return self._scorer(collected, fit)
+
+    def _scorer(self, collected: Collected, fit: ChannelFit) -> Scorer:
+        """Return the fit in units of the scale; the ridge is the spread over what was learned of people."""
+        width, low = collected.width, collected.mechanism.low
+        people, items = fit.people.means, fit.items.means
+        keep = np.delete(np.arange(people.shape[1]), 1)
+        ridge = (self.spread / fit.people.spreads[keep]) ** 2
+        ridge[1:] *= width**2
+        vectors = people[:, keep].copy()
+        vectors[:, 0] *= width
+        device = RatingScorer(
+            mean=low + width / 2,
+            item_bias=width * items[:, 1],
+            item_factors=width * items[:, 2:],
+            ridge=ridge,
+            low=collected.mechanism.low,
+            high=collected.mechanism.high,
+        )
+        return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)

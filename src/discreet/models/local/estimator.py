@@ -1,0 +1,137 @@
+"""Learn from ratings that nobody but their owner ever saw: promise, perturb, then only post-process."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, final
+
+from discreet.checks import DataError, ParameterError, integer, positive, require
+from discreet.collect.catalog.campaign import cell_guarantee
+from discreet.collect.estimate import Collected, collect_from, unit_levels
+from discreet.collect.ratings.campaign import DEVICES, local_guarantee
+from discreet.collect.ratings.mechanisms import Exact, RatingMechanism
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.fitted import FittedModel
+from discreet.models.progress import Progress, terminal_progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee, Unit, number_above
+from discreet.privacy.mechanisms.cells import CellMechanism
+from discreet.privacy.mechanisms.channel import local_epsilon
+from discreet.randomness import PrivacyRandom
+
+#: Grid points of a report: one byte, and the usual steps of rating scales fall on points.
+POINTS = 241
+_ILLUSTRATION = 50
+
+
+class LocalEstimator(Estimator):
+    """Perturb every rating as its owner's device would, then learn from the reports alone.
+
+    A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and stands for
+    the whole collection; `fit_reports` takes reports that devices have paid for already.
+    """
+
+    __slots__ = ()
+
+    epsilon: float
+    ratings_per_user: int | None
+
+    @abstractmethod
+    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
+        """Return how devices perturb a rating."""
+
+    @abstractmethod
+    def _learn(self, collected: Collected, progress: Progress) -> Scorer:
+        """Learn from reports; nothing else is ever seen."""
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return epsilon a rating, and in a note what it means for a person with many."""
+        usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
+        promise = local_guarantee(self.mechanism(usable), facts)
+        return _with_person(promise, self.ratings_per_user or facts.max_per_user or _ILLUSTRATION)
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the one release of each rating."""
+        mechanism: Any = self.mechanism(facts)
+        return () if math.isinf(self.epsilon) else (mechanism.event(),)
+
+    def _refuse(self, data: Interactions) -> None:
+        Estimator._refuse(self, data)
+        if data.facts.low >= data.facts.high:
+            raise DataError("The rating scale holds one value only; there is nothing to perturb.")
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        return self._learn(collect_from(data, self.mechanism(data.facts), random), progress)
+
+    @final
+    def fit_reports(self, collected: Collected, *, progress: Progress | None = None) -> FittedModel:
+        """Learn from reports that a campaign collected; the devices have paid, so nothing is spent here.
+
+        Raises:
+            ParameterError: The reports were made with another epsilon than this estimator states.
+        """
+        require(
+            collected.mechanism.epsilon == self.epsilon,
+            "epsilon",
+            self.epsilon,
+            f"must be the reports' own epsilon, {collected.mechanism.epsilon!r}",
+        )
+        if collected.reports.n_users < 2 or collected.reports.n_items < 2:
+            raise DataError("The reports must come from at least two senders and name at least two items.")
+        self._accept(collected)
+        if isinstance(collected.mechanism, CellMechanism):
+            promise = cell_guarantee(collected.mechanism, collected.facts)
+            promise = _with_person(promise, collected.facts.n_items)
+        else:
+            promise = local_guarantee(collected.mechanism, collected.facts, DEVICES)
+            promise = _with_person(
+                promise, self.ratings_per_user or collected.facts.max_per_user or _ILLUSTRATION
+            )
+        with terminal_progress(progress) as report:
+            scorer = self._learn(collected, report)
+        return FittedModel(
+            guarantee=promise.as_simulated() if collected.simulated else promise,
+            facts=collected.facts,
+            catalog=collected.reports.catalog,
+            name=self.name,
+            parameters=self.settings,
+            scorer=scorer,
+        )
+
+    def _accept(self, collected: Collected) -> None:
+        """Refuse reports this estimator was not made for."""
+        own = self.mechanism(collected.facts)
+        if type(collected.mechanism) is not type(own):
+            raise ParameterError(
+                f"{self.name} reads reports of {type(own).__name__}, not of "
+                f"{type(collected.mechanism).__name__}. local-channel reads both."
+            )
+
+
+def exact_for(facts: PublicFacts) -> Exact:
+    """Return the mechanism without noise that stands for epsilon = inf."""
+    return Exact(low=facts.low, high=facts.high, points=unit_levels(facts).size)
+
+
+def check_local(estimator: LocalEstimator) -> None:
+    """Check epsilon and the number of ratings that the label speaks of."""
+    positive("epsilon", estimator.epsilon, do=WITHOUT_PRIVACY)
+    if math.isfinite(estimator.epsilon):
+        local_epsilon(estimator.epsilon)
+    if estimator.ratings_per_user is not None:
+        integer("ratings_per_user", estimator.ratings_per_user, least=1)
+
+
+def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
+    """Return the promise with a note on what it means for a person with so many ratings."""
+    if math.isinf(promise.epsilon) or promise.unit is Unit.USER:
+        return promise
+    person = promise.for_user(ratings)
+    who = f"who answers for {ratings:,} items" if promise.unit is Unit.CELL else f"with {ratings:,} ratings"
+    note = f"for a person {who}, all of them together: epsilon = {number_above(person.epsilon)}"
+    return replace(promise, notes=(*promise.notes, note))

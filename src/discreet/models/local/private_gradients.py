@@ -1,0 +1,182 @@
+"""Learn item factors from one noisy bit a person and round; ratings and history stay on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.checks import DataError, integer, positive, positive_finite
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.progress import Progress
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.channel import local_epsilon
+from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.sampling.draws import uniform_below
+from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.solvers.als import solve_rows
+from discreet.solvers.rows import Rows, residuals
+
+_START = 0.1
+# A person's projected gradient is clamped to this, in units in which the scale is [0, 1].
+_BOUND = 0.5
+# The noise, whose size is known beforehand, may move an entry by this much a round.
+_MOST_NOISE = 0.02
+# The ridge on a person's own factors: about what one rating varies, over what factors do.
+_RIDGE = 0.5
+# Models without biases pin theirs to zero.
+_PINNED = 1e9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateGradients(Estimator):
+    """Send item factors down and one noisy bit of a projected gradient up, round after round.
+
+    Each round a device computes its person's factors from the item factors it was sent, then the gradient
+    of its error; it projects the gradient to `projected` rows, draws one of their coordinates, rounds it at
+    random to +1 or -1 and flips that with a known probability.
+
+    Guarantee
+        Pure `epsilon` for a person's whole history, which items were rated included, between any two
+        histories, against anyone, the collector included (proofs/private_gradients.md). Each of `rounds`
+        bits costs epsilon / rounds.
+
+    Parameters:
+        epsilon: The loss of all rounds together.
+        factors: The rank.
+        rounds: How often item factors are sent and bits returned.
+        projected: Rows of the random projection of the items.
+        rate: The longest step; known noise shortens it.
+
+    References:
+        Shin, Kim, Shin and Xiao, Privacy Enhanced Matrix Factorization for Recommendation with Local
+        Differential Privacy (2018): PG-MF.
+    """
+
+    name: ClassVar[str] = "private-gradients"
+    source: ClassVar[str] = "Shin et al. 2018"
+
+    epsilon: float
+    factors: int = 5
+    rounds: int = 10
+    projected: int = 16
+    rate: float = 2.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        integer("factors", self.factors, least=1)
+        integer("rounds", self.rounds, least=1)
+        integer("projected", self.projected, least=1)
+        positive_finite("rate", self.rate)
+        if math.isfinite(self.epsilon):
+            local_epsilon(self.share())
+
+    def share(self) -> float:
+        """Return the epsilon of one round: all rounds together cost at most `epsilon`."""
+        share = self.epsilon / self.rounds
+        while math.isfinite(share) and times_up(share, self.rounds) > self.epsilon:
+            share = math.nextafter(share, 0.0)
+        return share
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: it covers everything a person did."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            unit=Unit.USER,
+            neighbors=Neighbors.REPLACE,
+            trust=Trust.LOCAL,
+            assumes=(*facts.assumptions(), "who takes part is public"),
+            basis=Basis.PROVED,
+            proof="proofs/private_gradients.md",
+        )
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return one flipped bit a round."""
+        return () if math.isinf(self.epsilon) else [self._flip().event()] * self.rounds
+
+    def sent_bytes(self, n_items: int) -> dict[str, int]:
+        """Return how many bytes a device sends and is sent over all rounds, in 32-bit floats and integers."""
+        return {"up": 5 * self.rounds, "down": 4 * n_items * self.factors * self.rounds}
+
+    def _refuse(self, data: Interactions) -> None:
+        Estimator._refuse(self, data)
+        if data.facts.low >= data.facts.high:
+            raise DataError("The rating scale holds one value only; there is nothing to learn.")
+
+    def _flip(self) -> SignFlip:
+        return SignFlip(epsilon=self.share())
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        low, width = data.facts.low, data.facts.high - data.facts.low
+        unit = Rows(data.indptr, data.items, ((data.values - low) / width).astype(np.float32))
+        generator = experiment_generator(self.seed, "private gradients")
+        items: Floats = np.sqrt(0.5 / self.factors) + _START * generator.standard_normal(
+            (data.n_items, self.factors)
+        )
+        for done in range(self.rounds):
+            signs = generator.choice(np.array([-1.0, 1.0]), size=(self.projected, data.n_items))
+            items = items - self._rate(data.n_users) * self._gradient(unit, items, signs, random)
+            progress(self.name, done + 1, self.rounds)
+        return RatingScorer(
+            mean=low,
+            item_bias=np.zeros(data.n_items),
+            item_factors=width * items,
+            ridge=np.append(_PINNED, np.full(self.factors, width**2 * _RIDGE)),
+            low=low,
+            high=data.facts.high,
+        )
+
+    def _rate(self, people: int) -> float:
+        """Return the step: the noise of the mean gradient is known, and it moves entries by little."""
+        if math.isinf(self.epsilon):
+            return self.rate
+        coordinates = self.projected * self.factors
+        noise = _BOUND * math.sqrt(coordinates / people) / math.tanh(self.share() / 2)
+        return min(self.rate, _MOST_NOISE / noise)
+
+    def _gradient(self, unit: Rows, items: Floats, signs: Floats, random: PrivacyRandom) -> Floats:
+        """Return what the devices together say about the mean gradient of the items."""
+        people = solve_rows(unit, items, ridge=_RIDGE)
+        errors = -residuals(unit, people, items, np.zeros(len(people)), np.zeros(len(items)))
+        if math.isinf(self.epsilon):
+            return _mean_gradient(unit, errors, people, len(items))
+        chosen = uniform_below(self.projected * self.factors, len(people), random)
+        row, factor = chosen // self.factors, chosen % self.factors
+        owner = np.repeat(np.arange(len(people)), np.diff(unit.indptr))
+        projected = np.bincount(
+            owner, weights=signs[row[owner], unit.columns] * errors, minlength=len(people)
+        ) / math.sqrt(self.projected)
+        own = np.clip(projected * people[np.arange(len(people)), factor] / _BOUND, -1, 1)
+        bits = self._flip().release(_rounded(own, random), random)
+        told = np.bincount(
+            chosen, weights=self._flip().decode(bits), minlength=self.projected * self.factors
+        ).reshape(self.projected, self.factors)
+        scale = _BOUND * self.projected * self.factors / len(people)
+        return np.asarray(signs.T @ told * (scale / math.sqrt(self.projected)))
+
+
+def _mean_gradient(unit: Rows, errors: Floats, people: Floats, n_items: int) -> Floats:
+    owner = np.repeat(np.arange(len(people)), np.diff(unit.indptr))
+    columns = [
+        np.bincount(unit.columns, weights=errors * people[owner, factor], minlength=n_items)
+        for factor in range(people.shape[1])
+    ]
+    return np.column_stack(columns) / len(people)
+
+
+def _rounded(values: Floats, random: PrivacyRandom) -> npt.NDArray[np.int64]:
+    """Round numbers of [-1, 1] to -1 or +1 at random without bias; the flip after it is what protects."""
+    words = random.bytes(4 * values.size).view(np.uint32).astype(np.float64)
+    return np.where(words < (values + 1) / 2 * 2.0**32, 1, -1)

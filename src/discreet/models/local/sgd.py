@@ -1,0 +1,89 @@
+"""Factor clamped noisy ratings by stochastic gradient descent: what local models are compared with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from discreet.checks import integer, non_negative, positive_finite
+from discreet.collect.estimate import Collected
+from discreet.collect.ratings.mechanisms import RatingMechanism
+from discreet.data.facts import PublicFacts
+from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
+from discreet.models.progress import Progress
+from discreet.models.scorers.reports import factor_scorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.mechanisms.bounded import ClampedLaplace
+from discreet.solvers.gradient_descent import descend
+from discreet.solvers.rows import Rows
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSgd(LocalEstimator):
+    """Perturb each rating with clamped Laplace noise on its own device, then factor by gradient descent.
+
+    Guarantee
+        Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
+        rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
+
+    Parameters:
+        epsilon: The loss of one rating.
+        factors: The rank.
+        rate: The length of a step, for ratings in units in which the scale is [0, 1].
+        regularization: The pull to zero at every step.
+        epochs: Passes over the reports.
+        ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+
+    References:
+        Berlioz, Friedman, Kaafar, Boreli and Berkovsky, Applying Differential Privacy to Matrix Factorization
+        (2015): ISGD.
+    """
+
+    name: ClassVar[str] = "local-sgd"
+    source: ClassVar[str] = "Berlioz et al. 2015"
+
+    epsilon: float
+    factors: int = 10
+    rate: float = 0.01
+    regularization: float = 0.02
+    epochs: int = 20
+    ratings_per_user: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_local(self)
+        integer("factors", self.factors, least=1)
+        integer("epochs", self.epochs, least=1)
+        positive_finite("rate", self.rate)
+        non_negative("regularization", self.regularization)
+
+    def mechanism(self, facts: PublicFacts) -> RatingMechanism:
+        """Return Laplace noise clamped to the scale."""
+        if math.isinf(self.epsilon):
+            return exact_for(facts)
+        return ClampedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
+
+    def _learn(self, collected: Collected, progress: Progress) -> Scorer:
+        # The order of steps matters; sorted by id, it does not depend on the order in which people come.
+        order = np.argsort(collected.reports.users.ids, kind="stable")
+        reports = collected.reports.select_users(order)
+        values = ((reports.values - collected.mechanism.low) / collected.width).astype(np.float32)
+        people, items = descend(
+            Rows(reports.indptr, reports.items, values),
+            reports.n_items,
+            factors=self.factors,
+            rate=self.rate,
+            regularization=self.regularization,
+            epochs=self.epochs,
+            seed=self.seed,
+            report=lambda done: progress(self.name, done, self.epochs),
+        )
+        # Stochastic steps shrink a vector once for each of its ratings; a typical person stands for all.
+        typical = max(reports.n_ratings / max(reports.n_users, 1), 1.0)
+        return factor_scorer(
+            collected, people[np.argsort(order)], items, max(self.regularization, 1e-3) * typical
+        )

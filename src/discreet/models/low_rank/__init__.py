@@ -1,0 +1,1 @@
+"""Factor ratings along noisy directions: Frank-Wolfe, one covariance, projected gradients."""

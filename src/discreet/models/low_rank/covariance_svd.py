@@ -1,0 +1,70 @@
+"""Factor ratings by the leading directions of one noisy covariance between items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.checks import integer
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.low_rank.directions import centered, item_factor, leading, release_moment
+from discreet.models.low_rank.shared_rounds import events_of_rounds, shared_multipliers
+from discreet.models.progress import Progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.randomness import PrivacyRandom
+
+# How far people's ratings may lie from the centered prediction, in units of half the scale.
+_CLAMP = 0.5
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CovarianceSvd(Estimator):
+    """Factor ratings by the leading directions of one noisy covariance between items.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/covariance_svd.md). Three releases of the biases and one matrix.
+
+    Parameters:
+        factors: At most so many directions are kept; those that noise alone could have made never are.
+
+    References:
+        McSherry, Mironov. Differentially private recommender systems. KDD 2009. They protect single ratings;
+        here rows are scaled to length 1, which protects people.
+    """
+
+    name: ClassVar[str] = "covariance-svd"
+    source: ClassVar[str] = "McSherry and Mironov 2009, at user level"
+
+    epsilon: float
+    delta: float = 1e-6
+    factors: int = 20
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+        integer("factors", self.factors, least=1)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/covariance_svd.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the four Gaussian releases."""
+        return events_of_rounds(self.epsilon, self.delta, 1)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
+        view = centered(data, biases, random, progress)
+        told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
+        found = leading(release_moment(told, multiplier, random), multiplier, self.factors)
+        progress("covariance-svd", 1, 1)
+        columns = [item_factor(one, view.look) for one in found]
+        factors = np.column_stack(columns) if columns else np.zeros((data.n_items, 0))
+        return view.scorer(factors, data.facts, {"directions kept": len(columns)})

@@ -1,0 +1,166 @@
+"""Share what the low-rank methods do between releases: center the ratings, and size a noisy direction.
+
+Ratings are in units in which the scale runs from -1 to 1. Everything here is either one person's own
+computation on their own row, given released numbers, or it works on released numbers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from discreet.arrays import Floats
+from discreet.contributions.scaled_rows import ScaledRows, scaled_residuals, second_moment
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.biases import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE, FirstLook, release_biases
+from discreet.models.progress import Progress
+from discreet.models.scorers.factors import RatingScorer
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.rows import Rows
+from discreet.solvers.shrinkage import shrink
+
+# A person's coefficients have variance 1 beforehand; ratings deviate from predictions by this much.
+FACTOR_RIDGE = TYPICAL_RESIDUAL**2
+# Rows are weighed by their own length, which makes the mean of the squared weights larger than the square of
+# the mean weight by about this factor.
+_WEIGHT_SPREAD = 1.3
+# An eigenvalue counts from this much above the edge of the noise.
+_ABOVE_EDGE = 1.03
+# Up to this many items all eigenvalues are computed; beyond it only the outermost.
+_SMALL = 500
+_TINY = 1e-12
+# So many more eigenvalues than directions are computed, to see what the noise leaves.
+_TO_LEAVE_OUT = 10
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Centered:
+    """Hold people's ratings and what `biases` released about the items; each person keeps their own row."""
+
+    rows: Rows
+    look: FirstLook
+    offsets: Floats
+
+    def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> ScaledRows:
+        """Return each person's left-over row at a length of at most 1: what one release hears of a person.
+
+        A person takes the offsets, the own mean and the own places on the factors off their ratings.
+        """
+        ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
+        return scaled_residuals(
+            self.rows,
+            self.offsets,
+            factors,
+            ridge,
+            part=COUNT_PART,
+            clamp=clamp,
+            least_length=0.0 if row_bound is None else row_bound / self.look.half,
+        )
+
+    def scorer(self, factors: Floats, facts: PublicFacts, decisions: dict[str, int]) -> RatingScorer:
+        """Return the model that these item factors give."""
+        half = self.look.half
+        return RatingScorer(
+            mean=self.look.middle + half * self.look.mean,
+            item_bias=half * (self.offsets - self.look.mean),
+            item_factors=half * factors,
+            ridge=np.append(USER_RIDGE, np.full(factors.shape[1], half**2 * FACTOR_RIDGE)),
+            low=facts.low,
+            high=facts.high,
+            decisions=decisions,
+        )
+
+
+def centered(data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
+    """Release the biases and put every rating in units around the middle of the scale."""
+    look, effects = release_biases(data, multiplier, random, progress)
+    values = look.unit(data.values.astype(np.float64)).astype(np.float32)
+    return Centered(rows=Rows(data.indptr, data.items, values), look=look, offsets=look.mean + effects.mean)
+
+
+class Found(NamedTuple):
+    """Hold a direction as released: the moment's noisy product with it, its size, and the noise on each item.
+
+    `value` is 0 when the noise alone could have made the direction.
+    """
+
+    product: Floats
+    value: float
+    noise: float
+
+
+def release_moment(told: ScaledRows, multiplier: float, random: PrivacyRandom) -> Floats:
+    """Release the second moment of people's rows; each moves it by at most 1 in the Frobenius norm."""
+    moment = second_moment(told)
+    if multiplier:
+        moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
+        np.fill_diagonal(moment, 0.0)
+    return moment
+
+
+def leading(moment: Floats, multiplier: float, most: int) -> list[Found]:
+    """Return the directions, at most so many, whose eigenvalues stand out of the noise.
+
+    Eigenvalues of noise alone fill a half circle from -edge to edge. Chance in the ratings adds to the noise
+    that was put there, so the edge is also read off what the outstanding eigenvalues leave of the matrix.
+    """
+    size = len(moment)
+    values, vectors = _largest(moment, most + _TO_LEAVE_OUT)
+    edge = max(_half_circle(moment, values), multiplier * math.sqrt(2 * size), _TINY)
+    noise = edge / (2 * math.sqrt(size))
+    found = []
+    for value, vector in zip(values[:most], vectors.T[:most], strict=True):
+        if value > _ABOVE_EDGE * edge:
+            # Noise lengthens an eigenvalue; this undoes it for a rank-one signal.
+            signal = (value + math.sqrt(value**2 - edge**2)) / 2
+            found.append(Found(value * vector, signal, noise))
+    return found
+
+
+def _half_circle(moment: Floats, values: Floats) -> float:
+    """Return the edge of a half circle with the energy that is left without the values beyond the edge."""
+    energy, edge = float(np.sum(moment**2)), math.inf
+    beyond = np.zeros(0)
+    for _ in range(len(values) + 1):
+        edge = 2 * math.sqrt(max(energy - float(np.sum(beyond**2)), 0.0) / (len(moment) - len(beyond)))
+        if np.count_nonzero(values > edge) == len(beyond) or len(beyond) + 1 >= len(moment):
+            break
+        beyond = values[: len(beyond) + 1]
+    return edge
+
+
+def _largest(moment: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues and their vectors, largest first."""
+    size = len(moment)
+    if size <= _SMALL or most * 4 > size:
+        values, vectors = np.linalg.eigh(moment)
+    else:
+        values, vectors = eigsh(moment, k=most, which="LA", v0=np.ones(size))
+    order = np.argsort(-values)[:most]
+    return values[order], vectors[:, order]
+
+
+def item_factor(found: Found, look: FirstLook, row_bound: float | None = None) -> Floats:
+    """Return the items' coordinates on a direction along which people vary with a variance of about 1.
+
+    An item that few people rated enters the moment weakly; its coordinate is scaled up by the released
+    counts, and shrunk by the known noise.
+    """
+    if found.value <= 0:
+        return np.zeros_like(found.product)
+    # The counts weigh people by their rows' lengths; a row bound weighs short rows less.
+    shortened = 1.0
+    if row_bound is not None:
+        typical = math.hypot(TYPICAL_RESIDUAL, COUNT_PART) * math.sqrt(look.typical_length)
+        shortened = min(1.0, typical * look.half / row_bound)
+    heard = look.counts * shortened * math.sqrt(_WEIGHT_SPREAD / look.people)
+    sums = found.product / math.sqrt(found.value)
+    variance = found.noise**2 / found.value
+    return shrink(sums, heard, variance, np.zeros((sums.size, 0))).mean

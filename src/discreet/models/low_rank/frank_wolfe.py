@@ -1,0 +1,190 @@
+"""Learn one direction of taste a round: the server publishes it, and people find their place on it alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.checks import integer, one_of, positive_finite
+from discreet.contributions.scaled_rows import ScaledRows, moment_product
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.biases import SHARES
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.low_rank.directions import (
+    Centered,
+    Found,
+    centered,
+    item_factor,
+    leading,
+    release_moment,
+)
+from discreet.models.progress import Progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.low_rank.oja import oja, random_signs
+
+Solver = Literal["auto", "covariance", "oja"]
+Schedule = Literal["uniform", "growing"]
+
+# What the item biases get when there are rounds; without rounds they get everything.
+BIAS_SHARE = 0.3
+# A round pays when this many people stand against each unit of the noise's reach (noise * sqrt(items)); the
+# first finds the strongest direction and needs fewer.
+_PEOPLE_PER_ROUND = 250.0
+_PEOPLE_FOR_THE_FIRST = 200.0
+MOST_ROUNDS = 10
+# Up to this many items the matrix of all pairs is held; beyond it Oja needs vectors only.
+_MOST_DENSE = 5000
+# A direction found by noisy products counts when its size is beyond chance and beyond this much of the noise.
+_STANDARD_ERRORS = 4.0
+_OF_NOISE = 0.5
+
+
+class RoundPlan(NamedTuple):
+    """Hold the noise multipliers of a fit: of the biases, and of every release of every round."""
+
+    biases: float
+    rounds: tuple[tuple[float, ...], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrankWolfe(Estimator):
+    """Factor ratings by rounds of rank one: a direction is published, a person's place on it stays private.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/frank_wolfe.md). The biases come first; every round, and with Oja's
+        method every step, is a release of its own and is accounted for.
+
+    Parameters:
+        rounds: How many directions are learned; by default by a public rule from `epsilon`, `delta`, and
+            how many people and items there are, and none where noise would drown them.
+        solver: `"covariance"` releases a matrix of all pairs of items, `"oja"` releases vectors only; by
+            default the matrix up to 5,000 items.
+        schedule: Whether rounds share the budget evenly or later ones get more.
+        steps: How many products with vectors one round of Oja's method releases.
+        row_bound: Rows of residuals longer than this (in units of the ratings) are shortened, shorter ones
+            count less. By default every row counts alike and no bound has to be guessed.
+
+    References:
+        Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.
+    """
+
+    name: ClassVar[str] = "frank-wolfe"
+    source: ClassVar[str] = "Jain, Thakkar and Thakurta 2018, with a corrective step"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int | None = None
+    solver: Solver = "auto"
+    schedule: Schedule = "uniform"
+    steps: int = 8
+    row_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+        one_of("solver", self.solver, ("auto", "covariance", "oja"))
+        one_of("schedule", self.schedule, ("uniform", "growing"))
+        integer("steps", self.steps, least=2, most=1000)
+        if self.rounds is not None:
+            integer("rounds", self.rounds, least=0, most=1000)
+        if self.row_bound is not None:
+            positive_finite("row_bound", self.row_bound)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/frank_wolfe.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return every Gaussian release: three of the biases, then those of the rounds."""
+        if math.isinf(self.epsilon):
+            return ()
+        plan = self._plan(facts)
+        multipliers = [*split_gaussian(plan.biases, SHARES), *(m for round_ in plan.rounds for m in round_)]
+        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
+
+    def _uses_oja(self, n_items: int) -> bool:
+        return self.solver == "oja" or (self.solver == "auto" and n_items > _MOST_DENSE)
+
+    def _plan(self, facts: PublicFacts) -> RoundPlan:
+        """Share the budget; everything here is public."""
+        releases = self.steps if self._uses_oja(facts.n_items) else 1
+        if math.isinf(self.epsilon):
+            rounds = MOST_ROUNDS if self.rounds is None else self.rounds
+            return RoundPlan(0.0, ((0.0,) * releases,) * rounds)
+        total = gaussian_multiplier(self.epsilon, self.delta)
+        rounds = affordable_rounds(facts, total * math.sqrt(releases)) if self.rounds is None else self.rounds
+        if rounds == 0:
+            return RoundPlan(total, ())
+        weights = [float(number) if self.schedule == "growing" else 1.0 for number in range(1, rounds + 1)]
+        scale = (1 - BIAS_SHARE) / sum(weights)
+        biases, *each = split_gaussian(total, [BIAS_SHARE, *(weight * scale for weight in weights)])
+        return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        plan = self._plan(data.facts)
+        view = centered(data, plan.biases, random, progress)
+        factors = np.zeros((data.n_items, 0))
+        for number, multipliers in enumerate(plan.rounds):
+            told = view.told(factors, self.row_bound)
+            found = self._direction(view, told, multipliers, number, random)
+            if found.value > 0:
+                factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])
+            progress("frank-wolfe", number + 1, len(plan.rounds))
+        decisions = {"rounds": len(plan.rounds), "directions kept": factors.shape[1]}
+        return view.scorer(factors, data.facts, decisions)
+
+    def _direction(
+        self,
+        view: Centered,
+        told: ScaledRows,
+        multipliers: Sequence[float],
+        number: int,
+        random: PrivacyRandom,
+    ) -> Found:
+        """Release what one round tells; a direction that noise could have made has the value 0."""
+        if self._uses_oja(told.n_columns):
+            start = view.look.counts * random_signs(told.n_columns, "frank-wolfe", number)
+            return oja_direction(told, start, multipliers, random)
+        found = leading(release_moment(told, multipliers[0], random), multipliers[0], 1)
+        return found[0] if found else Found(np.zeros(told.n_columns), 0.0, 0.0)
+
+
+def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
+    """Return how many rounds are worth their budget; one if it is not known how many people there are."""
+    if facts.n_users is None:
+        return 1
+    people_per_noise = facts.n_users / (multiplier * math.sqrt(facts.n_items))
+    if people_per_noise < _PEOPLE_FOR_THE_FIRST:
+        return 0
+    return min(max(1, int(people_per_noise / _PEOPLE_PER_ROUND)), MOST_ROUNDS)
+
+
+def oja_direction(
+    told: ScaledRows, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
+) -> Found:
+    """Release noisy products with people's second moment, one a step, and turn toward where they point."""
+    left = iter(multipliers)
+
+    def product(vector: Floats) -> Floats:
+        answer, multiplier = moment_product(told, vector), next(left)
+        return (
+            answer
+            if multiplier == 0
+            else Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(answer, random)
+        )
+
+    found = oja(product, start, steps=len(multipliers))
+    noise = multipliers[-1] / math.sqrt(found.averaged)
+    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(told.n_columns))
+    return Found(found.product, found.value if found.value > least else 0.0, noise)

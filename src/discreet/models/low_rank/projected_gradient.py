@@ -1,0 +1,127 @@
+"""Complete the matrix by noisy projections onto a nuclear-norm ball; each person holds their own row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.checks import integer, positive_finite
+from discreet.contributions.projected_rows import advance, begin, bounded_moment
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.biases import TYPICAL_RESIDUAL
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.low_rank.directions import centered
+from discreet.models.low_rank.frank_wolfe import MOST_ROUNDS, affordable_rounds
+from discreet.models.low_rank.shared_rounds import events_of_rounds, shared_multipliers
+from discreet.models.progress import Progress
+from discreet.models.scorers.projected_gradient import ProjectedGradientScorer, own_residuals
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.low_rank.projection import project_moment
+
+# Without a declared cap a row is bounded as if it held this many ratings.
+_USUAL_LENGTH = 100
+
+
+# How large the entries of the completed matrix are taken to be when the nuclear ball is sized.
+_TYPICAL_ENTRY = 0.3
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectedGradient(Estimator):
+    """Complete the matrix by noisy projections onto a nuclear-norm ball; each person holds their own row.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/projected_gradient.md). Three releases of the biases, and one matrix a
+        round.
+
+    Parameters:
+        rounds: How many gradient steps are taken; by default by the public rule of `FrankWolfe`, at least
+            one.
+        factors: At most so many directions are kept a round.
+        radius: The nuclear norm allowed, in units of the ratings; by default from how many people (as
+            released) and items there are.
+        row_bound: Rows longer than this, in units of the ratings, are shortened; by default from the scale
+            and the declared cap on ratings a person.
+
+    References:
+        Cai, Candès, Shen. A singular value thresholding algorithm for matrix completion. SIOPT 2010.
+    """
+
+    name: ClassVar[str] = "projected-gradient"
+    source: ClassVar[str] = "baseline of Jain, Thakkar and Thakurta 2018"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int | None = None
+    factors: int = 20
+    radius: float | None = None
+    row_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+        integer("factors", self.factors, least=1)
+        if self.rounds is not None:
+            integer("rounds", self.rounds, least=1, most=1000)
+        for name in ("radius", "row_bound"):
+            if getattr(self, name) is not None:
+                positive_finite(name, getattr(self, name))
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/projected_gradient.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return three Gaussian releases of the biases and one a round."""
+        return events_of_rounds(self.epsilon, self.delta, self._rounds(facts))
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        biases, multipliers = shared_multipliers(self.epsilon, self.delta, self._rounds(data.facts))
+        view = centered(data, biases, random, progress)
+        half, d = view.look.half, data.n_items
+        bound = self._row_bound(data.facts) / half
+        radius = (
+            _TYPICAL_ENTRY * math.sqrt(view.look.people * d) if self.radius is None else self.radius / half
+        )
+        rows, _ = own_residuals(view.rows, view.offsets)
+        state, maps = begin(rows, d), []
+        for number, multiplier in enumerate(multipliers):
+            moment = bounded_moment(rows, state, bound)
+            if multiplier:
+                moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
+            edge = multiplier * math.sqrt(2 * d) * bound**2
+            maps.append(project_moment(moment * bound**2, radius=radius, noise=edge, most=self.factors))
+            state = advance(rows, state, maps[-1])
+            progress("projected-gradient", number + 1, len(multipliers))
+        return ProjectedGradientScorer(
+            mean=view.look.middle + half * view.look.mean,
+            item_bias=half * (view.offsets - view.look.mean),
+            bases=np.column_stack([one.basis for one in maps]),
+            kept=np.concatenate([one.kept for one in maps]),
+            ranks=np.array([one.kept.size for one in maps], dtype=np.int64),
+            low=data.facts.low,
+            high=data.facts.high,
+        )
+
+    def _rounds(self, facts: PublicFacts) -> int:
+        if self.rounds is not None:
+            return self.rounds
+        if math.isinf(self.epsilon):
+            return MOST_ROUNDS
+        return max(1, affordable_rounds(facts, gaussian_multiplier(self.epsilon, self.delta)))
+
+    def _row_bound(self, facts: PublicFacts) -> float:
+        if self.row_bound is not None:
+            return self.row_bound
+        length = facts.max_per_user or _USUAL_LENGTH
+        return TYPICAL_RESIDUAL * (facts.high - facts.low) / 2 * math.sqrt(length)

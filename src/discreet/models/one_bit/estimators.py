@@ -1,0 +1,282 @@
+"""Complete a matrix of likes and dislikes privately, with noise in one of four places.
+
+The unit is one verdict; which items a person rated is public. The four differ in what is noised: the
+verdicts, the objective, the gradients, or the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.checks import failure_probability, integer, non_negative, positive_finite, require
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.one_bit.task import OneBit, Task
+from discreet.models.one_bit.verdicts import mean_noise, released_mean
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.single_cells import Answers, ReleasedCells, Vault
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
+from discreet.privacy.guarantee import Basis, Guarantee, Trust, number_above
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.response import SignFlip
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.low_rank.losses import (
+    MeteredGradient,
+    OneBitLoss,
+    curvature_at_0,
+    curvature_ratio,
+    steepness,
+)
+
+# With the probit link the curvature tells something about a verdict; at most this share of epsilon pays.
+_CURVATURE_SHARE = 0.25
+# A little curvature everywhere makes the minimizer unique even where the loss goes on as a straight line.
+_LEAST_RIDGE = 1e-3
+# Numbers computed in floating point are taken this much larger, which is far more than they can be off.
+_SAFE = 1 + 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitInput(OneBit):
+    """Flip each verdict at random, then fit a low-rank model that knows how often they lie.
+
+    Guarantee
+        Pure `epsilon` for one verdict against anyone, the collector included; which items were rated is
+        public (proofs/one_bit_input.md). Everything after the flip is post-processing.
+    """
+
+    name: ClassVar[str] = "one-bit-input"
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon alone."""
+        return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL)
+
+    def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
+        return released_mean(data, self.mean_epsilon, random, local=True)
+
+    def _noise(self) -> SignFlip:
+        return SignFlip(epsilon=self.verdict_epsilon)
+
+    def _information(self) -> float:
+        positive, negative = self._noise().flip_rates()
+        return (1 - positive - negative) ** 2
+
+    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
+        flip = self._noise()
+        reports = flip.release(task.verdicts, random)
+        loss = OneBitLoss(verdicts=reports, link=self.link, scale=self.scale, flips=flip.flip_rates())
+        return task.scorer(task.solve(loss))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitObjective(OneBit):
+    """Tilt the objective by a random linear term, then minimize it.
+
+    Guarantee
+        Pure `epsilon` for one verdict against everyone who sees the release (proofs/one_bit_objective.md).
+        With the logistic link everything the solver sees is already noised. With the probit link the promise
+        is marked as published: its argument needs continuous noise and an exact minimizer.
+
+    Parameters:
+        regularization: The ridge on observed scores; by default none for the logistic link, and for the
+            probit link just enough that the curvature costs at most a quarter of epsilon.
+    """
+
+    name: ClassVar[str] = "one-bit-objective"
+
+    regularization: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.regularization is not None:
+            non_negative("regularization", self.regularization)
+        OneBit.__post_init__(self)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: proved for the logistic link, for the probit link only as published."""
+        proof = "proofs/one_bit_objective.md"
+        if self.link == "logistic":
+            return self._promise(facts, proof)
+        ideal = (
+            "the noise is continuous and the minimizer exact; drawn noise lies on a grid, and the solver "
+            f"stops when a step promises less than {self.tolerance:g} of the objective",
+        )
+        return self._promise(facts, proof, assumes=ideal, basis=Basis.AS_PUBLISHED)
+
+    def ridge(self) -> float:
+        """Return the ridge on observed scores."""
+        if self.link == "logistic" or math.isinf(self.epsilon):
+            return self.regularization or 0.0
+        if self.regularization is not None:
+            return max(self.regularization, _LEAST_RIDGE)
+        price = _CURVATURE_SHARE * self.verdict_epsilon
+        return max(_LEAST_RIDGE, least(lambda ridge: self._curvature_cost(ridge) <= price, guess=1.0))
+
+    def noise_epsilon(self) -> float:
+        """Return what is left of epsilon for the noise once the curvature is paid for."""
+        return self.verdict_epsilon - self._curvature_cost(self.ridge())
+
+    def _curvature_cost(self, ridge: float) -> float:
+        return curvature_ratio(self.link, self.scale, self.bound, ridge) * _SAFE
+
+    def _noise(self) -> Laplace:
+        sensitivity = steepness(self.link, self.scale, self.bound) * _SAFE
+        left = self.noise_epsilon()
+        require(left > 0, "regularization", self.regularization, "leaves nothing of epsilon", "Raise it.")
+        return Laplace.calibrated(epsilon=left, l1_sensitivity=sensitivity)
+
+    def _information(self) -> float:
+        told = curvature_at_0(self.link, self.scale)
+        return told / (told + self._noise().variance)
+
+    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
+        noise = self._noise()
+        if self.link == "logistic":
+            # Up to a constant the loss of a verdict is that of a +1, tilted by 1 / scale if it is a -1. So
+            # the tilt holds all there is to know, and it is noised before the solver sees it.
+            tilt = noise.release((task.verdicts < 0) / self.scale, random)
+            verdicts, straight = np.ones_like(task.verdicts), math.inf
+        else:
+            tilt = noise.release(np.zeros(task.cells.size), random)
+            verdicts, straight = task.verdicts, self.bound
+        loss = OneBitLoss(
+            verdicts=verdicts,
+            link=self.link,
+            scale=self.scale,
+            linear=tilt,
+            ridge=self.ridge(),
+            straight_beyond=straight,
+        )
+        return task.scorer(task.solve(loss, show=self.link == "logistic"))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitGradient(OneBit):
+    """Walk a fixed number of steps along clamped and noised gradients.
+
+    Guarantee
+        `epsilon` for one verdict against everyone who sees the release, pure with Laplace noise, and with
+        `delta` above 0 by Gaussian noise (proofs/one_bit_gradient.md). No line search and no stopping rule
+        looks at the objective; a meter sees to it.
+
+    Parameters:
+        delta: 0 for Laplace noise; above 0 for Gaussian noise, which is less from about ten rounds on.
+        rounds: How many gradients are released.
+        clamp: No slope counts for more than this.
+    """
+
+    name: ClassVar[str] = "one-bit-gradient"
+
+    delta: float = 0.0
+    rounds: int = 1
+    clamp: float = 0.5
+
+    def __post_init__(self) -> None:
+        failure_probability("delta", self.delta)
+        integer("rounds", self.rounds, least=1)
+        positive_finite("clamp", self.clamp)
+        OneBit.__post_init__(self)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return self._promise(facts, "proofs/one_bit_gradient.md", delta=self.delta)
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return one pure event, or the Gaussian releases and the mean's."""
+        if math.isinf(self.epsilon) or self.delta == 0:
+            return OneBit.events(self, facts)
+        rounds: list[Any] = [self._noise().event()] * self.rounds
+        if self.mean_share:
+            rounds.append(mean_noise(self.mean_epsilon).event())
+        return rounds
+
+    def _noise(self) -> Laplace | Gaussian:
+        """Return the noise of one round; one verdict moves one slope, by at most twice the clamp."""
+        width = 2 * self.clamp
+        if self.delta == 0:
+            return Laplace.calibrated(epsilon=self.verdict_epsilon / self.rounds, l1_sensitivity=width)
+        together = gaussian_multiplier(self.verdict_epsilon, self.delta)
+        return Gaussian(sigma=split_gaussian(together, [1.0] * self.rounds)[0] * width, l2_sensitivity=width)
+
+    def _information(self) -> float:
+        told = min(self.clamp**2, curvature_at_0(self.link, self.scale))
+        return told / (told + self._noise().variance / self.rounds)
+
+    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
+        noise = self._noise()
+        loss = OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale)
+
+        def release(scores: Floats) -> Floats:
+            return noise.release(np.clip(loss.gradient(scores), -self.clamp, self.clamp), random)
+
+        return task.scorer(task.walk(MeteredGradient(release, allowed=self.rounds), self.rounds))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitOutput(OneBit):
+    """Complete the matrix without noise, keep it, and answer single cells with noise.
+
+    Guarantee
+        Pure `epsilon` for one verdict, for each of the `cells` that may be asked for: together `cells` times
+        `epsilon` (proofs/one_bit_output.md). One verdict can move every cell, so the matrix as a whole is not
+        protected and never leaves the model: a file holds only the cells that were answered.
+
+    Parameters:
+        answer_bound: Answers are cut to this before the noise, which is proportional to it. A small one
+            loses how strongly something is liked and keeps whether it is.
+        cells: How many different cells are paid for. Under simulated noise, which protects nobody, any
+            number is answered, so that experiments can measure what one cell is worth on many.
+    """
+
+    name: ClassVar[str] = "one-bit-output"
+    answers_in_process: ClassVar[bool] = True
+
+    answer_bound: float = 0.2
+    cells: int = 1
+
+    def __post_init__(self) -> None:
+        positive_finite("answer_bound", self.answer_bound)
+        integer("cells", self.cells, least=1)
+        OneBit.__post_init__(self)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise for all cells together."""
+        each = number_above(self.verdict_epsilon)
+        note = (
+            f"epsilon = {each} for each answered cell, {self.cells:,} paid for; "
+            "the matrix as a whole is not protected and not released"
+        )
+        total = self.mean_epsilon + self.cells * self.verdict_epsilon
+        epsilon = self.epsilon if self.cells == 1 else total * _SAFE
+        return self._promise(facts, "proofs/one_bit_output.md", epsilon=epsilon, notes=(note,))
+
+    def _noise(self) -> Laplace:
+        """Return the noise of one cell, which can move from one end to the other."""
+        return Laplace.calibrated(epsilon=self.verdict_epsilon, l1_sensitivity=2 * self.answer_bound)
+
+    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
+        loss = OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale)
+        left, right = task.factors(task.solve(loss, show=False))
+        vault = Vault(
+            left,
+            right,
+            bound=self.answer_bound,
+            noise=self._noise(),
+            allowed=None if random.simulated else self.cells,
+            random=random.spawn("answers"),
+        )
+        nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        answers = Answers(nothing, np.zeros(0))
+        return ReleasedCells(
+            users=task.users, n_items=task.cells.shape[1], above=task.above, answers=answers, vault=vault
+        )

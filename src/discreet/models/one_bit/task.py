@@ -1,0 +1,266 @@
+"""What the four one-bit estimators share: the settings, the public shape of the problem, and the solver."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.checks import (
+    DataError,
+    finite,
+    integer,
+    non_negative,
+    one_of,
+    positive,
+    positive_finite,
+    probability,
+    require,
+)
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
+from discreet.models.one_bit.verdicts import mean_noise, public_threshold, released_mean, verdicts_of
+from discreet.models.progress import Progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.verdicts import OneBitScorer
+from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.algebra_threads import one_algebra_thread
+from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
+from discreet.solvers.low_rank.matrix import Cells, LowRank
+from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
+
+# Up to this many cells the whole matrix is kept and no entry may pass the bound; above, predictions are cut.
+DENSE_CELLS = 40_000
+_WHAT = "completing the matrix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBit(Estimator):
+    """Complete a matrix of verdicts; concrete estimators say where the noise enters.
+
+    Parameters:
+        epsilon: The promise; `math.inf` fits without noise.
+        link: How a score turns into the chance of a +1.
+        scale: The score at which the link has its unit argument.
+        bound: No |score| is larger than this.
+        radius: The largest sum of singular values; by default sqrt(people * items), times the share of
+            information that the noise leaves.
+        leveling: How much people and items with many ratings are held down: the power of their (public)
+            counts by which rows and columns are scaled inside the nuclear norm. 0 is the plain norm.
+        above: Ratings above this are +1; by default five eighths up the public scale.
+        mean_share: Instead, spend this share of epsilon on the mean rating and use that.
+        iterations: The most steps the solver takes.
+        tolerance: It stops when a step promises less than this share of the objective.
+    """
+
+    feedback: ClassVar[str] = "verdict"
+    source: ClassVar[str] = "Li et al., One-bit matrix completion with differential privacy"
+
+    epsilon: float
+    link: Link = "logistic"
+    scale: float = 1.0
+    bound: float = 1.0
+    radius: float | None = None
+    leveling: float = 0.25
+    above: float | None = None
+    mean_share: float = 0.0
+    iterations: int = 100
+    tolerance: float = 1e-5
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, do=WITHOUT_PRIVACY)
+        one_of("link", self.link, LINKS)
+        positive_finite("scale", self.scale)
+        positive_finite("bound", self.bound)
+        if self.radius is not None:
+            positive_finite("radius", self.radius)
+        non_negative("leveling", self.leveling)
+        probability("mean_share", self.mean_share)
+        require(self.mean_share < 1, "mean_share", self.mean_share, "must leave something for the verdicts")
+        if self.above is not None:
+            finite("above", self.above, do="The mean of the ratings is private: buy it with mean_share.")
+            require(self.mean_share == 0, "above", self.above, "and mean_share exclude each other")
+        integer("iterations", self.iterations, least=1)
+        positive_finite("tolerance", self.tolerance)
+        if math.isfinite(self.epsilon):
+            # What cannot be noised is refused here, not after it was paid for.
+            self._noise()
+            if self.mean_share:
+                mean_noise(self.mean_epsilon)
+
+    @property
+    def mean_epsilon(self) -> float:
+        """Return what the mean costs."""
+        return self.epsilon * self.mean_share if self.mean_share else 0.0
+
+    @property
+    def verdict_epsilon(self) -> float:
+        """Return what is left for the verdicts; both together are never more than epsilon."""
+        if not self.mean_share or math.isinf(self.epsilon):
+            return self.epsilon
+        return math.nextafter(self.epsilon - self.mean_epsilon, 0)
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return one pure event of everything the fit releases."""
+        promise = self.promise(facts)
+        return () if math.isinf(promise.epsilon) else (pure_event(promise.epsilon),)
+
+    def _promise(
+        self,
+        facts: PublicFacts,
+        proof: str,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        trust: Trust = Trust.CENTRAL,
+        assumes: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        basis: Basis = Basis.PROVED,
+    ) -> Guarantee:
+        threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
+        if self.mean_share:
+            threshold = "ratings become verdicts at their mean, which is paid for"
+        public = "who took part and which items each person rated is public"
+        return Guarantee(
+            epsilon=self.epsilon if epsilon is None else epsilon,
+            delta=0.0 if math.isinf(self.epsilon) else delta,
+            unit=Unit.VERDICT,
+            neighbors=Neighbors.REPLACE,
+            trust=trust,
+            assumes=(*facts.assumptions(), public, threshold, *assumes),
+            notes=notes,
+            basis=basis,
+            proof=proof,
+        )
+
+    @abstractmethod
+    def _noise(self) -> Any:
+        """Return the mechanism that a finite epsilon pays for."""
+
+    @abstractmethod
+    def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
+        """Learn from verdicts with noise; `epsilon` is finite here."""
+
+    def _information(self) -> float:
+        """Return the share of the information about a score of 0 that the noise leaves."""
+        return 1.0
+
+    def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
+        return released_mean(data, self.mean_epsilon, random, local=False)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        if data.n_ratings == 0:
+            raise DataError("There is no rating to learn from.")
+        above = public_threshold(data.facts, self.above)
+        if self.mean_share:
+            above = self._mean(data, random)
+        information = 1.0 if math.isinf(self.epsilon) else self._information()
+        task = Task(self, data, verdicts_of(data, above), above, information, progress)
+        if math.isinf(self.epsilon):
+            return task.scorer(
+                task.solve(OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale))
+            )
+        return self._learn(task, random)
+
+
+@final
+class Task:
+    """Hold one fit: the verdicts, which are private, and the public rest of the problem."""
+
+    __slots__ = ("_domain", "_levels", "_progress", "_settings", "above", "cells", "users", "verdicts")
+
+    def __init__(
+        self,
+        settings: OneBit,
+        data: Interactions,
+        verdicts: npt.NDArray[np.int8],
+        above: float,
+        information: float,
+        progress: Progress,
+    ) -> None:
+        self._settings, self._progress = settings, progress
+        self.verdicts, self.above, self.users = verdicts, above, data.users
+        self.cells = Cells(data.indptr, data.items, data.n_items)
+        self._levels = tuple(
+            _levels(counts, settings.leveling)
+            for counts in (self.cells.row_counts(), self.cells.column_counts())
+        )
+        self._domain = self._build_domain(information)
+
+    @property
+    def size(self) -> int:
+        """Return the number of entries of the whole matrix."""
+        return self.cells.shape[0] * self.cells.shape[1]
+
+    def solve(self, loss: OneBitLoss, *, show: bool = True) -> LowRank:
+        """Minimize the loss; what is shown counts steps, so `show` only where steps are no secret."""
+        self._progress(_WHAT, 0, 1)
+        with one_algebra_thread():
+            solution = minimize(
+                loss,
+                self._domain,
+                first_length=self.length(),
+                iterations=self._settings.iterations,
+                tolerance=self._settings.tolerance,
+                report=self._report() if show else None,
+            )
+        self._progress(_WHAT, 1, 1)
+        return solution.matrix
+
+    def walk(self, oracle: Oracle, steps: int) -> LowRank:
+        """Take a fixed number of steps along what the oracle hands out."""
+        with one_algebra_thread():
+            return walk(oracle, self._domain, length=self.length(), steps=steps, report=self._report())
+
+    def length(self) -> float:
+        """Return a step's length from public numbers: long where few of the cells are observed."""
+        density = self.cells.size / self.size
+        return 1 / (curvature_at_0(self._settings.link, self._settings.scale) * math.sqrt(density))
+
+    def factors(self, matrix: LowRank) -> tuple[Floats, Floats]:
+        """Return both factors, sharing the values evenly, without the leveling."""
+        root, (rows, columns) = np.sqrt(matrix.values), self._levels
+        return matrix.left * root / rows[:, None], matrix.right * root / columns[:, None]
+
+    def scorer(self, matrix: LowRank) -> OneBitScorer:
+        """Return the release of a matrix that may be published."""
+        left, right = self.factors(matrix)
+        return OneBitScorer(
+            users=Vocabulary.of(self.users.series),
+            left=left,
+            right=right,
+            bound=self._settings.bound,
+            link=self._settings.link,
+            scale=self._settings.scale,
+            above=self.above,
+        )
+
+    def _build_domain(self, information: float) -> Domain[Any]:
+        rows, columns = self._levels
+        radius = self._settings.radius
+        if radius is None:
+            radius = self._settings.scale * math.sqrt(self.size) * information
+        weights = 1 / (rows[self.cells.rows] * columns[self.cells.columns])
+        if self.size > DENSE_CELLS:
+            return NuclearBall(cells=self.cells, radius=radius, weights=weights)
+        limits = self._settings.bound * np.outer(rows, columns)
+        return BoundedNuclearBall(cells=self.cells, radius=radius, limits=limits, weights=weights)
+
+    def _report(self) -> Callable[[int, int], None]:
+        return lambda done, total: self._progress(_WHAT, done, total)
+
+
+def _levels(counts: npt.NDArray[np.int64], power: float) -> Floats:
+    """Return the scale of every row or column from its count, with a mean square of 1."""
+    levels = np.power(counts + 1.0, power, dtype=np.float64)
+    return np.asarray(levels / math.sqrt(float(np.mean(levels**2))), dtype=np.float64)

@@ -1,0 +1,68 @@
+"""List the items most people chose: the private floor that every list has to beat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.contributions.blocks import blocks
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.progress import Progress
+from discreet.models.scorers.popularity import PopularityScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.randomness import PrivacyRandom
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Popularity(Estimator):
+    """List the items most people chose, from noisy counts.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history against everyone else; pure when `delta` is 0
+        (proofs/popularity.md). Each person's votes are scaled to length 1, so one person moves the counts
+        by at most 1, however much they rated.
+    """
+
+    name: ClassVar[str] = "popularity"
+    feedback: ClassVar[str] = "implicit"
+    source: ClassVar[str] = "baseline"
+
+    epsilon: float
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=False)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: the mechanism's own."""
+        return joint_promise(self, facts, "proofs/popularity.md")
+
+    def _mechanism(self) -> Laplace | Gaussian:
+        if self.delta == 0:
+            return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
+        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, l2_sensitivity=1.0)
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return the one release."""
+        return () if math.isinf(self.epsilon) else (self._mechanism().event(),)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        votes = np.zeros(data.n_items)
+        for block in blocks(data):
+            pure = self.delta == 0
+            equal = (
+                1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
+            )
+            block.add_by_item(equal, votes)
+        if math.isfinite(self.epsilon):
+            votes = self._mechanism().release(votes, random)
+        return PopularityScorer(popularity=votes)

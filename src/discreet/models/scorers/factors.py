@@ -1,0 +1,173 @@
+"""Score with item vectors: a person's own vector is one small ridge problem over that person's own row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.contributions.blocks import rows_of
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.als import solve_rows
+from discreet.solvers.implicit_als import Confidence, fold_in_implicit
+from discreet.solvers.rows import predict_cells
+
+
+def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+    """Return vectors of the people asked for, each computed once, and which of them each row means."""
+    asked, place = np.unique(rows, return_inverse=True)
+    if asked.size < histories.n_users:
+        histories = histories.select_users(asked)
+    return scorer.fold_in(histories), place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearRatings(Scorer):
+    """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
+
+    mean: float
+    item_bias: Floats
+    low: float
+    high: float
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        people, place = folded(self, histories, rows)
+        personal = predict_cells(people, self._design(), place, items)
+        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+        people, place = folded(self, histories, rows)
+        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return np.clip(scores, self.low, self.high)
+
+    @abstractmethod
+    def _design(self) -> Floats:
+        """Return the row of each item that a person's own vector is multiplied with."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingScorer(LinearRatings):
+    """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
+
+    The person's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge`
+    holds the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with
+    that power of the number of the person's ratings.
+    """
+
+    kind: ClassVar[str] = "ratings"
+    provenance: ClassVar[Mapping[str, str]] = {
+        "item_bias": "computed from noisy releases only (none if the label says NOT PRIVATE)",
+        "item_factors": "computed from noisy releases only (none if the label says NOT PRIVATE)",
+        "ridge": "computed from public constants and noisy releases only",
+    }
+
+    item_factors: Floats
+    ridge: Floats
+    count_power: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return item biases, item factors and the ridge."""
+        return {"item_bias": self.item_bias, "item_factors": self.item_factors, "ridge": self.ridge}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the mean, the scale, the power, and what the fit decided from released numbers."""
+        return {
+            "mean": self.mean,
+            "low": self.low,
+            "high": self.high,
+            "count_power": self.count_power,
+            "decisions": dict(self.decisions),
+        }
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        return cls(
+            item_bias=arrays["item_bias"],
+            item_factors=arrays["item_factors"],
+            ridge=arrays["ridge"],
+            **settings,
+        )
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's bias and factors."""
+        own = rows_of(histories)
+        scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
+        return solve_rows(
+            own, self._design(), ridge=self.ridge, scales=scales, offsets=self.item_bias + self.mean
+        )
+
+    def explain(self) -> dict[str, Any]:
+        """Return the rule's inputs and what it chose."""
+        return dict(self.decisions)
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors, each in units of how much people differ along it."""
+        if not self.item_factors.shape[1]:
+            return Scorer.item_vectors(self)
+        return self.item_factors / np.sqrt(self.ridge[1:])
+
+    def _design(self) -> Floats:
+        return np.column_stack([np.ones(self.item_bias.size), self.item_factors])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImplicitFactorScorer(Scorer):
+    """Score by `item factors . own factors`, where a person's factors come from what they chose."""
+
+    kind: ClassVar[str] = "implicit-factors"
+    needs_ratings: ClassVar[bool] = False
+    provenance: ClassVar[Mapping[str, str]] = {
+        "item_factors": "computed from noisy releases only (none if the label says NOT PRIVATE)"
+    }
+
+    item_factors: npt.NDArray[np.float32]
+    alpha: float
+    regularization: float
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the item factors."""
+        return {"item_factors": self.item_factors}
+
+    def settings(self) -> dict[str, Any]:
+        """Return how a choice counts and how strong the ridge is."""
+        return {"alpha": self.alpha, "regularization": self.regularization}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        return cls(item_factors=arrays["item_factors"], **settings)
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's factors; only which items were chosen counts."""
+        chosen = rows_of(histories)._replace(values=np.ones(histories.n_ratings, dtype=np.float32))
+        confidence = Confidence(alpha=self.alpha, regularization=self.regularization)
+        return fold_in_implicit(chosen, self.item_factors, confidence).astype(np.float64)
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        people, place = folded(self, histories, rows)
+        return predict_cells(people, self.item_factors.astype(np.float64), place, items)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        people, place = folded(self, histories, rows)
+        return people[place].astype(np.float32) @ self.item_factors.T
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors."""
+        return self.item_factors.astype(np.float64)

@@ -1,0 +1,70 @@
+"""Score items by their likeness to what a person chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.scorer import Scorer
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborScorer(Scorer):
+    """Score an item by its likeness to the items a person chose, as far as they are among its neighbors."""
+
+    kind: ClassVar[str] = "neighbours"
+    needs_ratings: ClassVar[bool] = False
+    provenance: ClassVar[Mapping[str, str]] = {
+        "neighbors": "computed from flipped bits only (none if the label says NOT PRIVATE)",
+        "likeness": "computed from flipped bits only (none if the label says NOT PRIVATE)",
+    }
+
+    neighbors: npt.NDArray[np.int32]
+    likeness: Singles
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return each item's neighbors and how much alike they are."""
+        return {"neighbors": self.neighbors, "likeness": self.likeness}
+
+    def settings(self) -> dict[str, Any]:
+        """Return nothing: the neighbors are all there is."""
+        return {}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        return cls(neighbors=arrays["neighbors"], likeness=arrays["likeness"])
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return an empty vector for everybody: a history is compared item by item."""
+        return np.zeros((histories.n_users, 0))
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        asked, place = np.unique(rows, return_inverse=True)
+        chosen = np.zeros((asked.size, histories.n_items), dtype=np.bool_)
+        for index, row in enumerate(asked):
+            chosen[index, histories.items[histories.indptr[row] : histories.indptr[row + 1]]] = True
+        shared = chosen[place[:, None], self.neighbors[items]]
+        total: Floats = np.sum(self.likeness[items] * shared, axis=1, dtype=np.float64)
+        return total
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        own = histories.select_users(rows).to_scipy()
+        chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
+        return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
+
+    def _table(self) -> csr_matrix:
+        count, width = self.neighbors.shape
+        pointers = np.arange(0, count * width + 1, max(width, 1))[: count + 1]
+        parts = (self.likeness.ravel(), self.neighbors.ravel(), pointers)
+        return csr_matrix(parts, shape=(count, count))

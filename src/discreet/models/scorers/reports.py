@@ -1,0 +1,117 @@
+"""Score from reports: people of the collection by what the collector learned, others on their own device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.collect.estimate import Collected
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.rows import predict_cells
+
+# A ridge that leaves nothing of a bias, for models without one.
+_PINNED = 1e9
+_FROM_REPORTS = "computed from reports that were private before they were collected"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalScorer(Scorer):
+    """Predict for the people of the collection from vectors learned from their reports.
+
+    Histories that name exactly the people of the collection are answered by the collector's vectors, and the
+    ratings in them are not looked at. Any other history is folded in on the device of whoever brings it
+    (`device`), from true ratings that never leave it.
+    """
+
+    kind: ClassVar[str] = "local-ratings"
+    provenance: ClassVar[Mapping[str, str]] = {
+        "people": "public: who took part in the collection",
+        "user_vectors": _FROM_REPORTS,
+        "item_bias": _FROM_REPORTS,
+        "item_factors": _FROM_REPORTS,
+        "ridge": "computed from public constants and reports",
+    }
+
+    people: Vocabulary
+    user_vectors: Floats
+    device: RatingScorer
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the people, their vectors and the items' numbers."""
+        return {"people": self.people.ids, "user_vectors": self.user_vectors, **self.device.arrays()}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the mean and the scale."""
+        return self.device.settings()
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        return cls(
+            people=Vocabulary.of(arrays["people"]),
+            user_vectors=arrays["user_vectors"],
+            device=RatingScorer.from_parts(arrays, settings),
+        )
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return bias and factors: the collector's for its own people, else from each history on its own."""
+        return self.user_vectors if self._are_known(histories) else self.device.fold_in(histories)
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        device = self.device
+        if not self._are_known(histories):
+            return device.predict(histories, rows, items)
+        personal = predict_cells(self.user_vectors, self._design(), rows, items)
+        return np.clip(device.mean + device.item_bias[items] + personal, device.low, device.high)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped."""
+        device = self.device
+        if not self._are_known(histories):
+            return device.scores(histories, rows)
+        personal = self.user_vectors[rows] @ self._design().T
+        return (personal + (device.mean + device.item_bias)).astype(np.float32)
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return self.device.shown(scores)
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors."""
+        return self.device.item_vectors()
+
+    def _are_known(self, histories: Interactions) -> bool:
+        return histories.users == self.people
+
+    def _design(self) -> Floats:
+        factors = self.device.item_factors
+        return np.column_stack([np.ones(len(factors)), factors])
+
+
+def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: float) -> LocalScorer:
+    """Return the scorer of a model without biases that was fitted in units in which the scale is [0, 1].
+
+    `ridge` is what a person's factors pay on their own device, in the same units.
+    """
+    low, width = collected.mechanism.low, collected.width
+    size = people.shape[1]
+    device = RatingScorer(
+        mean=low,
+        item_bias=np.zeros(len(items)),
+        item_factors=width * items,
+        ridge=np.append(_PINNED, np.full(size, width**2 * ridge)),
+        low=low,
+        high=collected.mechanism.high,
+    )
+    vectors = np.column_stack([np.zeros(len(people)), people])
+    return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)

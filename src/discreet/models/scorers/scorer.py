@@ -1,0 +1,66 @@
+"""Turn released numbers and one person's own history into predictions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy.typing as npt
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.checks import DiscreetError
+from discreet.data.interactions import Interactions
+
+
+class Scorer(ABC):
+    """Hold what a fit may publish and compute a person's predictions from that person's own row.
+
+    `provenance` names every array and says why it may be published; a test opens saved files and compares.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    provenance: ClassVar[Mapping[str, str]]
+    #: Ratings above this are "liked" and predictions are signed; None for models that predict ratings.
+    above: float | None = None
+    #: Whether a person's vector is computed from ratings; otherwise which items were chosen is enough.
+    needs_ratings: ClassVar[bool] = True
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return every array of the release by name."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the numbers besides the arrays, as JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again from what `arrays` and `settings` returned."""
+
+    @abstractmethod
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return one vector per person, each computed from that person's own row only."""
+
+    @abstractmethod
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the prediction for each cell (rows[c], items[c])."""
+
+    @abstractmethod
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item for each of these people; call it in blocks."""
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return scores as a person should read them; their order is already used."""
+        return scores
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the fit decided from public constants and released numbers, by name."""
+        return {}
+
+    def item_vectors(self) -> Floats:
+        """Return one vector per item, where closeness means likeness."""
+        raise DiscreetError("This model has no item vectors, so it cannot tell which items are alike.")

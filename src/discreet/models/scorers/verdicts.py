@@ -1,0 +1,102 @@
+"""Score verdicts from a completed matrix: rows of its own people, and anybody else from their own history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.one_bit.verdicts import verdicts_of
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
+from discreet.solvers.rows import predict_cells
+
+_NEWTON_STEPS = 12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitScorer(Scorer):
+    """Predict by `left[person] . right[item]`: above 0 is liked.
+
+    The people the matrix was completed for have a row; which ones they are is public in this frame. A
+    newcomer's row is the most likely one given their own verdicts and what rows usually look like.
+    """
+
+    kind: ClassVar[str] = "one-bit"
+    provenance: ClassVar[Mapping[str, str]] = {
+        "users": "public: the people the promise speaks of",
+        "left": "computed from noisy releases only (none if the label says NOT PRIVATE)",
+        "right": "computed from noisy releases only (none if the label says NOT PRIVATE)",
+    }
+
+    users: Vocabulary
+    left: Floats
+    right: Floats
+    bound: float
+    link: Link
+    scale: float
+    above: float | None
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return both factors and whose rows the left one holds."""
+        return {"users": self.users.ids, "left": self.left, "right": self.right}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the threshold, the bound and the link."""
+        return {"above": self.above, "bound": self.bound, "link": self.link, "scale": self.scale}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
+        """Build the scorer again."""
+        users = Vocabulary.of(arrays["users"])
+        return cls(users=users, left=arrays["left"], right=arrays["right"], **settings)
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return the row of everybody who has one, and the most likely row of each newcomer."""
+        known = self.users.index_of(histories.users.series)
+        vectors = self.left[np.maximum(known, 0)]
+        for newcomer in np.flatnonzero(known < 0):
+            vectors[newcomer] = self._most_likely(histories, int(newcomer))
+        return vectors
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return signed scores of cells, none beyond the bound."""
+        people, place = self._asked(histories, rows)
+        return np.clip(predict_cells(people, self.right, place, items), -self.bound, self.bound)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return signed scores of all items, not bounded: the order at the top is kept."""
+        people, place = self._asked(histories, rows)
+        return (people[place] @ self.right.T).astype(np.float32)
+
+    def item_vectors(self) -> Floats:
+        """Return the right factor."""
+        return self.right if self.right.shape[1] else Scorer.item_vectors(self)
+
+    def _asked(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+        asked, place = np.unique(rows, return_inverse=True)
+        return self.fold_in(histories.select_users(asked)), place
+
+    def _most_likely(self, histories: Interactions, row: int) -> Floats:
+        """Maximize the likelihood of one person's own verdicts under a normal prior with the rows' spread."""
+        span = slice(int(histories.indptr[row]), int(histories.indptr[row + 1]))
+        design = self.right[histories.items[span]]
+        assert self.above is not None
+        verdicts = verdicts_of(histories, self.above)[span]
+        loss = OneBitLoss(verdicts=verdicts, link=self.link, scale=self.scale)
+        ridge = 1 / np.maximum(np.mean(self.left**2, axis=0), 1e-12)
+        # The curvature at 0 is the largest for the logistic link and close to it for the probit: steps are
+        # safe.
+        curvature = 2 * curvature_at_0(self.link, self.scale) * design.T @ design + np.diag(ridge)
+        vector = np.zeros(self.right.shape[1])
+        for _ in range(_NEWTON_STEPS if verdicts.size else 0):
+            slope = design.T @ loss.gradient(design @ vector) + ridge * vector
+            vector = vector - np.linalg.solve(curvature, slope)
+        return vector

@@ -1,0 +1,1 @@
+"""The model we recommend, for ratings and for choices."""

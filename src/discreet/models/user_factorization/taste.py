@@ -1,0 +1,225 @@
+"""Find along which directions tastes differ: free ones, noisy ones, and one refit of all item vectors.
+
+Ratings are in units in which the scale runs from -1 to 1. A person explains their own ratings by a ridge over
+the released directions; everything a person tells is a function of their own row and of earlier releases,
+scaled to length 1. The proof is in proofs/user_factorization.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.contributions.blocks import Block, blocks
+from discreet.contributions.item_vectors import ItemStatistics, LocalModel, item_statistics
+from discreet.contributions.row_moment import RowMoment
+from discreet.data.interactions import Interactions
+from discreet.models.biases import (
+    COUNT_PART,
+    TYPICAL_RESIDUAL,
+    USER_RIDGE,
+    FirstLook,
+    raise_counts,
+    sum_variance,
+)
+from discreet.models.user_factorization.budget_split import Spending
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.als import solve_rows
+from discreet.solvers.rows import Rows, residuals
+from discreet.solvers.shrinkage import shrink_vectors
+
+# How many items take part in the second moment, for each square root of people per noise.
+_ITEMS_PER_ROOT = 5.0
+_FEWEST_ITEMS, _MOST_ITEMS = 32, 768
+_MOST_FACTORS = 32
+# An eigenvalue counts from this much above the edge of the noise; in a glance it must be clearer.
+_ABOVE_EDGE, _CLEARLY_ABOVE = 1.03, 1.1
+# Items known better count less: powers of the noisy count in the second moment and in the refit.
+_MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
+# How strongly a person's taste for "better than average" and for "better known" is pulled to zero.
+_QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
+# The same for public features, of which so many main directions are used.
+_PUBLIC_RIDGE = 50.0
+_MOST_PUBLIC = 16
+# Variance of a rating around its prediction; ridges are stated in units of it.
+_NOISE = TYPICAL_RESIDUAL**2
+# Rows are weighed by their own length, which makes the mean of the squared weights larger than the square of
+# the mean weight by about this factor.
+_WEIGHT_SPREAD = 1.3
+_LEAST_MOMENT = 0.02
+
+
+class Taste(NamedTuple):
+    """Hold item offsets and directions; the first direction is the constant, `ridge` pulls each one.
+
+    The first `free` directions cost nothing: they follow from item effects, counts and public features.
+    """
+
+    offsets: Floats
+    features: Floats
+    ridge: Floats
+    free: int
+
+
+def public_directions(table: Floats) -> Floats:
+    """Return the main directions of public item features, centered, their rows of unit size on average."""
+    spread = table.std(axis=0)
+    table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    left, sizes, _ = np.linalg.svd(table, full_matrices=False)
+    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[:_MOST_PUBLIC]
+    scores = left[:, kept] * sizes[kept]
+    found: Floats = scores / max(np.sqrt((scores**2).sum() / len(table)), 1e-300)
+    return found
+
+
+def free_directions(seen: FirstLook, effects: Floats) -> Taste:
+    """Return the directions that cost nothing: people differ in how much quality and fame mean to them.
+
+    The same holds for public features, which the first look carries behind the logarithm of counts.
+    """
+    quality = effects - np.average(effects, weights=seen.counts)
+    features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
+    public = np.full(features.shape[1] - 3, _PUBLIC_RIDGE * _NOISE)
+    ridge = np.array([USER_RIDGE, _QUALITY_RIDGE * _NOISE, _FAME_RIDGE * _NOISE])
+    return Taste(seen.mean + effects, features, np.append(ridge, public), features.shape[1])
+
+
+class _Spectrum(NamedTuple):
+    """Hold what stands out of a noisy second moment over the items `top`: strengths, and unit vectors."""
+
+    top: npt.NDArray[np.int64]
+    strengths: Floats
+    vectors: Floats
+
+
+def glance(
+    data: Interactions, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom
+) -> float:
+    """Release a rough second moment; return which part of the ratings' variance it clearly explains."""
+    found = _spectrum(data, seen, taste, multiplier, _CLEARLY_ABOVE, random)
+    # Rows are about 1 long, but a person rated only a part of the items and shows that part of a direction.
+    rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
+    return float(found.strengths.sum() / (seen.people * min(rated, 1.0)))
+
+
+def directions(
+    data: Interactions, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom
+) -> Taste:
+    """Release the second moment of what the free directions leave, and keep what stands out of its noise."""
+    top, strengths, vectors = _spectrum(data, seen, taste, multiplier, _ABOVE_EDGE, random)
+    found = np.zeros((data.n_items, strengths.size))
+    found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
+    ridge = np.concatenate([taste.ridge, np.full(strengths.size, _NOISE)])
+    return Taste(taste.offsets, np.column_stack([taste.features, found]), ridge, taste.free)
+
+
+def _spectrum(
+    data: Interactions,
+    seen: FirstLook,
+    taste: Taste,
+    multiplier: float,
+    above_edge: float,
+    random: PrivacyRandom,
+) -> _Spectrum:
+    wanted = _ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier) if multiplier else _MOST_ITEMS
+    size = min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), data.n_items)
+    top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
+    moment = _second_moment(data, seen, taste, top, seen.counts**_MOMENT_POWER)
+    if multiplier:
+        moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
+        np.fill_diagonal(moment, 0.0)
+    values, vectors = np.linalg.eigh(moment)
+    # Off the diagonal the noise has a standard deviation of sigma/sqrt(2): a semicircle with this edge.
+    edge = max(-float(values[0]), np.sqrt(2 * size) * multiplier)
+    kept = np.flatnonzero(values > edge * above_edge)[::-1][:_MOST_FACTORS]
+    strengths = np.sqrt(np.maximum(values[kept] ** 2 - edge**2, 1e-12))
+    return _Spectrum(top, strengths, vectors[:, kept])
+
+
+def _row_weight(seen: FirstLook, top: npt.NDArray[np.int64]) -> Floats:
+    """Return, for each item, by how much weighing shrank its column against a column of plain residuals."""
+    counts = seen.counts[top]
+    pull = counts**_MOMENT_POWER
+    typical = np.sqrt((counts * pull**2).sum() / counts.sum())
+    share = _share_of_ratings(seen, top)
+    weight: Floats = counts * pull / (typical * np.sqrt(share)) * np.sqrt(_WEIGHT_SPREAD / seen.people)
+    return weight
+
+
+def _share_of_ratings(seen: FirstLook, top: npt.NDArray[np.int64]) -> float:
+    counts = float(seen.counts[top].sum())
+    return counts / max(float(seen.raw_counts.sum()), counts)
+
+
+def _second_moment(
+    data: Interactions, seen: FirstLook, taste: Taste, top: npt.NDArray[np.int64], pull: Floats
+) -> Floats:
+    """Return the sum over people of x x' off the diagonal; x is their weighted residuals, at most 1 long."""
+    moment = RowMoment(top, data.n_items)
+    for block, people in _unit_blocks(data, seen):
+        item_weight = np.where(moment.takes_part(block.items), pull[block.items], 0.0)
+        left = _left_over(people, taste)
+        weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
+        moment.add(block.indptr, block.items, item_weight * left * weights)
+    return moment.total()
+
+
+def refit(
+    data: Interactions, seen: FirstLook, taste: Taste, chosen: Spending, random: PrivacyRandom
+) -> Taste:
+    """Release, for every item, what people's factors say about its vector, and shrink by the known noise."""
+    size = taste.features.shape[1]
+    scale = np.sqrt(taste.ridge / _NOISE)
+    pull = seen.counts**_REFIT_POWER
+    model = LocalModel(
+        taste.features, taste.offsets, taste.ridge, scale, float(np.sqrt(size + 1)), pull, COUNT_PART
+    )
+    parts = [item_statistics(people, model) for _, people in _unit_blocks(data, seen)]
+    told = ItemStatistics(*(np.sum(piece, axis=0) for piece in zip(*parts, strict=True)))
+    sums, counts, moment = _with_noise(told, chosen, random)
+    counts = raise_counts(counts / COUNT_PART, chosen.refit)
+    moment = _usable(moment)
+    current = taste.features / scale
+    current[:, 0] = 0.0
+    # Free directions are expected to stay what they are; the noisy ones are shrunk to zero.
+    center = np.zeros_like(current)
+    center[:, 1 : taste.free] = current[:, 1 : taste.free]
+    variance = sum_variance(counts, pull, seen.people, chosen.refit)
+    vectors = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
+    features = vectors * scale
+    features[:, 0] = 1.0
+    return Taste(taste.offsets + vectors[:, 0], features, taste.ridge, taste.free)
+
+
+def _with_noise(told: ItemStatistics, chosen: Spending, random: PrivacyRandom) -> ItemStatistics:
+    if not chosen.refit:
+        return told
+    flat = np.concatenate([told.sums.ravel(), told.counts])
+    noisy = Gaussian(sigma=chosen.refit, l2_sensitivity=1.0).release(flat, random)
+    moment = Gaussian(sigma=chosen.scales, l2_sensitivity=1.0).release_symmetric(told.moment, random)
+    return ItemStatistics(noisy[: told.sums.size].reshape(told.sums.shape), noisy[told.sums.size :], moment)
+
+
+def _usable(moment: Floats) -> Floats:
+    """Return the factors' second moment relative to the constant's, with all eigenvalues above zero."""
+    values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), _LEAST_MOMENT))
+    raised: Floats = (basis * np.maximum(values, _LEAST_MOMENT)) @ basis.T
+    return raised
+
+
+def _unit_blocks(data: Interactions, seen: FirstLook) -> Iterator[tuple[Block, Rows]]:
+    """Yield people in blocks, with their ratings in units of the scale as solvers read them."""
+    for block in blocks(data):
+        yield block, Rows(block.indptr, block.items, seen.unit(block.values).astype(np.float32))
+
+
+def _left_over(people: Rows, taste: Taste) -> Floats:
+    """Return what each person's own ridge over the directions leaves of their ratings."""
+    solved = solve_rows(people, taste.features, ridge=taste.ridge, offsets=taste.offsets)
+    left: Floats = residuals(people, solved, taste.features, np.zeros(people.n_rows), taste.offsets)
+    return left

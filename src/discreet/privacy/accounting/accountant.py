@@ -1,0 +1,153 @@
+"""Say what a series of releases costs: compose events, read epsilon or delta off them, calibrate noise.
+
+Several bounds are computed and the best is taken: basic composition of pure losses, the closed form for
+Gaussians, Renyi divergences, and dp-accounting's privacy-loss distributions (imported only when an event
+needs them: it takes over a second). All of them round to the safe side; proofs/accounting.md has the
+proofs. Multipliers are noise over sensitivity, so the frame's neighbors are already in them; Poisson
+sampling is priced between data sets in which a record was added or removed.
+
+The parameters of the composed events must not have been chosen after seeing earlier results; the ledger
+is the place for spending that was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from discreet.checks import PrivacyError, failure_probability, non_negative, positive_finite
+from discreet.privacy.accounting.events import (
+    Leaf,
+    describe,
+    event_from_json,
+    event_to_json,
+    pure_event,
+    supported_events,
+    tally,
+)
+from discreet.privacy.accounting.gaussian import (
+    compose_gaussians,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_multiplier,
+    least,
+    split_gaussian,
+)
+from discreet.privacy.accounting.loss_bounds import DistributionBound, pure_loss, renyi_delta, renyi_epsilon
+from discreet.privacy.accounting.rounding import sum_up, times_up
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+__all__ = [
+    "calibrate",
+    "compose",
+    "compose_gaussians",
+    "delta_at",
+    "describe",
+    "epsilon_at",
+    "event_from_json",
+    "event_to_json",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_multiplier",
+    "pure_event",
+    "split_gaussian",
+    "supported_events",
+]
+
+# More noise than this is never the answer: the target is out of reach.
+_MOST_NOISE = 2.0**60
+
+
+def compose(events: Iterable[DpEvent]) -> DpEvent:
+    """Return the event of all releases together; one that has no known cost is refused.
+
+    Raises:
+        PrivacyError: an event's privacy loss is not known.
+    """
+    from dp_accounting import dp_event
+
+    parts = list(events)
+    tally(parts)
+    return parts[0] if len(parts) == 1 else dp_event.ComposedDpEvent(parts)
+
+
+def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:
+    """Return an epsilon such that all releases together are (epsilon, delta)-private; never too small.
+
+    At `delta=0` pure losses add up; the answer is infinite when a release is not pure.
+
+    Raises:
+        PrivacyError: an event's privacy loss is not known.
+    """
+    failure_probability("delta", delta)
+    multiplier, rest = _gaussians_apart(tally(events))
+    pure = _pure(rest)
+    if not rest:
+        return gaussian_epsilon(multiplier, delta)
+    if delta == 0:
+        return pure if math.isinf(multiplier) else math.inf
+    parts = {**rest, Leaf("GaussianDpEvent", (multiplier,)): 1}
+    best = min(sum_up([pure, gaussian_epsilon(multiplier, delta)]), renyi_epsilon(parts, delta))
+    return min(best, DistributionBound(parts, scale=best).epsilon(delta))
+
+
+def delta_at(events: DpEvent | Iterable[DpEvent], epsilon: float) -> float:
+    """Return a delta such that all releases together are (epsilon, delta)-private; never too small.
+
+    Raises:
+        PrivacyError: an event's privacy loss is not known.
+    """
+    non_negative("epsilon", epsilon)
+    multiplier, rest = _gaussians_apart(tally(events))
+    pure = _pure(rest)
+    if not rest:
+        return gaussian_delta(multiplier, epsilon)
+    left = math.nextafter(epsilon - pure, -math.inf) if not math.isinf(multiplier) else epsilon - pure
+    best = gaussian_delta(multiplier, left) if left >= 0 else 1.0
+    if best == 0:
+        return 0.0
+    parts = {**rest, Leaf("GaussianDpEvent", (multiplier,)): 1}
+    best = min(best, renyi_delta(parts, epsilon))
+    return min(best, DistributionBound(parts, scale=renyi_epsilon(parts, 1e-6)).delta(epsilon))
+
+
+def calibrate(
+    make_event: Callable[[float], DpEvent], epsilon: float, delta: float, *, precision: float = 1e-6
+) -> float:
+    """Return the smallest noise multiplier whose event costs at most `epsilon` at `delta`.
+
+    The answer is itself within the target and at most a share `precision` above the smallest.
+
+    Example:
+        >>> from dp_accounting import LaplaceDpEvent, SelfComposedDpEvent
+        >>> round(calibrate(lambda noise: SelfComposedDpEvent(LaplaceDpEvent(noise), 4), 2.0, 0.0), 3)
+        2.0
+    """
+    positive_finite("epsilon", epsilon)
+    failure_probability("delta", delta)
+    positive_finite("precision", precision)
+
+    def enough(multiplier: float) -> bool:
+        return epsilon_at(make_event(multiplier), delta) <= epsilon
+
+    if not enough(_MOST_NOISE):
+        raise PrivacyError(
+            f"No amount of noise makes this event cost at most epsilon={epsilon:g} at delta={delta:g}. "
+            "Allow a larger delta, or drop the part that does not depend on the noise."
+        )
+    return least(enough, guess=1.0, precision=precision)
+
+
+def _gaussians_apart(parts: dict[Leaf, int]) -> tuple[float, dict[Leaf, int]]:
+    """Return the one multiplier that stands for all Gaussians, and everything else."""
+    rest = {leaf: times for leaf, times in parts.items() if leaf.kind != "GaussianDpEvent"}
+    gaussians = (leaf.values[0] / math.sqrt(times) for leaf, times in parts.items() if leaf not in rest)
+    return compose_gaussians(gaussians), rest
+
+
+def _pure(parts: dict[Leaf, int]) -> float:
+    """Return the sum of pure losses by basic composition, rounded up."""
+    return sum_up(times_up(pure_loss(leaf), times) for leaf, times in parts.items())

@@ -1,0 +1,183 @@
+"""Take dp-accounting's events apart: which are known, how often each happens, and how they travel as JSON.
+
+This is the one place where repetition is counted. dp-accounting 0.6.0 counts it once per event type, and
+its privacy-loss accountant forgets to for randomized response.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from discreet.checks import (
+    ParameterError,
+    PrivacyError,
+    integer,
+    non_negative,
+    positive,
+    positive_finite,
+    probability,
+)
+from discreet.privacy.accounting.gaussian import compose_gaussians
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+_MODULE = "dp_accounting.dp_event"
+
+
+class Leaf(NamedTuple):
+    """Name one mechanism and its parameters; equal leaves cost the same."""
+
+    kind: str
+    values: tuple[float, ...]
+
+
+def _some_noise(name: str, value: object) -> float:
+    positive(name, value)
+    return probability(name, value)
+
+
+def _whole(name: str, value: object) -> float:
+    return float(integer(name, value, least=1))
+
+
+_RULES: dict[str, dict[str, Callable[[str, object], float]]] = {
+    "GaussianDpEvent": {"noise_multiplier": positive},
+    "LaplaceDpEvent": {"noise_multiplier": positive},
+    "DiscreteLaplaceDpEvent": {"noise_parameter": positive_finite, "sensitivity": _whole},
+    "RandomizedResponseDpEvent": {"noise_parameter": _some_noise, "num_buckets": _whole},
+    "ZCDpEvent": {"rho": non_negative, "xi": non_negative},
+}
+_SAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
+_STRUCTURE = {
+    "NoOpDpEvent": (),
+    "ComposedDpEvent": ("events",),
+    "SelfComposedDpEvent": ("event", "count"),
+    "PoissonSampledDpEvent": ("sampling_probability", "event"),
+}
+
+
+def supported_events() -> tuple[str, ...]:
+    """Return the names of the dp-accounting events that can be priced; all others are refused."""
+    return tuple(sorted((*_RULES, *_STRUCTURE)))
+
+
+def pure_event(epsilon: float) -> DpEvent:
+    """Return the event of any mechanism of which nothing is known but that it is `epsilon`-private.
+
+    A loss of `epsilon` at every Renyi order is the same statement. LaplaceDpEvent would claim more: only
+    Laplace noise composes as well as Laplace noise.
+    """
+    from dp_accounting import dp_event
+
+    return dp_event.ZCDpEvent(rho=0.0, xi=positive_finite("epsilon", epsilon))
+
+
+def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
+    """Return how often each mechanism happens, in an order that does not depend on the events' order."""
+    counts: Counter[Leaf] = Counter()
+    for event in events if isinstance(events, Iterable) else [events]:
+        _count(event, 1, counts)
+    return dict(sorted(counts.items()))
+
+
+def _kind(event: object) -> str:
+    """Return the class name of an event that dp-accounting itself defines, otherwise nothing."""
+    return type(event).__name__ if type(event).__module__ == _MODULE else ""
+
+
+def _count(event: Any, times: int, counts: Counter[Leaf]) -> None:
+    kind = _kind(event)
+    if kind == "ComposedDpEvent":
+        for part in event.events:
+            _count(part, times, counts)
+    elif kind == "SelfComposedDpEvent":
+        _count(event.event, times * integer("count", event.count, least=1), counts)
+    elif kind == "PoissonSampledDpEvent":
+        counts.update(dict.fromkeys(_sampled(event), times))
+    elif kind != "NoOpDpEvent":
+        counts[_leaf(event)] += times
+
+
+def _leaf(event: Any) -> Leaf:
+    rules = _RULES.get(_kind(event))
+    if rules is None:
+        raise PrivacyError(
+            f"A {type(event).__name__} has no known privacy loss and is never free. "
+            f"Describe the release by one of {', '.join(supported_events())}."
+        )
+    return Leaf(_kind(event), tuple(check(name, getattr(event, name)) for name, check in rules.items()))
+
+
+def _sampled(event: Any) -> list[Leaf]:
+    """Return the leaf of a mechanism on a Poisson sample: Gaussians on one sample are one Gaussian."""
+    share = probability("sampling_probability", event.sampling_probability)
+    inner: Counter[Leaf] = Counter()
+    _count(event.event, 1, inner)
+    leaves = list(inner)
+    if inner.total() > 1 and all(leaf.kind == "GaussianDpEvent" for leaf in inner):
+        leaves = [Leaf("GaussianDpEvent", (compose_gaussians(leaf.values[0] for leaf in inner.elements()),))]
+    elif inner.total() != 1 or leaves[0].kind not in _SAMPLED:
+        raise PrivacyError(
+            "A Poisson sample is priced only under Gaussians or under one (discrete) Laplace mechanism. "
+            "Sample again for each release, or leave the sampling out of the event."
+        )
+    if share == 1:
+        return leaves
+    return [Leaf(f"PoissonSampled{leaf.kind}", (share, *leaf.values)) for leaf in leaves] if share else []
+
+
+def event_to_json(event: DpEvent) -> dict[str, Any]:
+    """Return a JSON object that `event_from_json` reads back; infinity is the text "inf"."""
+    tally(event)
+    kind = _kind(event)
+    names = _STRUCTURE.get(kind, tuple(_RULES.get(kind, ())))
+    return {"kind": kind, **{name: _value_to_json(getattr(event, name)) for name in names}}
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [event_to_json(part) for part in value]
+    if _kind(value):
+        return event_to_json(value)
+    return "inf" if value == math.inf else value if isinstance(value, int) else float(value)
+
+
+def event_from_json(record: Mapping[str, Any]) -> DpEvent:
+    """Read what `event_to_json` wrote; anything else is refused with one sentence."""
+    try:
+        kind = str(record["kind"])
+        names = _STRUCTURE[kind] if kind in _STRUCTURE else tuple(_RULES[kind])
+        values = {name: _value_from_json(record[name]) for name in names}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParameterError(f"This is not an event that discreet wrote: {error}.") from error
+    event = getattr(importlib.import_module(_MODULE), kind)(**values)
+    tally(event)
+    return event
+
+
+def _value_from_json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [event_from_json(part) for part in value]
+    if isinstance(value, Mapping):
+        return event_from_json(value)
+    return float(value) if isinstance(value, str) else value
+
+
+def describe(events: DpEvent | Iterable[DpEvent]) -> str:
+    """Say in one line which mechanisms ran and how often.
+
+    Example:
+        >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+        >>> describe(SelfComposedDpEvent(GaussianDpEvent(2.0), 3))
+        '3 x Gaussian(2)'
+    """
+    parts = []
+    for leaf, times in tally(events).items():
+        name = leaf.kind.removesuffix("DpEvent") + f"({', '.join(f'{value:g}' for value in leaf.values)})"
+        parts.append(name if times == 1 else f"{times} x {name}")
+    return " + ".join(parts) or "nothing"

@@ -1,0 +1,281 @@
+"""Answer for cells of which most are empty: what a rated one reports, and what an empty one pretends.
+
+Both mechanisms report a rated cell as rated with probability `keep` and pretend a rating at an empty one with
+probability `fake`; where they pretend is drawn by gaps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.checks import DataError, finite, finite_array, positive_finite, require
+from discreet.privacy.mechanisms.bounded import ModifiedLaplace
+from discreet.privacy.mechanisms.channel import Channel
+from discreet.privacy.mechanisms.gaps import gap_scale, realized
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.sampling.draws import uniform_below
+from discreet.randomness import PrivacyRandom
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+Codes = npt.NDArray[np.int64]
+
+#: Grid points of a continuous scale, and the most steps a scale may have to be answered step by step.
+POINTS, MOST_LEVELS = 65, 21
+_MOST_EPSILON = 32.0
+
+
+class CellMechanism(ABC):
+    """Perturb cells, rated or empty. Answers are codes: places among `outputs()`, numbers on the scale."""
+
+    __slots__ = ()
+
+    epsilon: float
+    low: float
+    high: float
+
+    @property
+    @abstractmethod
+    def keep(self) -> float:
+        """Return the probability that a rated cell is reported as rated."""
+
+    @property
+    @abstractmethod
+    def gap(self) -> float:
+        """Return the scale of the gaps between empty cells that pretend; 0 if none does."""
+
+    @property
+    def fake(self) -> float:
+        """Return the probability that an empty cell is reported as rated, as drawn by gaps."""
+        return realized(self.gap)
+
+    @abstractmethod
+    def event(self) -> DpEvent:
+        """Return what one cell costs."""
+
+    @abstractmethod
+    def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return which rated cells are reported as rated, and the codes of those."""
+
+    @abstractmethod
+    def pretend(self, size: int, random: PrivacyRandom) -> Codes:
+        """Return codes for empty cells that are reported as rated."""
+
+    @abstractmethod
+    def outputs(self) -> Floats:
+        """Return the number on the rating scale that each code stands for, rising."""
+
+    @abstractmethod
+    def unbiased(self) -> Floats:
+        """Return for each code a number whose mean, given a rating that is reported, is the rating.
+
+        Given that the cell was empty its mean is the middle of the scale.
+        """
+
+    @abstractmethod
+    def channel(self) -> Channel:
+        """Return the channel from ratings to reports, given that the cell is reported as rated."""
+
+    @abstractmethod
+    def pretended(self) -> Floats:
+        """Return how likely each code is at an empty cell that is reported as rated."""
+
+    def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Refuse: an answer for rated cells only would tell which were rated."""
+        raise DataError("This mechanism hides which items were rated; answer for the whole catalog.")
+
+    @property
+    def middle(self) -> float:
+        """Return the middle of the rating scale."""
+        return self.low + (self.high - self.low) / 2
+
+    def rated_variance(self) -> float:
+        """Return the variance of `unbiased` around a reported rating, a mean over the scale."""
+        channel, numbers = self.channel(), self.unbiased()
+        places = [0, len(channel.inputs) // 2, len(channel.inputs) - 1]
+        spread = (numbers[None, :] - channel.inputs[places, None]) ** 2
+        return float(np.mean(np.einsum("ij,ij->i", channel.transition[places], spread)))
+
+    def fake_variance(self) -> float:
+        """Return the variance of `unbiased` at an empty cell that is reported as rated."""
+        return float(self.pretended() @ (self.unbiased() - self.middle) ** 2)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenStars(CellMechanism):
+    """Report stars by randomized response in which "not rated" is one of the answers.
+
+    Guarantee
+        Pure `epsilon` for one cell, between any two ratings and between any rating and none, against anyone
+        (proofs/local_nuclear.md; the table of answers is that of proofs/randomized_response.md).
+
+    Example:
+        >>> stars = HiddenStars(epsilon=2.0)
+        >>> stars.levels, round(stars.keep, 3), round(stars.fake, 3)
+        (5, 0.919, 0.404)
+    """
+
+    epsilon: float
+    low: float = 1.0
+    high: float = 5.0
+    step: float = 1.0
+
+    def __post_init__(self) -> None:
+        low, high = finite("low", self.low), finite("high", self.high)
+        require(low < high, "high", high, f"must be greater than low={low!r}")
+        step = positive_finite("step", self.step)
+        require((high - low) / step <= MOST_LEVELS, "step", step, "is too small for this scale")
+        self._response()
+        _drawable(self.epsilon)
+        require(self.levels >= 2, "step", self.step, "must divide the scale into at least two ratings")
+
+    @property
+    def levels(self) -> int:
+        """Return how many ratings there are."""
+        return round((self.high - self.low) / self.step) + 1
+
+    @property
+    def keep(self) -> float:
+        """Return the probability that a rated cell is reported as rated: the truth or another rating."""
+        return float(self._transition()[1, 1:].sum())
+
+    @property
+    def gap(self) -> float:
+        """Return the scale of gaps at which empty cells pretend at least as often as the table says."""
+        return gap_scale(self._response().fake())
+
+    def event(self) -> DpEvent:
+        """Return what one cell costs."""
+        return self._response().event()
+
+    def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return which rated cells are reported as rated, and the codes of those."""
+        numbers = np.clip(finite_array("ratings", ratings), self.low, self.high)
+        answers = self._response().release(np.rint((numbers - self.low) / self.step) + 1, random)
+        told = answers > 0
+        return told, answers[told] - 1
+
+    def pretend(self, size: int, random: PrivacyRandom) -> Codes:
+        """Return ratings that are all equally likely."""
+        return uniform_below(self.levels, size, random)
+
+    def outputs(self) -> Floats:
+        """Return the ratings."""
+        return np.linspace(self.low, self.high, self.levels)
+
+    def unbiased(self) -> Floats:
+        """Return what inverting the channel makes of each report."""
+        return self.channel().unbiased(self.outputs())
+
+    def channel(self) -> Channel:
+        """Return the channel from ratings to reported ratings."""
+        stars = self._transition()[1:, 1:]
+        ratings = self.outputs()
+        return Channel(inputs=ratings, outputs=ratings, transition=stars / stars.sum(axis=1, keepdims=True))
+
+    def pretended(self) -> Floats:
+        """Return equal probabilities."""
+        return np.full(self.levels, 1 / self.levels)
+
+    def _response(self) -> RandomizedResponse:
+        return RandomizedResponse(epsilon=self.epsilon, levels=self.levels)
+
+    def _transition(self) -> Floats:
+        return self._response().transition()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenNumbers(CellMechanism):
+    """Report numbers with Laplace noise, now and then nothing, and numbers around the middle for nothing.
+
+    Guarantee
+        Pure `epsilon` for one cell, between any two ratings and between any rating and none, against anyone
+        (proofs/local_nuclear.md; the table of answers is that of proofs/modified_laplace.md).
+
+    Example:
+        >>> numbers = HiddenNumbers(epsilon=2.0, points=5)
+        >>> round(numbers.keep + numbers.fake, 9)
+        1.0
+    """
+
+    epsilon: float
+    low: float = -1.0
+    high: float = 1.0
+    points: int = POINTS
+
+    def __post_init__(self) -> None:
+        self._laplace()
+        _drawable(self.epsilon)
+
+    @property
+    def keep(self) -> float:
+        """Return the probability that a rated cell is reported as rated."""
+        return self._laplace().keep()
+
+    @property
+    def gap(self) -> float:
+        """Return the scale of gaps at which empty cells pretend at least as often as the table says."""
+        return gap_scale(self._laplace().fake())
+
+    def event(self) -> DpEvent:
+        """Return what one cell costs."""
+        return self._laplace().event()
+
+    def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return which rated cells are reported as rated, and the codes of those."""
+        numbers = np.clip(finite_array("ratings", ratings), self.low, self.high)
+        told, reports = self._laplace().release(numbers, random, present=np.ones(numbers.shape, np.bool_))
+        return told, self._codes(reports[told])
+
+    def pretend(self, size: int, random: PrivacyRandom) -> Codes:
+        """Return noise around the middle of the scale."""
+        return self._codes(self._laplace().pretend(size, random))
+
+    def outputs(self) -> Floats:
+        """Return the grid of reports, which reaches beyond the scale."""
+        least, most = self._laplace().report_range()
+        return np.linspace(least, most, round((most - least) / self._step()) + 1)
+
+    def unbiased(self) -> Floats:
+        """Return the reports themselves: the noise has mean zero, but for clamping one in ten million."""
+        return self.outputs()
+
+    def channel(self) -> Channel:
+        """Return the channel from ratings to reports."""
+        return self._laplace().channel()
+
+    def rated_variance(self) -> float:
+        """Return the variance of the noise."""
+        return float(self._laplace().variance([self.middle])[0])
+
+    def fake_variance(self) -> float:
+        """Return the variance of the noise."""
+        return self.rated_variance()
+
+    def pretended(self) -> Floats:
+        """Return the noise's distribution around the middle."""
+        return self._laplace().likelihood_missing(self.outputs()) / self._laplace().fake()
+
+    def _laplace(self) -> ModifiedLaplace:
+        return ModifiedLaplace(epsilon=self.epsilon, low=self.low, high=self.high, points=self.points)
+
+    def _step(self) -> float:
+        return (self.high - self.low) / (self.points - 1)
+
+    def _codes(self, reports: Floats) -> Codes:
+        return np.rint((reports - self._laplace().report_range()[0]) / self._step()).astype(np.int64)
+
+
+def _drawable(epsilon: float) -> None:
+    """Refuse an epsilon at which pretended answers are too rare for a draw to reach the next one."""
+    require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, f"must be at most {_MOST_EPSILON:g} here")

@@ -1,0 +1,1 @@
+"""Exact integer noise: the draws, and the compiled loops behind them."""

@@ -1,0 +1,1 @@
+"""Compiled loops of the solvers, on plain arrays and a range of rows."""

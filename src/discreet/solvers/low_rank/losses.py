@@ -1,0 +1,157 @@
+"""Price how well scores explain verdicts on the observed cells, and count how often anybody asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+
+from discreet.arrays import Floats
+from discreet.checks import DataError, PrivacyError, integer, non_negative, one_of, positive, positive_finite
+from discreet.solvers.kernels import one_bit as one_bit_kernels
+from discreet.solvers.rows import run
+
+Link = Literal["logistic", "probit"]
+LINKS = ("logistic", "probit")
+
+_NO_LINE = np.zeros(0)
+
+
+class Oracle(Protocol):
+    """What a solver may ask about the scores of the observed cells."""
+
+    def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
+        """Return the objective and its slope in each observed cell."""
+
+    def gradient(self, scores: Floats) -> Floats:
+        """Return the slope in each observed cell."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitLoss:
+    """Add up -log P(verdict | score) over the observed cells.
+
+    A verdict is +1 with probability h(score / scale), h the logistic or the normal distribution function.
+    With `flips` the verdicts are reports: a +1 became a -1 with the first probability, a -1 a +1 with the
+    second, and the likelihood knows it. `linear` adds `linear . scores`, `ridge` adds `ridge / 2 |scores|^2`.
+    Beyond `straight_beyond` the logarithm goes on as a straight line, so its slope stays what it is there.
+    """
+
+    verdicts: npt.NDArray[np.int8]
+    link: Link = "logistic"
+    scale: float = 1.0
+    flips: tuple[float, float] = (0.0, 0.0)
+    linear: Floats | None = None
+    ridge: float = 0.0
+    straight_beyond: float = math.inf
+
+    def __post_init__(self) -> None:
+        one_of("link", self.link, LINKS)
+        positive_finite("scale", self.scale)
+        non_negative("ridge", self.ridge)
+        positive("straight_beyond", self.straight_beyond)
+        if self.linear is not None and self.linear.shape != self.verdicts.shape:
+            raise DataError("The linear term must have one number for each verdict.")
+
+    def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
+        """Return the loss and its slope in each cell."""
+        if scores.shape != self.verdicts.shape:
+            raise DataError(
+                f"{scores.size} scores do not fit {self.verdicts.size} verdicts; give one a verdict."
+            )
+        out = np.empty((2, scores.size))
+        linear = _NO_LINE if self.linear is None else self.linear
+        public = (self.link == "probit", self.scale, *self.flips, self.ridge, self.straight_beyond)
+        run(
+            one_bit_kernels.one_bit_range,
+            np.arange(scores.size + 1),
+            np.asarray(scores, dtype=np.float64),
+            self.verdicts,
+            linear,
+            *public,
+            out,
+        )
+        return float(out[0].sum()), out[1]
+
+    def gradient(self, scores: Floats) -> Floats:
+        """Return the slope in each cell."""
+        return self.value_and_gradient(scores)[1]
+
+
+@final
+class MeteredGradient:
+    """Hand out a gradient a fixed number of times, and the objective never.
+
+    Privacy enters through `release`, which noises what is asked for. Whoever asks once too often, or looks at
+    the exact objective (a line search, a stopping rule), gets an error instead of an answer that nobody paid
+    for.
+    """
+
+    __slots__ = ("_allowed", "_release", "asked")
+
+    def __init__(self, release: Callable[[Floats], Floats], *, allowed: int) -> None:
+        self._release = release
+        self._allowed = integer("allowed", allowed, least=1)
+        self.asked = 0
+
+    def gradient(self, scores: Floats) -> Floats:
+        """Return one more noised gradient, or refuse."""
+        if self.asked >= self._allowed:
+            raise PrivacyError(
+                f"The gradient was asked for more often than the {self._allowed} times that were paid for; "
+                "it was not computed."
+            )
+        self.asked += 1
+        return self._release(scores)
+
+    def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
+        """Refuse: the exact objective was never released."""
+        raise PrivacyError(
+            "The exact objective is private; take a fixed number of steps along noised gradients."
+        )
+
+
+def curvature_at_0(link: Link, scale: float) -> float:
+    """Return the second derivative of one cell's loss at score 0."""
+    return (0.25 if link == "logistic" else 2 / math.pi) / scale**2
+
+
+def steepness(link: Link, scale: float, bound: float) -> float:
+    """Return the largest difference between the slopes of the two verdicts over |score| <= bound.
+
+    This is sup h'/(h (1 - h)). For the logistic link it is 1 / scale everywhere; for the probit link it grows
+    with |score|, so the supremum sits at the bound.
+    """
+    if link == "logistic":
+        return 1 / scale
+    edge = bound / scale
+    return sum(-float(one_bit_kernels.probit_pair(x)[1]) for x in (edge, -edge)) / scale
+
+
+def curvature_ratio(link: Link, scale: float, bound: float, ridge: float) -> float:
+    """Return the largest log-ratio of (curvature + ridge) between the two verdicts over |score| <= bound.
+
+    0 for the logistic link, whose curvature does not depend on the verdict.
+    """
+    if link == "logistic":
+        return 0.0
+
+    def ratio(x: float) -> float:
+        plus, minus = (_probit_curvature(sign * x) / scale**2 for sign in (1, -1))
+        return abs(math.log((plus + ridge) / (minus + ridge)))
+
+    edge = bound / scale
+    inside = minimize_scalar(lambda x: -ratio(x), bounds=(0.0, edge), method="bounded")
+    return max(ratio(edge), -float(inside.fun))
+
+
+def _probit_curvature(x: float) -> float:
+    """Return the second derivative of -log Phi(x)."""
+    ratio = -one_bit_kernels.probit_pair(float(x))[1]
+    return float(ratio * (ratio + x))

@@ -1,0 +1,66 @@
+"""Find the leading direction of a symmetric matrix that can only be multiplied with vectors, perhaps noisily.
+
+Nothing larger than a few vectors is held. The products come from a function handed in: a solver does not know
+whether they carry noise, only how many it may ask for.
+
+References:
+    Oja. Simplified neuron model as a principal component analyzer. Journal of Mathematical Biology 1982.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.checks import integer
+from discreet.randomness import experiment_generator
+
+Product = Callable[[Floats], Floats]
+
+
+class Direction(NamedTuple):
+    """Hold a direction, the matrix's product with it, and how large the matrix is along it.
+
+    `product` is the mean of `averaged` products with nearly this direction, so that independent noise in them
+    has shrunk by that factor in variance.
+    """
+
+    vector: Floats
+    product: Floats
+    value: float
+    averaged: int
+
+
+def oja(product: Product, start: Floats, *, steps: int) -> Direction:
+    """Turn `start` toward the leading direction by exactly `steps` products.
+
+    Each step is v <- v + c W v and a normalization. In the first half c is so large that only W v is left (a
+    power step), which finds the direction soonest; in the second half c falls like one over the number of
+    steps, which averages the noise of the products away.
+    """
+    searching = integer("steps", steps, least=1) // 2
+    vector, total = unit(start), np.zeros_like(start)
+    along: list[float] = []
+    for step in range(steps):
+        answer = product(vector)
+        if step < searching:
+            vector = unit(answer)
+            continue
+        along.append(float(vector @ answer))
+        total += answer
+        vector = unit(total)
+    return Direction(vector, total / len(along), float(np.mean(along)), len(along))
+
+
+def unit(vector: Floats) -> Floats:
+    """Return the vector scaled to length 1; a zero vector stays as it is."""
+    length = float(np.linalg.norm(vector))
+    return vector / length if length > 0 else vector
+
+
+def random_signs(size: int, *purpose: str | int) -> Floats:
+    """Return a public starting point: signs that follow from `purpose` alone."""
+    return experiment_generator(0, "signs", *purpose).choice(np.array([-1.0, 1.0]), size)

@@ -1,0 +1,226 @@
+"""Adding one person moves the sums by exactly that person's vector, and the vector is at most 1 long."""
+
+import dataclasses
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.contributions.blocks import blocks
+from discreet.contributions.item_vectors import LocalModel, item_statistics
+from discreet.contributions.row_moment import RowMoment
+from discreet.models import biases
+from discreet.models.biases import FirstLook, first_look
+from discreet.models.user_factorization import taste
+from discreet.models.user_factorization.budget_split import plan
+from discreet.models.user_factorization.taste import Taste, free_directions
+from discreet.randomness import PrivacyRandom
+from discreet.solvers import rows
+from discreet.solvers.kernels import shared as kernels
+from discreet.solvers.rows import Rows
+from toy import toy_interactions
+
+
+def squared_length(*arrays) -> Fraction:
+    return sum((Fraction(float(x)) ** 2 for array in arrays for x in np.ravel(array)), Fraction(0))
+
+
+def seen(data) -> FirstLook:
+    return first_look(data, 0.0, 0.0, PrivacyRandom.simulate(0))
+
+
+def item_sums(data, effects):
+    """Return what all people tell about items: the release of item effects without its noise."""
+    pull = np.linspace(0.3, 2.0, data.n_items)
+    sums, counts = biases._release_residuals(
+        data, (3.0, 2.0), 0.1, effects, pull, 0.0, PrivacyRandom.simulate(0)
+    )
+    return np.stack([sums, counts * biases.COUNT_PART])
+
+
+class Recorder:
+    """Stand in for the Gaussian mechanism: keep what it is given and the sensitivity it is told."""
+
+    def __init__(self, *, sigma, l2_sensitivity):
+        self.sensitivity = l2_sensitivity
+
+    def release(self, values, random):
+        heard.append((values.copy(), self.sensitivity))
+        return values
+
+
+heard: list = []
+
+
+@pytest.mark.parametrize("scale", [(1, 5), (-10, 10), (0.1, 0.1 + 1e-12), (1000.00001, 1000.00002)])
+def test_the_mean_and_the_count_move_by_at_most_the_sensitivity(scale, monkeypatch):
+    monkeypatch.setattr(biases, "Gaussian", Recorder)
+    low, high = scale
+    data = toy_interactions(seed=9)
+    data = data.with_facts(dataclasses.replace(data.facts, low=low, high=high, step=None)).bounded()
+    middle, half = (low + high) / 2, (high - low) / 2
+    heard.clear()
+    for one in (data, data.select_users(np.arange(1, data.n_users))):
+        biases._release_mean(one, middle, half, 1.0, PrivacyRandom.simulate(0))
+    (with_them, sensitivity), (without, _) = heard
+    assert 0 < squared_length(with_them - without) <= Fraction(sensitivity) ** 2
+
+
+def test_one_person_moves_item_sums_by_exactly_their_own_vector():
+    data, rng = toy_interactions(seed=4), np.random.default_rng(0)
+    effects = rng.normal(size=data.n_items) / 3
+    for person in (0, 17, 149):
+        keep = np.arange(data.n_users) != person
+        others = rng.permutation(np.flatnonzero(keep))
+        with_them, without = item_sums(data, effects), item_sums(data.select_users(others), effects)
+        alone = item_sums(data.select_users(~keep), effects)
+        np.testing.assert_array_equal(with_them - without, alone)
+        assert 0.99 < squared_length(alone) <= 1
+
+
+def test_plain_floating_point_sums_would_not_be_exact():
+    """The twin: without the grid the same test fails, so the grid is what makes it pass."""
+    rng = np.random.default_rng(1)
+    terms = rng.normal(size=(1000, 50)) / 7
+    alone = terms[0]
+    assert not np.array_equal(terms.sum(axis=0) - terms[1:].sum(axis=0), alone)
+
+
+def test_blocks_cover_everybody_once_whatever_their_size():
+    data = toy_interactions(seed=5)
+    for most in (1, 7, 1000):
+        parts = list(blocks(data, most_people=most))
+        assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
+        assert parts[-1].stop == data.n_users
+        np.testing.assert_array_equal(np.concatenate([part.items for part in parts]), data.items)
+
+
+def local_model(n_items, size, rng):
+    features = np.column_stack([np.ones(n_items), rng.normal(size=(n_items, size - 1))])
+    return LocalModel(
+        features=features,
+        offsets=rng.normal(size=n_items) / 4,
+        ridge=rng.uniform(0.05, 4, size),
+        scale=rng.uniform(0.2, 3, size),
+        longest=math.sqrt(size + 1),
+        pull=rng.uniform(0.01, 5, n_items),
+        count_part=0.2,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6), st.sampled_from([1e-9, 1.0, 1e4]))
+def test_what_a_person_tells_about_vectors_is_at_most_1_long(seed, ratings, size, spread):
+    rng = np.random.default_rng(seed)
+    model = local_model(30, size, rng)
+    columns = np.sort(rng.choice(30, ratings, replace=False)).astype(np.int32)
+    values = np.clip(rng.normal(size=ratings) * spread, -1, 1).astype(np.float32)
+    told = item_statistics(Rows(np.array([0, ratings]), columns, values), model)
+    assert squared_length(told.sums, told.counts) <= 1
+    assert squared_length(told.moment) <= 1
+    np.testing.assert_array_equal(told.moment, told.moment.T)
+
+
+def test_a_person_without_ratings_tells_nothing():
+    model = local_model(5, 3, np.random.default_rng(0))
+    told = item_statistics(Rows(np.array([0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32)), model)
+    assert not told.sums.any() and not told.counts.any() and not told.moment.any()
+
+
+def told_about_vectors(data, model):
+    values = ((data.values - 3) / 2).astype(np.float32)
+    return item_statistics(Rows(data.indptr, data.items, values), model)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
+    """Neither other people, nor their order, nor the number of threads touches a bit of what one tells."""
+    monkeypatch.setattr(kernels, "thread_count", lambda: threads)
+    monkeypatch.setattr(rows, "_WORTH_THREADS", 0)
+    rng, data = np.random.default_rng(3), toy_interactions(seed=6)
+    model = local_model(data.n_items, 6, rng)
+    whole = told_about_vectors(data, model)
+    shuffled = told_about_vectors(data.select_users(rng.permutation(data.n_users)), model)
+    for piece, other in zip(whole, shuffled, strict=True):
+        np.testing.assert_array_equal(piece, other)
+    for person in (0, 71, 149):
+        keep = np.arange(data.n_users) != person
+        without = told_about_vectors(data.select_users(keep), model)
+        alone = told_about_vectors(data.select_users(~keep), model)
+        for piece, rest, one in zip(whole, without, alone, strict=True):
+            np.testing.assert_array_equal(piece - rest, one)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
+    rng, data = np.random.default_rng(3), toy_interactions(seed=6)
+    model = local_model(data.n_items, 4, rng)
+    features = model.features.copy()
+    features[data.items[0], 1] = bad
+    broken = model._replace(features=features)
+    told = told_about_vectors(data.select_users([0]), broken)
+    assert not any(piece.any() for piece in told)
+    untouched = np.array([data.items[0] not in data.items[a:b] for a, b in pairwise(data.indptr)])
+    assert untouched.any()
+    for piece, only in zip(
+        told_about_vectors(data, broken),
+        told_about_vectors(data.select_users(untouched), broken),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(piece, only)
+
+
+def test_a_singular_problem_tells_nothing_and_raises_nothing():
+    model = local_model(5, 3, np.random.default_rng(0))
+    singular = model._replace(features=np.ones((5, 3)), ridge=np.zeros(3))
+    people = Rows(np.array([0, 2]), np.array([1, 3], np.int32), np.ones(2, np.float32))
+    assert not any(piece.any() for piece in item_statistics(people, singular))
+
+
+def test_a_row_that_is_not_finite_adds_no_moment():
+    moment = RowMoment(np.arange(4), 4)
+    indptr, columns = np.array([0, 2, 4]), np.array([0, 1, 2, 3], np.int32)
+    moment.add(indptr, columns, np.array([0.5, np.nan, 0.5, 0.5]))
+    assert np.flatnonzero(moment.total().sum(axis=0)).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("person", [0, 33])
+def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
+    data = toy_interactions(seed=7)
+    look = seen(data)
+    start: Taste = free_directions(look, look.effects)
+    top, pull = np.arange(0, data.n_items, 2), look.counts**-0.25
+    keep = np.arange(data.n_users) != person
+
+    def moment(one):
+        return taste._second_moment(one, look, start, top, pull)
+
+    alone = moment(data.select_users(~keep))
+    np.testing.assert_array_equal(moment(data) - moment(data.select_users(keep)), alone)
+    assert 0.1 < squared_length(alone) <= 1
+    np.testing.assert_array_equal(alone, alone.T)
+    assert not np.diag(alone).any()
+
+
+@pytest.mark.parametrize("people", [100.0, 2000.0, 1e6])
+def test_every_way_through_a_plan_costs_the_same(people):
+    look, rest = seen(toy_interactions(seed=8)), 2.0
+    look = dataclasses.replace(look, people=people, raw_counts=np.full(40, people))
+    chosen = plan(look, 1.0, rest)
+    ways = {
+        "effects": [(chosen.effects,)],
+        "factors": [(chosen.effects, chosen.moment, chosen.refit, chosen.scales)],
+        "glance": [
+            (chosen.effects, chosen.glance, chosen.effects_again),
+            (chosen.effects, chosen.glance, chosen.moment, chosen.refit, chosen.scales),
+        ],
+    }
+    assert chosen.route == {100.0: "effects", 2000.0: "glance", 1e6: "factors"}[people]
+    for way in ways[chosen.route]:
+        assert all(way)
+        assert sum(m**-2 for m in way) == pytest.approx(rest**-2)
+        assert sum(m**-2 for m in way) <= rest**-2 * (1 + 1e-12)

@@ -1,0 +1,98 @@
+"""Sums over people agree with the same sums written out the slow way."""
+
+import numpy as np
+import pytest
+
+from discreet.checks import DataError
+from discreet.contributions import row_moment
+from discreet.contributions.choices import ChoicePlaces, choice_statistics
+from discreet.contributions.item_vectors import LocalModel, item_statistics
+from discreet.contributions.row_moment import RowMoment
+from discreet.solvers.rows import Rows
+from discreet.solvers.shrinkage import shrink_coordinates
+
+
+def some_rows(n_rows=40, n_columns=15, seed=0):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(2, 9, n_rows)
+    columns = np.concatenate([np.sort(rng.choice(n_columns, count, replace=False)) for count in counts])
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    values = rng.uniform(-1, 1, columns.size).astype(np.float32)
+    return Rows(indptr, columns.astype(np.int32), values)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_second_moment_is_that_of_the_dense_rows(monkeypatch, threads):
+    monkeypatch.setattr(row_moment, "thread_count", lambda: threads)
+    rows, chosen = some_rows(), np.array([1, 2, 5, 7, 11])
+    entries = rows.values.astype(np.float64) / 4
+    dense = np.zeros((rows.n_rows, 15))
+    dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.columns] = entries
+    expected = dense[:, chosen].T @ dense[:, chosen]
+    np.fill_diagonal(expected, 0)
+    moment = RowMoment(chosen, 15)
+    assert moment.takes_part(rows.columns).sum() == np.isin(rows.columns, chosen).sum()
+    moment.add(rows.indptr, rows.columns, entries)
+    np.testing.assert_allclose(moment.total(), expected, atol=40 * 2.0**-13)
+
+
+def test_more_people_than_can_be_summed_exactly_are_refused(monkeypatch):
+    monkeypatch.setattr(row_moment, "_MOST_PEOPLE", 50)
+    rows, moment = some_rows(), RowMoment(np.arange(15), 15)
+    moment.add(rows.indptr, rows.columns, rows.values.astype(np.float64) / 4)
+    with pytest.raises(DataError, match="not exact"):
+        moment.add(rows.indptr, rows.columns, rows.values.astype(np.float64) / 4)
+
+
+def test_factors_leave_their_own_rating_out():
+    """The closed form agrees with solving again without the rating."""
+    rng, ratings, size = np.random.default_rng(1), 9, 3
+    features = np.column_stack([np.ones(12), rng.normal(size=(12, size - 1))])
+    offsets, ridge, scale = rng.normal(size=12) / 5, np.array([2.0, 1.0, 3.0]), np.array([1.0, 0.3, 0.2])
+    pull = rng.uniform(0.5, 2, 12)
+    model = LocalModel(features, offsets, ridge, scale, 100.0, pull, 0.2)
+    columns = np.sort(rng.choice(12, ratings, replace=False)).astype(np.int32)
+    values = rng.uniform(-1, 1, ratings).astype(np.float32)
+    told = item_statistics(Rows(np.array([0, ratings]), columns, values), model)
+    vectors = np.zeros((ratings, size))
+    residuals = np.zeros(ratings)
+    for j in range(ratings):
+        others = np.delete(columns, j)
+        target = np.delete(values, j) - offsets[others]
+        normal = features[others].T @ features[others] + np.diag(ridge)
+        solution = np.linalg.solve(normal, features[others].T @ target)
+        residuals[j] = values[j] - offsets[columns[j]] - features[columns[j]] @ solution
+        vectors[j] = np.append(1.0, scale[1:] * solution[1:])
+    lengths = (vectors**2).sum(axis=1)
+    weight = 1 / np.sqrt((pull[columns] ** 2 * (residuals**2 * lengths + 0.04)).sum())
+    expected = (weight * pull[columns] * residuals)[:, None] * vectors
+    np.testing.assert_allclose(told.sums[columns], expected, atol=3e-6)
+    np.testing.assert_allclose(told.counts[columns], weight * pull[columns] * 0.2, atol=3e-6)
+    moment = vectors.T @ vectors / ratings
+    np.testing.assert_allclose(told.moment, moment / np.sqrt(np.trace(moment)) / 100, atol=3e-6)
+
+
+def test_places_leave_their_own_item_out():
+    rng = np.random.default_rng(2)
+    vectors, squares = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, 6)
+    places = ChoicePlaces(vectors, squares, 100.0, np.ones(6), 0.5)
+    told = choice_statistics(
+        Rows(np.array([0, 3]), np.array([0, 2, 5], np.int32), np.ones(3, np.float32)), places
+    )
+    own = np.array(
+        [(vectors[a] + vectors[b]) / np.sqrt(squares[a] + squares[b]) for a, b in ((2, 5), (0, 5), (0, 2))]
+    )
+    weight = 1 / np.sqrt((own**2).sum() + 3 * 0.25)
+    np.testing.assert_allclose(told.sums[[0, 2, 5]], weight * own, atol=3e-6)
+    np.testing.assert_allclose(told.counts[[0, 2, 5]], weight * 0.5, atol=3e-6)
+
+
+def test_coordinates_are_shrunk_by_their_noise():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=(400, 2)) * [1.0, 0.0]
+    counts = rng.uniform(1, 5, 400)
+    sums = counts[:, None] * truth + rng.normal(size=(400, 2))
+    found = shrink_coordinates(sums, counts, np.ones(400))
+    plain = sums / counts[:, None]
+    assert ((found - truth) ** 2).mean() < 0.75 * ((plain - truth) ** 2).mean()
+    assert abs(found[:, 1]).max() < 0.5
