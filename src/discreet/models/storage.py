@@ -140,10 +140,10 @@ def _scorer_kinds() -> dict[str, type[Scorer]]:
     import importlib
     import pkgutil
 
-    import discreet.models
+    import discreet.models.scorers
 
-    for module in pkgutil.iter_modules(discreet.models.__path__):
-        importlib.import_module(f"discreet.models.{module.name}")
+    for module in pkgutil.iter_modules(discreet.models.scorers.__path__):
+        importlib.import_module(f"discreet.models.scorers.{module.name}")
     found: dict[str, type[Scorer]] = {}
     queue = list(Scorer.__subclasses__())
     while queue:
