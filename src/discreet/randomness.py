@@ -2,7 +2,8 @@
 
 Noise comes from `PrivacyRandom`, a stream of bytes from AES-256 in counter mode keyed by the operating
 system. It has no seed. `PrivacyRandom.simulate(seed)` has one, and whatever it touches is marked
-`simulated`: good for an experiment, worthless as protection. Splits, synthetic data and starting points
+`simulated`: good for an experiment, worthless as protection. An audit may put a `Tape` on such a source, and
+on no other. Splits, synthetic data and starting points
 use `experiment_generator`, an ordinary numpy generator that never reaches a mechanism.
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from typing import Any, NoReturn, Self, final
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, Protocol, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +59,16 @@ class _Stream:
         self.process = _process()
 
 
+class Tape(Protocol):
+    """Stand between a draw and whoever asked for it; what an audit records and replays."""
+
+    def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Return what `draw(**arguments)` tells, or what it told another time."""
+
+    def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
+        """Take note of the numbers a mechanism is about to put noise on."""
+
+
 @final
 class PrivacyRandom:
     """Supply random bytes to the samplers.
@@ -72,11 +84,12 @@ class PrivacyRandom:
         True
     """
 
-    __slots__ = ("_script", "_stream", "simulated")
+    __slots__ = ("_script", "_stream", "_tape", "simulated")
 
     simulated: bool
     _script: npt.NDArray[np.uint8] | None
     _stream: _Stream
+    _tape: Tape | None
 
     def __init__(self) -> None:
         raise PrivacyError(
@@ -84,10 +97,14 @@ class PrivacyRandom:
         )
 
     @classmethod
-    def _make(cls, key: bytes, *, simulated: bool, script: bytes | None = None) -> Self:
+    def _make(
+        cls, key: bytes, *, simulated: bool, script: bytes | None = None, tape: Tape | None = None
+    ) -> Self:
         source = object.__new__(cls)
         source._stream = _Stream(key)
         source._script = None if script is None else np.frombuffer(script, dtype=np.uint8)
+        # What passes a tape was seen by somebody: a source that protects people never has one.
+        source._tape = tape if simulated else None
         source.simulated = simulated
         return source
 
@@ -99,13 +116,29 @@ class PrivacyRandom:
     @classmethod
     def simulate(cls, seed: int) -> Self:
         """Return a repeatable source for experiments; everything it touches is `simulated` for ever."""
-        integer("seed", seed, least=0)
-        return cls._make(hashlib.sha256(b"discreet simulation %d" % seed).digest(), simulated=True)
+        return cls._make(_simulation_key(seed), simulated=True)
+
+    @classmethod
+    def taped(cls, seed: int, tape: Tape) -> Self:
+        """Return a simulated source all of whose draws pass `tape`; for audits."""
+        return cls._make(_simulation_key(seed), simulated=True, tape=tape)
 
     @classmethod
     def scripted(cls, script: bytes) -> Self:
         """Return a source that plays back `script` and raises when it is used up; for tests."""
         return cls._make(bytes(32), simulated=True, script=script)
+
+    @property
+    def tape(self) -> Tape | None:
+        """Return what draws have to pass: nothing, unless this is an audit."""
+        return self._tape
+
+    def untaped(self) -> PrivacyRandom:
+        """Return the same stream without its tape, for the draw behind it."""
+        source = object.__new__(PrivacyRandom)
+        source._stream, source._script, source._tape = self._stream, self._script, None
+        source.simulated = self.simulated
+        return source
 
     def spawn(self, name: str) -> PrivacyRandom:
         """Return an independent source: a fresh one, or, of a simulation, one that `name` repeats."""
@@ -113,11 +146,15 @@ class PrivacyRandom:
             return PrivacyRandom.from_os()
         if self._script is not None:
             raise ParameterError("A scripted source has no children; hand the script to whoever draws.")
-        return PrivacyRandom._make(hashlib.sha256(self._stream.key + name.encode()).digest(), simulated=True)
+        key = hashlib.sha256(self._stream.key + name.encode()).digest()
+        return PrivacyRandom._make(key, simulated=True, tape=self._tape)
 
     def bytes(self, count: int) -> npt.NDArray[np.uint8]:
         """Return `count` fresh random bytes."""
         integer("count", count, least=0)
+        if self._tape is not None:
+            told: npt.NDArray[np.uint8] = self._tape.passing(self.untaped().bytes, {"count": count})
+            return told
         if self._script is not None:
             return self._play(count)
         out = np.empty(count + _SLACK, dtype=np.uint8)
@@ -156,6 +193,11 @@ class PrivacyRandom:
     def __repr__(self) -> str:
         kind = "scripted" if self._script is not None else "simulated" if self.simulated else "from_os"
         return f"<PrivacyRandom {kind}>"
+
+
+def _simulation_key(seed: int) -> bytes:
+    integer("seed", seed, least=0)
+    return hashlib.sha256(b"discreet simulation %d" % seed).digest()
 
 
 def experiment_generator(seed: int, *purpose: str | int) -> np.random.Generator:

@@ -15,6 +15,7 @@ from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.gaps import pretending_cells
 from discreet.privacy.sampling.draws import uniform_below
+from discreet.privacy.sampling.taping import taped
 from discreet.randomness import PrivacyRandom
 
 ItemId = str | int
@@ -93,6 +94,7 @@ class CatalogDevice:
         return CatalogReport(sender, asked, asked[places], codes)
 
 
+@taped
 def _answers(
     mechanism: CellMechanism, rated: Items, ratings: np.ndarray, cells: int, random: PrivacyRandom
 ) -> tuple[Items, Items]:

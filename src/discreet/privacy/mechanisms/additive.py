@@ -56,6 +56,8 @@ class Additive(ABC):
             DataError: a value is not finite, or too large for the grid.
         """
         values = np.asarray(vector)
+        if random.tape is not None:
+            random.tape.exact(self, values)
         grid = self._grid(values.size)
         return finite_floats(values) if grid is None else grid.release(values, random)
 
@@ -69,6 +71,8 @@ class Additive(ABC):
             DataError: a value is not finite, or too large for the grid.
         """
         values = square_matrix(matrix)
+        if random.tape is not None:
+            random.tape.exact(self, values)
         grid = self._grid(values.size)
         return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
 

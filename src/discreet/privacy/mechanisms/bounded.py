@@ -29,6 +29,7 @@ from discreet.privacy.mechanisms.channel import (
 )
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise, clamped_noise
 from discreet.privacy.mechanisms.grid import GridMechanism, check_scale, inside, nearest_step
+from discreet.privacy.sampling.taping import taped
 from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class ModifiedLaplace:
         """Return what this costs: a pure epsilon."""
         return pure_event(self.epsilon)
 
+    @taped
     def release(
         self, ratings: npt.ArrayLike, random: PrivacyRandom, *, present: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
