@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from discreet.randomness import PrivacyRandom
 
 _HOMES = {
-    "Als": "discreet.models.baselines",
+    "Als": "discreet.models.als",
     "Biases": "discreet.models.biases",
     "Guarantee": "discreet.privacy.guarantee",
-    "ImplicitAls": "discreet.models.baselines",
+    "ImplicitAls": "discreet.models.als",
     "Interactions": "discreet.data.interactions",
     "Ledger": "discreet.privacy.ledger.book",
-    "Popularity": "discreet.models.baselines",
+    "Popularity": "discreet.models.popularity",
     "PrivacyRandom": "discreet.randomness",
-    "PublicFacts": "discreet.data.interactions",
+    "PublicFacts": "discreet.data.facts",
     "UserFactorization": "discreet.models.user_factorization.estimator",
     "from_frame": "discreet.data.reading.readers",
     "load": "discreet.models.storage",

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from discreet import recipes
 from discreet.data.datasets import catalog
@@ -21,7 +19,7 @@ from discreet.models.fitted import FittedModel
 DATASET = "discreet-demo"
 MODEL = "user-factorization"
 EPSILON = 1.0
-_METRICS = ("rmse", "ndcg@10")
+METRICS = ("rmse", "ndcg@10")
 _BESIDE = (("biases", EPSILON), ("popularity", EPSILON), ("als", math.inf))
 
 
@@ -75,7 +73,7 @@ def _row(
     name: str, epsilon: float, model: FittedModel, train: Interactions, test: Interactions
 ) -> dict[str, Any]:
     ranks_only = not model.scorer.needs_ratings
-    metrics = measure(model, train, test, _METRICS[1:] if ranks_only else _METRICS)
+    metrics = measure(model, train, test, METRICS[1:] if ranks_only else METRICS)
     return {"model": name, "epsilon": "inf" if math.isinf(epsilon) else epsilon, "metrics": metrics}
 
 
@@ -85,36 +83,3 @@ def _favorites(data: Interactions) -> dict[str | int, float]:
     best = np.argsort(-data.values[span], kind="stable")[:12]
     ids = data.catalog.id_at(data.items[span][best]).tolist()
     return dict(zip(ids, data.values[span][best].tolist(), strict=True))
-
-
-def show(tour: Tour, console: Console) -> None:
-    """Print the tour for a person."""
-    facts = tour.data
-    console.print(
-        f"\nEmbedded data: {facts['users']:,} invented people, {facts['items']:,} invented films, "
-        f"{facts['ratings']:,} ratings.\n",
-        highlight=False,
-    )
-    console.print(tour.model.guarantee.label(f"Privacy facts: {tour.model.name}"))
-    console.print(f"\n{tour.model.guarantee.sentence()}\n", highlight=False)
-    liked = ", ".join(str(item) for item in list(tour.history)[:4])
-    table = Table("#", "recommended", "expected stars", title=f"For somebody who likes {liked}, ...")
-    for rank, (item, score) in enumerate(tour.recommendations, start=1):
-        table.add_row(str(rank), str(item), f"{score:.2f}")
-    console.print(table)
-    console.print(_comparison_table(tour.comparison))
-    console.print(
-        "RMSE (lower is better) tells how well stars are predicted; NDCG (higher is better) whether what "
-        "people went on to watch stands on top, and there films that everybody watches are hard to beat.\n"
-        "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
-        highlight=False,
-    )
-
-
-def _comparison_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("model", "epsilon", *_METRICS, title="On ratings held out")
-    for row in rows:
-        values = [f"{row['metrics'][name]:.4f}" if name in row["metrics"] else "-" for name in _METRICS]
-        epsilon = "∞ (not private)" if row["epsilon"] == "inf" else str(row["epsilon"])
-        table.add_row(row["model"], epsilon, *values)
-    return table

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from discreet.checks import ParameterError, PrivacyError
+from discreet.commands.output.label import label_table
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 steady = settings(max_examples=60, deadline=None, derandomize=True)
@@ -277,7 +278,7 @@ def test_numbers_read_as_they_were_typed():
 def printed(promise):
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(promise.label("Facts"))
+        console.print(label_table(promise, "Facts"))
     return capture.get()
 
 

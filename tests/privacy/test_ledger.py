@@ -16,10 +16,11 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from rich.console import Console
 
 from discreet.checks import BudgetError, FileError, ParameterError, PrivacyError
+from discreet.commands.output.ledger import ledger_tables
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import store as ledger_store
-from discreet.privacy.ledger.book import Amount, Ledger, State, report, report_json
+from discreet.privacy.ledger.book import Amount, Ledger, State, report_json
 
 PROMISE = Guarantee(
     epsilon=0.25,
@@ -48,7 +49,7 @@ def path(tmp_path):
 def printed(ledger):
     console = Console(width=300)
     with console.capture() as capture:
-        console.print(report(ledger))
+        console.print(ledger_tables(ledger))
     return capture.get()
 
 

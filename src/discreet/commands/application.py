@@ -1,20 +1,33 @@
-"""Put the verbs together and turn whatever ends one into an exit code."""
+"""Find the verb that the arguments name, and turn whatever ends it into an exit code."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable
-from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
+from typer.core import TyperGroup
 
 from discreet.checks import DiscreetError
-from discreet.commands import keeping, learning, measuring
-from discreet.commands.printing import UnreadError, write
+from discreet.commands.options.groups import spread
+from discreet.commands.output.printing import UnreadError, write
+
+# In the order in which help lists them. Each is the function of that name in the module of that name.
+VERBS = (
+    "demo",
+    "models",
+    "datasets",
+    "fit",
+    "recommend",
+    "label",
+    "evaluate",
+    "compare",
+    "reproduce",
+    "budget",
+)
 
 # What a shell reports for a program that wrote into a closed pipe.
 _UNREAD = 141
@@ -35,32 +48,42 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+class _Verbs(TyperGroup):
+    """The verbs; the module of one is imported when it is asked for or listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return one verb."""
+        return verb_command(cmd_name) if cmd_name in VERBS else None
+
+
+def verb_command(name: str) -> Any:
+    """Return a verb as the command line runs it."""
+    function = name.replace("-", "_")
+    verb = getattr(importlib.import_module(f"discreet.commands.{function}"), function)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    alone.command(name)(_stoppable(spread(verb)))
+    return typer.main.get_command(alone)
+
+
 app = typer.Typer(
     name="discreet",
+    cls=_Verbs,
     help="Recommendations that keep a secret: learned with a proven differential-privacy promise.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 
-for _verb in (
-    keeping.demo,
-    keeping.models,
-    keeping.datasets,
-    learning.fit,
-    learning.recommend,
-    learning.label,
-    measuring.evaluate,
-    measuring.compare,
-    measuring.reproduce,
-    keeping.budget,
-):
-    app.command()(_stoppable(_verb))
-
 
 def _show_version(asked: bool) -> None:
     if asked:
-        write(f"discreet {installed_version('discreet')}")
+        from importlib.metadata import version
+
+        write(f"discreet {version('discreet')}")
         raise typer.Exit
 
 
@@ -78,10 +101,17 @@ def run() -> None:
     try:
         app()
     except DiscreetError as error:
-        sentence = Text.assemble(("discreet:", "bold red"), " ", str(error))
-        Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)
+        _complain(error)
         sys.exit(1)
     except UnreadError:
         sys.exit(_UNREAD)
     except _StoppedError as error:
         raise KeyboardInterrupt from error
+
+
+def _complain(error: DiscreetError) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    sentence = Text.assemble(("discreet:", "bold red"), " ", str(error))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)

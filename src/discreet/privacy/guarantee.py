@@ -8,9 +8,6 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from typing import Any, Self, final
 
-from rich.table import Table
-from rich.text import Text
-
 from discreet.checks import (
     ParameterError,
     PrivacyError,
@@ -257,16 +254,10 @@ class Guarantee:
         lines += [("Note", text) for text in self.notes]
         return lines
 
-    def label(self, title: str = "Privacy facts") -> Table:
-        """Return the table that `discreet label` prints."""
-        table = Table(title=Text(title, style="bold"), show_header=False, min_width=60)
-        table.add_column("what", style="bold", no_wrap=True)
-        table.add_column("value")
-        previous = ""
-        for what, value in self.rows():
-            table.add_row("" if what == previous else what, Text(value))
-            previous = what
-        return table
+    def label(self, title: str = "Privacy facts") -> str:
+        """Return the label as text, one line a fact, for logs and notebooks."""
+        lines = [f"{what:<9}  {value}" for what, value in self.rows()]
+        return "\n".join([title, *lines])
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back; an infinite epsilon is the text "inf"."""

@@ -76,11 +76,6 @@ class InventedItems:
     weights: npt.NDArray[np.float32]
     """One row an item, one column a genre: 1 for the main genre, less for a second one, otherwise 0."""
 
-    def of_genre(self, genre: str) -> tuple[str, ...]:
-        """Return the titles whose main genre is `genre`."""
-        main = self.weights[:, self.genres.index(genre)] == 1
-        return tuple(title for title, belongs in zip(self.titles, main.tolist(), strict=True) if belongs)
-
 
 def invented_items(n_items: int = 600, seed: int = 0) -> InventedItems:
     """Return `n_items` different titles, the genres as evenly filled as the number allows."""

@@ -35,13 +35,13 @@ from discreet.privacy.ledger.records import (
     read_entry,
     spent_by_frame,
 )
-from discreet.privacy.ledger.report import report, report_json
+from discreet.privacy.ledger.report import report_json
 from discreet.privacy.ledger.store import Store
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["Amount", "Budget", "Entry", "Frame", "Ledger", "Spending", "State", "report", "report_json"]
+__all__ = ["Amount", "Budget", "Entry", "Frame", "Ledger", "Spending", "State", "report_json"]
 
 # Ten spendings of 0.1 fit a budget of 1, although the floats add up to a hair more.
 _TOLERANCE = 1e-12

@@ -1,4 +1,4 @@
-"""Verbs that show what there is: demo, models, datasets, and the books of a ledger."""
+"""`discreet budget`: what a ledger says, and setting a limit."""
 
 from __future__ import annotations
 
@@ -6,80 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from discreet.checks import FileError, ParameterError
-from discreet.commands.arguments import AsJson, checked_name, parse_number
-from discreet.commands.printing import Terminal, answering, emit, show
+from discreet.commands.options.declared import AsJson
+from discreet.commands.options.parsing import checked_name, parse_number
+from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Frame
-
-
-def demo(as_json: AsJson = False) -> None:
-    """Run the main job on the embedded data: fit, label, recommend, compare. No download."""
-    from discreet import demo as tour
-
-    result = tour.run()
-    if as_json:
-        emit(result.to_json())
-    else:
-        with answering():
-            tour.show(result, Terminal())
-
-
-def models(as_json: AsJson = False) -> None:
-    """List the models with what they protect, from whom, and where they come from."""
-    from discreet.recipes import describe_models
-
-    rows = describe_models()
-    if as_json:
-        emit({"models": rows})
-        return
-    table = Table("model", "protects", "against", "learns from", "what it does")
-    table.columns[0].no_wrap = True
-    for row in rows:
-        table.add_row(row["name"], row["unit"], row["trust"], row["feedback"], row["summary"])
-    show(table)
-
-
-def datasets(
-    action: Annotated[str | None, typer.Argument(help="`get` to fetch a dataset.")] = None,
-    name: Annotated[str | None, typer.Argument(help="The dataset to get.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the known datasets, or `get NAME` to fetch one into the cache."""
-    from discreet.data.datasets import catalog
-
-    if action is None:
-        rows = catalog.describe()
-        if as_json:
-            emit({"datasets": rows})
-        else:
-            _show_datasets(rows)
-        return
-    if action != "get" or name is None:
-        raise typer.BadParameter("say `discreet datasets` or `discreet datasets get NAME`.")
-    from discreet.models.progress import terminal_progress
-
-    with terminal_progress(None) as progress:
-        path = catalog.get(name, progress=progress)
-    if as_json:
-        emit({"name": name, "path": str(path)})
-    else:
-        terms = catalog.DATASETS[name].terms
-        show(f"{name} is at {path}\nTerms: {terms}")
-
-
-def _show_datasets(rows: list[dict[str, object]]) -> None:
-    table = Table("dataset", "users", "items", "ratings", "scale", "here")
-    for column in (0, 3):
-        table.columns[column].no_wrap = True
-    for row in rows:
-        counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
-        here = str(row["here"]) if row["here"] in ("no", "built in") else "yes"
-        table.add_row(str(row["name"]), *counts, str(row["scale"]), here)
-    show(table, "`discreet datasets get NAME` fetches one and shows its terms.")
 
 
 def budget(
@@ -108,7 +42,8 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """Print what was spent from a ledger, on what, and what is left; with --epsilon, set a budget first."""
-    from discreet.privacy.ledger.book import Ledger, report, report_json
+    from discreet.commands.output.ledger import ledger_tables
+    from discreet.privacy.ledger.book import Ledger, report_json
 
     name = checked_name(name)
     if epsilon is not None:
@@ -128,7 +63,7 @@ def budget(
         if as_json:
             emit(report_json(book, name))
         else:
-            show(report(book, name))
+            show(ledger_tables(book, name))
 
 
 def _set_budget(file: Path, name: str, epsilon: float, delta: float, model: str | None, reason: str) -> None:

@@ -7,33 +7,23 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Never
-
-from rich.console import Console, RenderableType
+from typing import TYPE_CHECKING, Any
 
 from discreet.checks import FileError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class UnreadError(Exception):
     """Tell that whoever read our output has gone, as `head` does when it has enough."""
 
 
-class Terminal(Console):
-    """A console that reports a closed pipe instead of ending the program on its own."""
-
-    def on_broken_pipe(self) -> Never:
-        """Let `answering` decide."""
-        raise BrokenPipeError
-
-
-def _plain_console(*, stderr: bool) -> Console:
-    """Return a console that reads no markup: ids and file names may hold brackets and colons."""
-    return Terminal(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=stderr)
-
-
 def show(*parts: RenderableType) -> None:
     """Print tables and sentences for a person."""
-    console = _plain_console(stderr=False)
+    from discreet.commands.output.terminal import plain_console
+
+    console = plain_console(stderr=False)
     with answering():
         for part in parts:
             console.print(part)
@@ -52,7 +42,9 @@ def write(line: str) -> None:
 
 def remark(sentence: str) -> None:
     """Say something beside the answer, on standard error."""
-    _plain_console(stderr=True).print(sentence)
+    from discreet.commands.output.terminal import plain_console
+
+    plain_console(stderr=True).print(sentence)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,65 @@
+"""`discreet compare`: several models on the same splits, and one page about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.commands.options.declared import (
+    AsJson,
+    Data,
+    Delta,
+    Force,
+    Measuring,
+    Reading,
+    refuse_without_ratings,
+    remark_on_delta,
+)
+from discreet.commands.options.parsing import listed, numbers
+from discreet.commands.output.printing import emit, remark, show
+from discreet.files import refuse_output
+
+
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option("--models", help="Comma-separated model names.")],
+    epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
+    measuring: Measuring,
+    reading: Reading,
+    delta: Delta = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure several models side by side on the same splits and write one page about it."""
+    from discreet.data.opening import files_of, folder_of
+    from discreet.evaluate.comparison import compare as measure
+    from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
+    from discreet.recipes import estimators
+
+    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
+    if reading.implicit:
+        refuse_without_ratings(chosen)
+    require_libraries()
+    folder = folder_of(data)
+    read = [*files_of(data), *measuring.files(folder), *reading.files()]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
+    interactions = reading.load(data)
+    remark_on_delta(chosen, interactions.facts)
+    found = measure(
+        chosen,
+        interactions,
+        split=measuring.split,
+        metrics=measuring.metrics,
+        repeat=measuring.repeat,
+        seed=measuring.seed,
+        folder=folder,
+        announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
+    )
+    write_report(found, out, title=f"Models on {data}", force=force)
+    if as_json:
+        emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
+    else:
+        show(f"Written to {out}.")

@@ -1,0 +1,41 @@
+"""`discreet evaluate`: how good one model is on what was hidden."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from discreet.commands.options.declared import AsJson, Data, Learning, Measuring, Reading, remark_on_delta
+from discreet.commands.output.printing import emit, show
+
+
+def evaluate(
+    data: Data, learning: Learning, measuring: Measuring, reading: Reading, as_json: AsJson = False
+) -> None:
+    """Measure a model on held-out ratings. Scores are computed without noise: do not publish them."""
+    estimator = learning.estimator(implicit=reading.implicit)
+    from discreet.data.opening import folder_of
+    from discreet.evaluate.protocol import evaluate as measure
+
+    interactions = reading.load(data)
+    remark_on_delta([estimator], interactions.facts)
+    result = measure(
+        estimator,
+        interactions,
+        split=measuring.split,
+        metrics=measuring.metrics,
+        repeat=measuring.repeat,
+        seed=measuring.seed,
+        folder=folder_of(data),
+    ).to_json()
+    if as_json:
+        emit(result)
+        return
+    table = Table("metric", "mean", "std", "runs", title=f"{estimator.name} on {data}, {measuring.split}")
+    for name, value in result["metrics"].items():
+        spread = f"{value['std']:.4f}" if value["runs"] > 1 else "-"
+        table.add_row(name, f"{value['mean']:.4f}", spread, str(value["runs"]))
+    show(
+        table,
+        result["guarantee"]["sentence"],
+        "The scores themselves come from held-out ratings without noise: do not publish them.",
+    )

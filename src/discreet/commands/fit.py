@@ -1,0 +1,93 @@
+"""`discreet fit`: learn a model, pay for it, write it with its label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.checks import ParameterError
+from discreet.commands.options.declared import AsJson, Data, Force, Learning, Reading, remark_on_delta
+from discreet.commands.options.parsing import checked_name
+from discreet.commands.output.printing import emit, remark, show
+from discreet.files import refuse_output
+
+if TYPE_CHECKING:
+    from discreet.models.fitted import FittedModel
+    from discreet.privacy.ledger.book import Ledger
+
+
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    learning: Learning,
+    reading: Reading,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
+            "name it has in every folder, such as ratings.csv.",
+        ),
+    ] = None,
+    force: Force = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model and write it with its label."""
+    from discreet.data.opening import files_of
+    from discreet.models.storage import KIND, is_model
+    from discreet.privacy.ledger.book import Ledger
+
+    estimator = learning.estimator(implicit=reading.implicit)
+    if estimator.answers_in_process:
+        raise ParameterError(
+            f"{estimator.name} answers only in the process that fitted it. Use it from Python."
+        )
+    name = checked_name(name)
+    read = [*files_of(data), *reading.files(), *([] if ledger is None else [ledger])]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+    interactions = reading.load(data, name)
+    remark_on_delta([estimator], interactions.facts)
+    book = None if ledger is None else Ledger.open(ledger)
+    if book is not None:
+        _remark_on_account(book, interactions.name)
+    fitted = estimator.fit(interactions, ledger=book)
+    fitted.save(out, force=force)
+    decisions = {"decisions": fitted.scorer.explain()} if explain else {}
+    if as_json:
+        written = {"model": estimator.name, "file": str(out), "name": interactions.name}
+        emit({**written, "guarantee": fitted.guarantee.to_json(), **decisions})
+        return
+    _show_fit(fitted, decisions.get("decisions"))
+    paid = "" if ledger is None else f" Paid as {interactions.name!r} in {ledger}."
+    show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
+
+
+def _remark_on_account(book: Ledger, name: str) -> None:
+    """Point out an account without a budget beside others that have one: the data may be called otherwise."""
+    limited = [other for other in book.datasets() if book.budget(other) is not None]
+    if limited and name not in limited:
+        remark(
+            f"discreet: paying as {name!r}, which has no budget; there is one of "
+            f"{', '.join(map(repr, limited))}, and --name chooses."
+        )
+
+
+def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
+    from rich.table import Table
+
+    from discreet.commands.output.label import label_table
+
+    show(label_table(fitted.guarantee, f"Privacy facts: {fitted.name}"))
+    if decisions == {}:
+        show("This model decides nothing on the way: its settings say all.")
+    elif decisions is not None:
+        table = Table("decision", "value", title="From public constants and released numbers only")
+        for what, value in decisions.items():
+            table.add_row(what, str(value))
+        show(table)

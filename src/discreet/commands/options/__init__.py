@@ -1,0 +1,1 @@
+"""What verbs are asked with: options declared once, and text turned into values."""

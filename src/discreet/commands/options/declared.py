@@ -1,0 +1,208 @@
+"""The options that several verbs know, with their names and help, and the groups they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, final
+
+import typer
+
+from discreet.checks import ParameterError, integer, one_of
+from discreet.commands.options.groups import group
+from discreet.commands.options.parsing import (
+    listed,
+    parse_columns,
+    parse_number,
+    parse_scale,
+    read_items,
+)
+from discreet.commands.output.printing import remark
+
+if TYPE_CHECKING:
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.models.estimator import Estimator
+
+Data = Annotated[
+    str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", help="What may be revealed on top; default: the model's."),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
+]
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How DATA is read and what is declared about it."""
+
+    columns: Columns = None
+    scale: Annotated[
+        str | None,
+        typer.Option("--scale", help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP (else read)."),
+    ] = None
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", help="Declare the catalog: a file with one item id a line (else read)."),
+    ] = None
+    people: Annotated[
+        int | None, typer.Option("--people", help="Declare about how many people there are.")
+    ] = None
+    max_per_user: Annotated[
+        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
+    ] = None
+    duplicates: Annotated[
+        str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
+    ] = "refuse"
+    implicit: Annotated[
+        bool,
+        typer.Option(
+            "--implicit",
+            help="Every row says that something was chosen; ratings are not read, and a model that learns "
+            "from either (user-factorization) learns from choices.",
+        ),
+    ] = False
+
+    def files(self) -> list[Path]:
+        """Return the files that are read besides DATA."""
+        return [] if self.items is None else [self.items]
+
+    def load(self, source: str, name: str | None = None) -> Interactions:
+        """Return the data behind a path or a dataset's name."""
+        from discreet.data.opening import open_data
+
+        low, high, step = parse_scale(self.scale)
+        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
+            if count is not None:
+                integer(option, count, least=1)
+        return open_data(
+            source,
+            columns=parse_columns(self.columns),
+            implicit=self.implicit,
+            name=name,
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=self.max_per_user,
+            n_users=self.people,
+            catalog=None if self.items is None else read_items(self.items),
+            duplicates=self.duplicates,  # type: ignore[arg-type]
+        )
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """Which model, at which price, with which settings."""
+
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            "--epsilon",
+            help="How much may be revealed; inf means no privacy.",
+            parser=parse_number,
+            metavar="FLOAT",
+        ),
+    ]
+    model: Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")] = (
+        "user-factorization"
+    )
+    delta: Delta = None
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+    ] = None
+
+    def estimator(self, *, implicit: bool) -> Estimator:
+        """Return the estimator that these options and `--implicit` describe."""
+        from discreet import recipes
+
+        parsed = recipes.feedback_setting(self.model, implicit=implicit)
+        parsed |= recipes.parse_settings(self.model, self.settings or [])
+        for name in ("epsilon", "delta"):
+            if name in parsed:
+                raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
+        parsed["epsilon"] = self.epsilon
+        if self.delta is not None:
+            parsed["delta"] = self.delta
+        estimator = recipes.estimator(self.model, parsed)
+        if implicit:
+            refuse_without_ratings([estimator])
+        return estimator
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """What is hidden, what is measured, and how often."""
+
+    split: Annotated[
+        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST")
+    ] = "random:0.1"
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
+            "coverage@10; hr@10:99 ranks among 99 sampled items.",
+        ),
+    ] = "rmse"
+    repeat: Annotated[
+        int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")
+    ] = 1
+    seed: Annotated[
+        int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")
+    ] = 0
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of what is measured."""
+        return listed(self.metric)
+
+    def files(self, folder: Path | None) -> list[Path]:
+        """Return where the files of a given split may lie; other splits have none."""
+        from discreet.data.splits import parse_split
+
+        places = [Path()] if folder is None else [Path(), folder]
+        names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
+        return [place / name for place in places for name in names]
+
+
+# Without a declared number of people: few data sets worth a model have less than a thousand.
+_LARGE_DELTA = 1e-3
+
+
+def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
+    """Warn of a delta under which publishing one person outright would keep the promise.
+
+    The number of people is the declared one or unknown: counting them would be a query.
+    """
+    people = facts.n_users
+    limit = _LARGE_DELTA if people is None else 1 / people
+    largest = max((one.promise(facts).delta for one in estimators), default=0.0)
+    if largest > limit:
+        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
+        remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
+
+
+def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+    """Refuse models that learn from ratings where `--implicit` leaves these out."""
+    for estimator in estimators:
+        if estimator.feedback == "explicit":
+            raise ParameterError(
+                f"{estimator.name} learns from ratings, which --implicit leaves out. "
+                "`discreet models` lists those that learn from choices."
+            )

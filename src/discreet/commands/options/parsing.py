@@ -1,0 +1,80 @@
+"""Turn what an option says into values: numbers, lists, columns, scales, catalogs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from discreet.checks import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.data.vocabulary import Vocabulary
+
+
+def parse_number(text: str) -> float:
+    """Read a number; only the word inf may mean infinity, which promises nothing."""
+    number = float(text)
+    if math.isinf(number) and text.strip().lower() != "inf":
+        raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
+    return number
+
+
+def read_items(path: Path) -> Vocabulary:
+    """Read a catalog: one item id a line."""
+    from discreet.data.vocabulary import Vocabulary
+
+    try:
+        # Some editors put a mark before the first id, which is no part of it.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
+    ids = [line.strip() for line in lines if line.strip()]
+    numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
+    return Vocabulary.of([int(text) for text in ids] if numbers_only else ids)
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Read `user=NAME,item=NAME,rating=NAME`."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not separator or not value for _, separator, value in pairs):
+        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def parse_scale(text: str | None) -> tuple[float | None, float | None, float | None]:
+    """Read `LOW,HIGH` or `LOW,HIGH,STEP`."""
+    if text is None:
+        return None, None, None
+    try:
+        parts = [float(part) for part in text.split(",")]
+        low, high, step = (*parts, None) if len(parts) == 2 else parts
+    except ValueError as error:
+        raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+    if parts[0] > parts[1]:
+        raise typer.BadParameter("--scale names the lowest rating first, as in 1,5.")
+    return low, high, step
+
+
+def listed(text: str) -> list[str]:
+    """Read a comma-separated list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """Read a comma-separated list of numbers."""
+    try:
+        return [parse_number(part) for part in listed(text)]
+    except ValueError as error:
+        raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
+
+
+def checked_name(name: str | None) -> str | None:
+    """Return the data's name; an empty one is a variable that was not set, and would pay for other data."""
+    if name is not None and not name.strip():
+        raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
+    return name

@@ -1,0 +1,1 @@
+"""What verbs answer with: lines, JSON, and the tables of labels and ledgers."""

@@ -1,0 +1,162 @@
+"""Fitting from a file: what is read, declared, refused and remarked on."""
+
+import gzip
+import json
+
+import pytest
+
+from command_line import one_sentence
+from toy import toy_interactions
+
+
+def test_fit_label_recommend_and_budget(discreet, ratings, tmp_path):
+    model, ledger = tmp_path / "m.discreet", tmp_path / "l.ledger"
+    code, out, _ = discreet(
+        "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", model, "--ledger", ledger, "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["guarantee"]["epsilon"] == 1.0
+    code, out, _ = discreet("label", model)
+    assert code == 0 and "proofs/biases.md" in out and "item_bias" in out
+    code, out, _ = discreet("label", model, "--json")
+    assert json.loads(out)["guarantee"]["unit"] == "user"
+    code, out, _ = discreet("recommend", model, "--history", ratings, "--user", "3", "-k", "4", "--json")
+    assert code == 0 and len(json.loads(out)["recommendations"]) == 4
+    code, out, _ = discreet("budget", ledger, "--json")
+    assert code == 0 and "ratings" in out
+    code, out, _ = discreet("budget", ledger)
+    assert code == 0 and "biases" in out
+
+
+def test_only_the_word_inf_is_infinite(discreet, ratings, tmp_path):
+    out = tmp_path / "m.discreet"
+    arguments = ("fit", ratings, "--model", "biases", "--out", out, "--epsilon")
+    code, shown, error = discreet(*arguments, "1e400")
+    assert code == 2 and shown == "" and "too large" in error and not out.exists()
+    pairs = ("compare", ratings, "--models", "biases", "--out", tmp_path / "page.html", "--epsilons")
+    assert discreet(*pairs, "1,1e400")[0] == 2
+    assert discreet(*arguments, "inf")[0] == 0
+
+
+def test_a_delta_that_promises_nothing_is_remarked_on(discreet, ratings, tmp_path):
+    arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--force", "--out", tmp_path / "m")
+    code, _, error = discreet(*arguments, "--delta", "0.5")
+    assert code == 0 and "delta=0.5 is above 0.001" in error and error.count("\n") == 1
+    assert "1/200" in discreet(*arguments, "--delta", "0.006", "--people", "200")[2]
+    assert discreet(*arguments, "--delta", "0.004", "--people", "200")[2] == ""
+    assert discreet(*arguments)[2] == ""
+
+
+def test_declared_facts_are_not_taken_from_the_file(discreet, ratings, tmp_path):
+    items = tmp_path / "items.txt"
+    items.write_text("\n".join(map(str, range(60))), encoding="utf-8-sig")
+    declared = ("--scale", "1,5,1", "--items", items, "--people", "200")
+    out = tmp_path / "m.discreet"
+    code, shown, error = discreet(
+        "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", out, *declared, "--json"
+    )
+    assert code == 0, error
+    assumed = json.loads(shown)["guarantee"]["assumes"]
+    assert any("60 items" in line for line in assumed) and not any("file" in line for line in assumed)
+
+
+def test_clicks_and_repeated_rows_are_read_as_told(discreet, tmp_path):
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text(
+        "user,item\n" + "\n".join(f"{u},{(u * 7 + i) % 30}" for u in range(40) for i in range(5))
+    )
+    arguments = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "p.discreet")
+    one_sentence(*discreet("fit", clicks, *arguments))
+    assert discreet("fit", clicks, *arguments, "--implicit")[0] == 0
+    either = ("--epsilon", "1", "--implicit", "--out", tmp_path / "u.discreet")
+    code, shown, error = discreet("fit", clicks, *either, "--json")
+    assert code == 0 and "implicit" in json.loads(shown)["guarantee"]["proof"], error
+    code, shown, error = discreet("fit", clicks, *either, "--force", "--model", "biases")
+    one_sentence(code, shown, error)
+    assert "learns from ratings" in error
+    twice = tmp_path / "twice.csv"
+    twice.write_text("user,item,rating\n1,1,3\n1,1,4\n2,2,2\n2,1,5\n")
+    arguments = ("--model", "biases", "--epsilon", "1", "--out", tmp_path / "b.discreet")
+    one_sentence(*discreet("fit", twice, *arguments))
+    assert discreet("fit", twice, *arguments, "--duplicates", "last")[0] == 0
+
+
+def test_messages_speak_of_options(discreet, ratings, tmp_path):
+    arguments = ("fit", ratings, "--epsilon", "1", "--out", tmp_path / "m.discreet", "--model")
+    for option in ("--people", "--max-per-user"):
+        code, shown, error = discreet(*arguments, "biases", option, "0")
+        one_sentence(code, shown, error)
+        assert f"{option}=0" in error
+    assert "a whole number" in discreet(*arguments, "frank-wolfe", "--set", "rounds=few")[2]
+    error = discreet(*arguments, "biases", "--columns", "user=userId,item=userId")[2]
+    assert "--columns" in error and "{" not in error
+    assert discreet(*arguments, "biases", "--scale", "5,1")[0] == 2
+    assert "load(" not in discreet("datasets", "get", "discreet-demo")[2]
+    code, shown, _ = discreet(*arguments, "biases", "--explain")
+    assert code == 0 and "decides nothing" in shown
+
+
+BAD_FILES = {
+    "empty": "",
+    "header only": "user,item,rating\n",
+    "missing column": "user,rating\n1,2\n2,3\n",
+    "not a number": "user,item,rating\n1,1,NaN\n2,1,3\n",
+    "text": "user,item,rating\n1,1,good\n2,1,3\n",
+    "duplicate pair": "user,item,rating\n1,1,3\n1,1,4\n2,2,2\n",
+    "one user": "user,item,rating\n1,1,3\n1,2,4\n",
+    "one item": "user,item,rating\n1,1,3\n2,1,4\n",
+    "all equal": "user,item,rating\n1,1,3\n2,1,3\n2,2,3\n",
+}
+
+
+@pytest.mark.parametrize("content", BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_bad_files_are_one_sentence_and_write_nothing(discreet, tmp_path, content):
+    path, out, ledger = tmp_path / "bad.csv", tmp_path / "m.discreet", tmp_path / "l.ledger"
+    path.write_text(content)
+    one_sentence(*discreet("fit", path, "--model", "biases", "--epsilon", "1", "--out", out))
+    assert not out.exists() and not ledger.exists()
+
+
+def test_ratings_outside_the_declared_scale_are_counted_not_quoted(discreet, ratings, tmp_path):
+    arguments = ("--epsilon", "1", "--out", tmp_path / "m.discreet", "--scale", "2,4")
+    code, out, error = discreet("fit", ratings, "--model", "biases", *arguments)
+    one_sentence(code, out, error)
+    data = toy_interactions(seed=2)
+    outside = int(((data.values < 2) | (data.values > 4)).sum())
+    assert f"{outside:,}" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--epsilon", "0"),
+        ("--epsilon", "-1"),
+        ("--epsilon", "nan"),
+        ("--epsilon", "1", "--delta", "1"),
+        ("--epsilon", "1", "--delta", "-0.1"),
+        ("--epsilon", "1", "--set", "no_such=1"),
+        ("--epsilon", "1", "--set", "nonsense"),
+        ("--epsilon", "1", "--set", "epsilon=3"),
+        ("--epsilon", "33"),
+    ],
+    ids=" ".join,
+)
+def test_bad_budgets_are_one_sentence(discreet, ratings, tmp_path, arguments):
+    out = tmp_path / "m.discreet"
+    one_sentence(*discreet("fit", ratings, "--model", "biases", *arguments, "--out", out))
+    assert not out.exists()
+
+
+def test_a_model_that_cannot_be_saved_is_refused_before_it_is_paid_for(discreet, ratings, tmp_path):
+    out = tmp_path / "m.discreet"
+    one_sentence(*discreet("fit", ratings, "--model", "one-bit-output", "--epsilon", "1", "--out", out))
+    assert not out.exists()
+
+
+def test_gzip_and_other_column_names(discreet, tmp_path):
+    path = tmp_path / "r.tsv.gz"
+    rows = "\n".join(f"p{u}\tt{i}\t{(u * i) % 5 + 1}" for u in range(20) for i in range(10))
+    path.write_bytes(gzip.compress(f"who\twhat\tstars\n{rows}\n".encode()))
+    arguments = ("--epsilon", "1", "--columns", "user=who,item=what,rating=stars", "--out", tmp_path / "m")
+    code, _, error = discreet("fit", path, "--model", "biases", *arguments)
+    assert code == 0, error
