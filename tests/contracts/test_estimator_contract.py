@@ -12,6 +12,7 @@ import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.evaluate import measure
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
@@ -226,6 +227,25 @@ def test_recommends_unseen_items_of_the_catalog(name, data):
         model.recommend({"no such item": 3.0})
     with pytest.raises(ParameterError):
         model.recommend(history, k=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_evaluation_ranks_the_lists_that_recommend_shows(name, data):
+    """One person, one hidden item: it is a hit at k exactly if it is among the k recommended."""
+    interactions = data(name)
+    model = quiet(make(name), interactions)
+    if model.guarantee.unit is not Unit.USER:
+        pytest.skip("this release holds rows of its own users and serves only them")
+    hidden = np.arange(interactions.n_ratings) == interactions.indptr[3]
+    train, test = interactions.where(~hidden), interactions.where(hidden)
+    span = slice(*train.indptr[3:5])
+    ids = interactions.catalog.id_at(train.items[span]).tolist()
+    order = [
+        item for item, _ in model.recommend(dict(zip(ids, train.values[span].tolist(), strict=True)), 40)
+    ]
+    place = 1 + order.index(interactions.catalog.id_at(test.items)[0])
+    found = measure(model, train, test, [f"hr@{place}", *([f"hr@{place - 1}"] if place > 1 else [])])
+    assert list(found.values()) == [1.0, 0.0][: len(found)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.checks import DataError, FileError, ParameterError
 from discreet.data import Interactions
-from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split
+from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split, time_split
 
 needs_data = pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="DISCREET_DATA names no folder")
 
@@ -62,8 +62,8 @@ def test_folds_are_disjoint_even_and_cover_everything(k):
     assert set().union(*(keys(split.test) for split in splits)) == keys(data)
 
 
-def held_out(data):
-    test = leave_one_out(data).test
+def held_out(data, seed=0):
+    test = leave_one_out(data, seed).test
     ids = test.users.id_at(test.rows()).tolist(), test.catalog.id_at(test.items).tolist()
     return dict(zip(*ids, strict=True))
 
@@ -74,32 +74,58 @@ def test_the_latest_is_left_out_and_of_equals_the_last_listed():
     assert held_out(Interactions.from_arrays(users, items, times=times)) == {1: 20, 2: 20}
 
 
-def test_without_times_the_first_listed_is_left_out_even_after_selections():
-    users, items = [2, 1, 1, 2, 1, 2], [30, 20, 10, 10, 30, 20]
-    data = Interactions.from_arrays(users, items)
-    assert held_out(data) == {1: 20, 2: 30}
-    assert held_out(data.select_users([1, 0])) == {1: 20, 2: 30}
-    assert held_out(data.select_items([0, 2])) == {1: 10, 2: 30}
-    assert held_out(data.where(data.items != 2)) == {1: 20, 2: 10}
-    in_order = Interactions.from_arrays([1, 1, 2, 2], [10, 20, 10, 30])
-    assert in_order.listed is None and held_out(in_order) == {1: 10, 2: 10}
+def test_without_times_one_of_each_person_is_drawn_and_a_seed_repeats_it():
+    data = some()
+    assert held_out(data, 3) == held_out(data, 3) != held_out(data, 4)
+    assert len(held_out(data)) == data.n_users and parted(leave_one_out(data), data)
+    lonely = Interactions.from_arrays([1, 2, 2, 4], [10, 10, 20, 20])
+    assert set(held_out(lonely)) == {2}
 
 
-@pytest.mark.parametrize("times", [False, True])
-def test_leave_one_out_agrees_with_a_plain_loop(times):
-    data = some(times=times)
-    listed = data.listed
+def test_without_times_every_place_in_a_row_is_equally_likely():
+    """Four ratings a person in the order of items; Hoeffding's bound keeps both errors below 1e-9."""
+    n_people = 20_000
+    bound = np.sqrt(np.log(2 * 4 / 1e-9) / (2 * n_people))
+    assert bound < 0.05
+    users, items = np.repeat(np.arange(n_people), 4), np.tile(np.arange(4), n_people)
+    hidden = leave_one_out(Interactions.from_arrays(users, items), 7).test.items
+    shares = np.bincount(hidden, minlength=4) / n_people
+    assert np.abs(shares - 0.25).max() < bound
+    # The twin hides the first listed, which in a file sorted by item is always the same item.
+    twin = np.bincount(np.zeros(n_people, dtype=int), minlength=4) / n_people
+    assert np.abs(twin - 0.25).max() > bound
+
+
+def test_leave_one_out_agrees_with_a_plain_loop():
+    data = some(times=True)
     expected = {}
     for row in range(data.n_users):
         span = range(data.indptr[row], data.indptr[row + 1])
-        best = (
-            max(span, key=lambda k: (data.times[k], listed[k]))
-            if times
-            else min(span, key=lambda k: listed[k])
-        )
+        best = max(span, key=lambda k: (data.times[k], data.listed[k]))
         expected[row] = int(data.catalog.id_at(data.items[best]))
     assert held_out(data) == expected
     assert parted(leave_one_out(data), data)
+
+
+def test_one_moment_cuts_everybodys_ratings():
+    times = [1, 2, 3, 4, 5, 5, 5, 6, 7, 8]
+    data = Interactions.from_arrays([1, 1, 1, 1, 2, 2, 2, 2, 3, 3], [1, 2, 3, 4] * 2 + [1, 2], times=times)
+    split = time_split(data, 0.3)
+    assert parted(split, data) and sorted(split.test.times.tolist()) == [6, 7, 8]
+    # A cut through a moment is moved to its nearer end.
+    assert time_split(data, 0.4).test.n_ratings == 3
+    assert time_split(data, 0.55).test.n_ratings == 6
+    assert time_split(data, 0.999).train.n_ratings == 1
+    assert next(parse_split("time:0.3").splits(data, 9)).test.n_ratings == 3
+
+
+def test_what_has_no_times_is_not_split_by_time():
+    with pytest.raises(DataError, match=r"no times.*leave-one-out"):
+        time_split(some(), 0.1)
+    with pytest.raises(DataError, match="one time"):
+        time_split(Interactions.from_arrays([1, 1], [1, 2], times=[3, 3]), 0.1)
+    with pytest.raises(ParameterError, match="strictly between"):
+        time_split(some(times=True), 1.0)
 
 
 @pytest.fixture
@@ -149,6 +175,8 @@ def test_a_plan_is_read_from_words_and_carried_out(files):
         "kfold:1",
         "kfold:2.5",
         "leave-one-out:3",
+        "time",
+        "time:1",
         "given:a",
         "given:a,b,c",
         "x:1,2",

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluate import scoring as module
+from discreet.evaluate import listing as module
 from discreet.evaluate.negatives import sample_negatives
 from discreet.evaluate.references import PREFIX, bars
 from discreet.evaluate.scoring import measure
@@ -24,7 +24,7 @@ class Fixed:
     def predict(self, histories, rows, items):
         return self.matrix[rows, items].astype(np.float64)
 
-    def scores(self, histories, rows):
+    def worth(self, histories, rows):
         return self.matrix[rows].astype(np.float32)
 
 
@@ -153,6 +153,64 @@ def test_coverage_is_the_part_of_the_catalog_that_is_ever_shown():
     scores = np.tile(np.arange(data.n_items, 0, -1.0), (data.n_users, 1))
     shown = {int(item) for row in rows for item in np.flatnonzero(~met[row])[:3]}
     assert measure(Fixed(scores), train, test, "coverage@3")["coverage@3"] == len(shown) / data.n_items
+
+
+def test_only_liked_items_count_when_asked_for():
+    data, train, test = ratings()
+    scores = (
+        np.random.default_rng(4).permuted(np.arange(data.n_users * data.n_items)).reshape(data.n_users, -1)
+    )
+    liked = test.where(test.values > 3)
+    for names, above, kept in (("hr@4:liked,ndcg@4:liked", None, liked), ("hr@4:liked", 4, None)):
+        kept = test.where(test.values > 4) if kept is None else kept
+        found = measure(Fixed(scores), train, test, names, above=above)
+        plain = measure(Fixed(scores), train, kept, names.replace(":liked", ""))
+        assert list(found.values()) == pytest.approx(list(plain.values()))
+    sampled = measure(Fixed(scores), train, test, "hr@4:6:liked,hr@4:6")
+    assert sampled["hr@4:6:liked"] != sampled["hr@4:6"]
+
+
+def test_what_cannot_be_liked_is_refused():
+    data, train, test = ratings()
+    model = Fixed(np.ones((data.n_users, data.n_items)))
+    with pytest.raises(DataError, match="is above 5"):
+        measure(model, train, test, "hr@4:liked", above=5)
+    choices = Interactions.from_arrays([1, 1, 2, 2], [0, 1, 0, 2], n_items=20)
+    hidden = np.array([False, True, False, True])
+    with pytest.raises(ParameterError, match="only choices"):
+        measure(Fixed(np.ones((2, 20))), choices.where(~hidden), choices.where(hidden), "hr@4:liked")
+    for name in ("rmse:liked", "coverage@5:liked", "novelty@5:9", "hr@5:few:liked", "novelty", "hr@5:9:9"):
+        with pytest.raises(ParameterError, match="not known"):
+            measure(model, train, test, name)
+
+
+def test_people_with_few_and_with_many_ratings_are_told_apart():
+    data, train, test = ratings()
+    scores = (
+        np.random.default_rng(5).permuted(np.arange(data.n_users * data.n_items)).reshape(data.n_users, -1)
+    )
+    model, lengths = Fixed(scores / scores.max() * 5), np.diff(train.indptr)
+    people = np.flatnonzero(np.diff(test.indptr))
+    low, high = np.quantile(lengths[people], [0.25, 0.75])
+    for name, who in (("few", lengths <= low), ("many", lengths >= high)):
+        part = test.where(who[test.rows()])
+        for metric in ("hr@4", "rmse", "hr@4:liked", "coverage@2", "novelty@2"):
+            found = measure(model, train, test, f"{metric}:{name}")
+            (plain,) = measure(model, train, part, metric).values()
+            assert found == {f"{metric}:{name}": pytest.approx(plain)}
+
+
+def test_novelty_is_the_surprise_of_what_is_shown():
+    data = Interactions.from_arrays([0, 0, 1, 1, 2, 2, 3], [0, 1, 0, 2, 0, 1, 4], n_items=5)
+    hidden = np.array([False, True, False, True, False, False, False])
+    train, test = data.where(~hidden), data.where(hidden)
+    scores = np.tile(np.array([5.0, 4, 3, 2, 1]), (4, 1))
+    # Both tested people have met item 0 and are shown 1 (one of four people) and 2 (nobody: as one).
+    assert measure(Fixed(scores), train, test, "novelty@2")["novelty@2"] == pytest.approx(2.0)
+    popular_first = measure(Fixed(scores[:, ::-1].copy()), train, test, "novelty@1")["novelty@1"]
+    assert popular_first == pytest.approx(2.0)
+    everything = measure(Fixed(scores), train.where(train.items > 0), test, "novelty@1")["novelty@1"]
+    assert everything == pytest.approx(np.log2(2))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -20,8 +20,8 @@ from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 from discreet.randomness import experiment_generator
 
-Kind = Literal["random", "kfold", "leave-one-out", "given"]
-_FORMS = "random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST"
+Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
+_FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST"
 
 
 @final
@@ -63,10 +63,11 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
     return (Split.by_mask(data, fold == number) for number in range(k))
 
 
-def leave_one_out(data: Interactions) -> Split:
-    """Hold out one rating of each person: the latest, or without times the first listed.
+def leave_one_out(data: Interactions, seed: int = 0) -> Split:
+    """Hold out one rating of each person: the latest, or without times one drawn evenly.
 
-    Of several at the same time the last listed is taken. A person with a single rating keeps it for
+    Of several at the same time the last listed is taken. Without times the order of a file is no order of
+    choices (many files are sorted by item), so `seed` draws. A person with a single rating keeps it for
     learning: somebody without any cannot be tested fairly.
     """
     lengths = np.diff(data.indptr)
@@ -74,15 +75,34 @@ def leave_one_out(data: Interactions) -> Split:
         raise DataError("Nobody has two ratings, so leaving one out would leave nothing.")
     rated = np.flatnonzero(lengths)
     starts, sizes = data.indptr[rated], lengths[rated]
+    if data.times is None:
+        chosen = np.zeros(data.n_ratings, dtype=np.bool_)
+        drawn = starts + experiment_generator(seed, "leave one out").integers(0, sizes)
+        chosen[drawn[sizes > 1]] = True
+        return Split.by_mask(data, chosen)
     listed = _listing(data)
     chosen = np.repeat(sizes > 1, sizes)
-    if data.times is None:
-        chosen &= listed == np.repeat(np.minimum.reduceat(listed, starts), sizes)
-    else:
-        chosen &= data.times == np.repeat(np.maximum.reduceat(data.times, starts), sizes)
-        last = np.maximum.reduceat(np.where(chosen, listed, -1), starts)
-        chosen &= listed == np.repeat(last, sizes)
+    chosen &= data.times == np.repeat(np.maximum.reduceat(data.times, starts), sizes)
+    last = np.maximum.reduceat(np.where(chosen, listed, -1), starts)
+    chosen &= listed == np.repeat(last, sizes)
     return Split.by_mask(data, chosen)
+
+
+def time_split(data: Interactions, fraction: float) -> Split:
+    """Hold out what came last: one moment cuts everybody's ratings, as near to `fraction` as times allow.
+
+    Ratings of the same moment stay together. Who came after the cut is tested with an empty history.
+    """
+    share = real("fraction", fraction)
+    require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
+    if data.times is None:
+        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+    moments, counts = np.unique(data.times, return_counts=True)
+    if moments.size < 2:
+        raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
+    later = data.n_ratings - np.cumsum(counts)[:-1]
+    cut = moments[int(np.argmin(np.abs(later - share * data.n_ratings)))]
+    return Split.by_mask(data, data.times > cut)
 
 
 def _listing(data: Interactions) -> Index:
@@ -171,7 +191,9 @@ class SplitPlan:
         if self.kind == "random":
             split = random_split(data, self.fraction, seed)
         elif self.kind == "leave-one-out":
-            split = leave_one_out(data)
+            split = leave_one_out(data, seed)
+        elif self.kind == "time":
+            split = time_split(data, self.fraction)
         else:
             split = given(
                 *self.files,
@@ -187,7 +209,7 @@ class SplitPlan:
 
 
 def parse_split(text: str) -> SplitPlan:
-    """Read `random:0.1`, `kfold:10`, `leave-one-out` or `given:TRAIN,TEST`.
+    """Read `random:0.1`, `kfold:10`, `leave-one-out`, `time:0.1` or `given:TRAIN,TEST`.
 
     Example:
         >>> parse_split("kfold:5").folds
@@ -195,8 +217,8 @@ def parse_split(text: str) -> SplitPlan:
     """
     kind, _, value = text.strip().partition(":")
     try:
-        if kind == "random" and 0 < float(value) < 1:
-            return SplitPlan(kind="random", fraction=float(value))
+        if kind in ("random", "time") and 0 < float(value) < 1:
+            return SplitPlan(kind="random" if kind == "random" else "time", fraction=float(value))
         if kind == "kfold" and int(value) >= 2:
             return SplitPlan(kind="kfold", folds=int(value))
         if kind == "leave-one-out" and not value:

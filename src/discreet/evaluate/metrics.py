@@ -2,7 +2,8 @@
 
 A name says what is measured and against which candidates: `rmse`, `mae`, `accuracy` and `are` compare cells;
 `hr@10` ranks the whole catalog, `hr@10:99` ranks a person's held-out items among 99 sampled ones. The two
-protocols give numbers that must never be compared, so the name carries the difference everywhere.
+protocols give numbers that must never be compared, so the name carries the difference everywhere. `:liked`
+counts only held-out ratings that are liked; `:few` and `:many` only people who rated few or many items.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Literal, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +20,18 @@ from discreet.arrays import Floats
 from discreet.checks import DataError, ParameterError, finite_array
 
 RATING_METRICS = ("rmse", "mae", "accuracy", "are")
-RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", "coverage")
+# About what is shown, whoever was hidden what.
+SHOWN_METRICS = ("coverage", "novelty")
+RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", *SHOWN_METRICS)
 KNOWN = (
-    "rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, capped-recall@20, precision@10, mrr, coverage@10"
+    "rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, capped-recall@20, precision@10, mrr, coverage@10, "
+    "novelty@10"
 )
 
-_FORM = re.compile(r"([a-z-]+)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?")
+_FORM = re.compile(r"([a-z-]+)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?(:liked)?(?::(few|many))?")
 _FORMS_TEXT = (
-    f"The metrics are {KNOWN}; append :99 to rank among 99 sampled items instead of the whole catalog."
+    f"The metrics are {KNOWN}; append :99 to rank among 99 sampled items instead of the whole catalog, "
+    ":liked to count liked items only, :few or :many for people with few or many ratings, in this order."
 )
 
 
@@ -35,24 +40,29 @@ _FORMS_TEXT = (
 class Metric:
     """Say what to measure, at which depth `k`, and among how many sampled items (None: the whole catalog).
 
+    `liked` counts liked held-out ratings only; `people` only the quarter with the fewest or the most ratings.
+
     Example:
-        >>> Metric.parse("hr@10:99")
-        Metric(kind='hr', k=10, sampled=99)
-        >>> str(Metric.parse("mrr"))
-        'mrr'
+        >>> Metric.parse("hr@10:99").sampled
+        99
+        >>> str(Metric("hr", 10, liked=True, people="few"))
+        'hr@10:liked:few'
     """
 
     kind: str
     k: int | None = None
     sampled: int | None = None
+    liked: bool = False
+    people: Literal["few", "many"] | None = None
 
     def __post_init__(self) -> None:
         if self.kind in RATING_METRICS:
-            ok = self.k is None and self.sampled is None
+            # Errors of liked ratings alone would reward whoever predicts high ones.
+            ok = self.k is None and self.sampled is None and not self.liked
         else:
             ok = self.kind in RANKING_METRICS and (self.k is not None or self.kind == "mrr")
-            # Coverage asks which part of the catalog is ever shown; a sample cannot tell.
-            ok = ok and not (self.kind == "coverage" and self.sampled is not None)
+            # What of the whole catalog is shown: a sample cannot tell, and what was hidden does not matter.
+            ok = ok and not (self.kind in SHOWN_METRICS and (self.sampled is not None or self.liked))
         if not ok:
             raise ParameterError(f"metric={str(self)!r} is not known. {_FORMS_TEXT}")
 
@@ -62,8 +72,14 @@ class Metric:
         found = _FORM.fullmatch(text.strip().lower())
         if found is None:
             raise ParameterError(f"metric={text!r} is not known. {_FORMS_TEXT}")
-        kind, k, sampled = found.groups()
-        return cls(kind, int(k) if k else None, int(sampled) if sampled else None)
+        kind, k, sampled, liked, people = found.groups()
+        return cls(
+            kind,
+            int(k) if k else None,
+            int(sampled) if sampled else None,
+            liked=liked is not None,
+            people=cast(Literal["few", "many"] | None, people),
+        )
 
     @property
     def ranks(self) -> bool:
@@ -77,7 +93,9 @@ class Metric:
 
     def __str__(self) -> str:
         depth = "" if self.k is None else f"@{self.k}"
-        return self.kind + depth + ("" if self.sampled is None else f":{self.sampled}")
+        sampled = "" if self.sampled is None else f":{self.sampled}"
+        people = "" if self.people is None else f":{self.people}"
+        return self.kind + depth + sampled + (":liked" if self.liked else "") + people
 
 
 def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

@@ -38,6 +38,12 @@ class Places:
         """Return the number of held-out items of each person."""
         return np.diff(self.starts, append=self.better.size)
 
+    def only(self, counted: Flags) -> Places:
+        """Return the cells marked; people without any are left out."""
+        owners = np.repeat(np.arange(self.starts.size), self.sizes)[counted]
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        return Places(starts=starts, better=self.better[counted], tied=self.tied[counted])
+
 
 def place(
     candidates: Singles, rows: Indices, targets: Singles, depth: int | None = None
@@ -111,8 +117,8 @@ def ndcg(places: Places, k: int) -> Floats:
     return normalized
 
 
-def shown(candidates: Singles, k: int) -> Flags:
-    """Tell which items stand in at least one of the rows' first `k`; minus infinity is never shown."""
+def shown(candidates: Singles, k: int) -> Indices:
+    """Return how many of the rows have each item among their first `k`; minus infinity is never shown."""
     k = min(k, candidates.shape[1])
     least = np.partition(candidates, -k, axis=1)[:, -k, None]
     above = candidates > least
@@ -120,8 +126,8 @@ def shown(candidates: Singles, k: int) -> Flags:
     room = k - np.count_nonzero(above, axis=1)
     crowded = np.flatnonzero(np.count_nonzero(level, axis=1) > room)
     level[crowded] &= np.cumsum(level[crowded], axis=1) <= room[crowded, None]
-    found: Flags = (above | level).any(axis=0)
-    return found
+    lists: Indices = np.count_nonzero(above | level, axis=0)
+    return lists
 
 
 def _sum(places: Places, gain: Floats) -> Floats:

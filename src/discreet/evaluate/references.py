@@ -32,7 +32,7 @@ class Reference:
         cells: Floats = self.users[np.asarray(rows)] + self.items[np.asarray(items)]
         return cells
 
-    def scores(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
+    def worth(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
         """Return a score for every item for each of these people."""
         every: Singles = np.add.outer(self.users[np.asarray(rows)], self.items).astype(np.float32)
         return every

@@ -60,6 +60,11 @@ class FittedModel:
         self._same_catalog(histories)
         return self.scorer.scores(histories, np.asarray(rows, dtype=np.int64))
 
+    def worth(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
+        """Return what `recommend` orders items by, for each of these people; evaluations rank by it too."""
+        self._same_catalog(histories)
+        return self.scorer.worth(histories, np.asarray(rows, dtype=np.int64))
+
     def recommend(
         self, history: History, k: int = 10, *, exclude_seen: bool = True
     ) -> list[tuple[ItemId, float]]:
@@ -69,7 +74,7 @@ class FittedModel:
         """
         integer("k", k, least=1)
         person = self._person(history)
-        scores = self.scorer.scores(person, np.zeros(1, dtype=np.int64))[0].astype(np.float64)
+        scores = self.scorer.worth(person, np.zeros(1, dtype=np.int64))[0].astype(np.float64)
         if exclude_seen:
             scores[person.items] = -np.inf
         open_items = int(np.count_nonzero(scores > -np.inf))

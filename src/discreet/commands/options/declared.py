@@ -150,14 +150,15 @@ class Measuring:
     """What is hidden, what is measured, and how often."""
 
     split: Annotated[
-        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out or given:TRAIN,TEST")
+        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST")
     ] = "random:0.1"
     metric: Annotated[
         str,
         typer.Option(
             "--metric",
             help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
-            "coverage@10; hr@10:99 ranks among 99 sampled items.",
+            "coverage@10, novelty@10; hr@10:99 ranks among 99 sampled items, hr@10:liked counts liked items, "
+            ":few and :many count people with few or many ratings.",
         ),
     ] = "rmse"
     repeat: Annotated[

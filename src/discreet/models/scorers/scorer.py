@@ -53,6 +53,10 @@ class Scorer(ABC):
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item for each of these people; call it in blocks."""
 
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return what lists are ordered by, for every item for each of these people: here the scores."""
+        return self.scores(histories, rows)
+
     def shown(self, scores: Floats) -> Floats:
         """Return scores as a person should read them; their order is already used."""
         return scores
