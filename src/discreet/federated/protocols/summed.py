@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -86,15 +86,15 @@ class SummedStatistics(ItemProtocol):
         if not told:
             return Part(kind="votes")
         if len(told) == 1:
-            noise = _planned(self.plan().moment, self.plan().votes, told[0].noise["votes"])
+            noise = view.moment_noise
             if not server.shows_taste(view.favor, noise, self.plan().norm):
                 return Part(kind="recount")
             items, pull = server.starting_items(view.favor, noise)
             return Part(kind="moment", arrays={"items": items, "pull": pull})
         if told[1].kind == "recount" or len(told) == 2 + self.rounds:
             return None
-        profiles = view.profiles(len(told) - 2)
-        asked = view.asked(len(told) - 2, profiles)
+        begun = view.next_round()
+        profiles, asked = begun.profiles, view.asked(begun)
         return Part(
             kind="terms", fields=profile_fields(profiles, asked), arrays=profile_arrays(profiles, asked)
         )
@@ -150,11 +150,18 @@ class SummedStatistics(ItemProtocol):
             solved = items_of.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
             profiles = server.no_profiles(n_items)
         else:
-            profiles = view.profiles(self.rounds - 1)
-            solved = view.solved(self.rounds - 1, profiles)
+            begun, solved = view.last_round()
+            profiles = begun.profiles
         return ProfileScorer(
             item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
         )
+
+
+class _Begun(NamedTuple):
+    """Hold what a round begins with: people's profiles, and how items are favored."""
+
+    profiles: statistics.Profiles
+    favor: server.Favor
 
 
 class _View:
@@ -162,45 +169,61 @@ class _View:
 
     def __init__(self, protocol: SummedStatistics, told: Sequence[Told]) -> None:
         self._protocol, self._told = protocol, told
-        self._norm = protocol.plan().norm
+        self._plan = protocol.plan()
 
     @property
     def favor(self) -> server.Favor:
         votes = self._told[0]
         return server.read_votes(votes.arrays["votes"], votes.noise["votes"])
 
-    def profiles(self, number: int) -> statistics.Profiles:
-        """Return the profiles that people have in a round."""
-        if number:
-            return items_of.refined_profiles(self.solved(number - 1, self.profiles(number - 1)))
+    @property
+    def moment_noise(self) -> float:
+        """Return the deviation that the second moment will have."""
+        return _planned(self._plan.moment, self._plan.votes, self._told[0].noise["votes"])
+
+    def next_round(self) -> _Begun:
+        """Return what the next round begins with, after all rounds told so far."""
+        begun = self._first_round()
+        for terms in self._told[2:]:
+            begun = _after(self.solved(begun, terms))
+        return begun
+
+    def last_round(self) -> tuple[_Begun, items_of.ItemFactors]:
+        """Return what the last round told began with, and the items that its sums give."""
+        begun = self._first_round()
+        for terms in self._told[2:-1]:
+            begun = _after(self.solved(begun, terms))
+        return begun, self.solved(begun, self._told[-1])
+
+    def _first_round(self) -> _Begun:
         told = self._told[1]
-        moment = symmetric_from(told.arrays["moment"])
-        planned = self._protocol.plan()
-        noise = _planned(planned.moment, planned.votes, self._told[0].noise["votes"])
-        items, pull = server.starting_items(self.favor, noise)
-        most = self._protocol._estimator().most_factors()
-        return server.starting_profiles(moment, items, pull, self.favor, told.noise["moment"], most)
+        favor = self.favor
+        items, pull = server.starting_items(favor, self.moment_noise)
+        moment, most = symmetric_from(told.arrays["moment"]), self._protocol._estimator().most_factors()
+        profiles = server.starting_profiles(moment, items, pull, favor, told.noise["moment"], most)
+        return _Begun(profiles, favor)
 
-    def asked(self, number: int, profiles: statistics.Profiles) -> statistics.Question:
+    def asked(self, begun: _Begun) -> statistics.Question:
         """Return what people are asked in a round."""
-        return server.question(self._favor(number), profiles.factors, _NO_PAIRS, self._norm)
+        return server.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._plan.norm)
 
-    def _favor(self, number: int) -> server.Favor:
-        return self.solved(number - 1, self.profiles(number - 1)).favor if number else self.favor
-
-    def solved(self, number: int, profiles: statistics.Profiles) -> items_of.ItemFactors:
+    def solved(self, begun: _Begun, terms: Told) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
-        told = self._told[2 + number]
         return items_of.solve_items(
-            told.arrays["linear"].reshape(-1, profiles.factors + 1),
-            told.noise["linear"],
-            symmetric_from(told.arrays["gram"]),
-            told.noise["gram"],
-            asked=self.asked(number, profiles),
-            profiles=profiles,
-            favor=self._favor(number),
+            terms.arrays["linear"].reshape(-1, begun.profiles.factors + 1),
+            terms.noise["linear"],
+            symmetric_from(terms.arrays["gram"]),
+            terms.noise["gram"],
+            asked=self.asked(begun),
+            profiles=begun.profiles,
+            favor=begun.favor,
             loss=_LOSS,
         )
+
+
+def _after(solved: items_of.ItemFactors) -> _Begun:
+    """Return what follows a round that gave these items."""
+    return _Begun(items_of.refined_profiles(solved), solved.favor)
 
 
 def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: float) -> float:
