@@ -12,7 +12,7 @@ import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.evaluate import measure
+from discreet.evaluation import measure
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
 from discreet.privacy.ledger.book import Ledger

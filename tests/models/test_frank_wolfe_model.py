@@ -16,7 +16,7 @@ from discreet.data.datasets import catalog
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
 from discreet.models.low_rank import directions
 from discreet.models.low_rank.covariance_svd import CovarianceSvd

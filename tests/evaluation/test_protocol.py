@@ -15,9 +15,9 @@ from discreet.checks import DataError, ParameterError
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
-from discreet.evaluate import Evaluation, Score, bars, evaluate
-from discreet.evaluate.protocol import NOT_COVERED
-from discreet.evaluate.references import PREFIX
+from discreet.evaluation import Evaluation, Score, bars, evaluate
+from discreet.evaluation.protocol import NOT_COVERED
+from discreet.evaluation.references import PREFIX
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
