@@ -242,6 +242,6 @@ class ImplicitObjective(Estimator):
 
 
 def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
-    return ProfileScorer(
+    return ProfileScorer.of(
         item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
     )

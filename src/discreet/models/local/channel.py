@@ -105,4 +105,4 @@ class LocalChannel(LocalEstimator):
             low=collected.mechanism.low,
             high=collected.mechanism.high,
         )
-        return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)
+        return LocalScorer.of(collected.reports.users, vectors, device)

@@ -150,4 +150,4 @@ def _corrected_scorer(
         low=mechanism.low,
         high=mechanism.high,
     )
-    return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)
+    return LocalScorer.of(collected.reports.users, vectors, device)

@@ -97,7 +97,7 @@ class LocalNuclearPlain(CellEstimator):
             high=mechanism.high,
         )
         vectors = np.column_stack([np.zeros(reports.n_users), answer.left])
-        return LocalScorer(people=reports.users, user_vectors=vectors, device=device)
+        return LocalScorer.of(reports.users, vectors, device)
 
     def _misfit(self, reports: Interactions, mechanism: CellMechanism, intrinsic: float) -> float:
         """Return rho; the number of rated cells is read off the reports without bias."""

@@ -21,7 +21,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.one_bit.task import OneBit, Task
 from discreet.models.one_bit.verdicts import mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.single_cells import Answers, ReleasedCells, Vault
+from discreet.models.scorers.single_cells import ReleasedCells, Vault
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -276,7 +276,11 @@ class OneBitOutput(OneBit):
             random=random.spawn("answers"),
         )
         nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        answers = Answers(nothing, np.zeros(0))
         return ReleasedCells(
-            users=task.users, n_items=task.cells.shape[1], above=task.above, answers=answers, vault=vault
+            users=task.users,
+            n_items=task.cells.shape[1],
+            above=task.above,
+            cells=nothing,
+            values=np.zeros(0),
+            vault=vault,
         )
