@@ -115,9 +115,7 @@ def test_one_long_id_costs_its_own_length_only(tmp_path):
     names = [f"film {number}" for number in range(20_000)] + ["x" * 200_000, "a", "a\0"]
     vocabulary = Vocabulary.of(names)
     ids = [names[1], names[2], names[-1], names[-2], names[-3]]
-    data = discreet.from_frame(
-        {"user": [1, 1, 2, 2, 3], "item": ids, "rating": [1.0, 2.0, 3.0, 4.0, 5.0]}, catalog=vocabulary
-    )
+    data = discreet.Interactions.from_arrays([1, 1, 2, 2, 3], ids, [1, 2, 3, 4, 5], catalog=vocabulary)
 
     def whole_way():
         discreet.Popularity(epsilon=1.0).fit(data).save(tmp_path / "m.discreet")
