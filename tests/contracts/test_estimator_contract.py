@@ -368,3 +368,11 @@ def test_a_history_may_be_a_series_and_must_hold_numbers(explicit):
     for wrong in ("x", None):
         with pytest.raises(DataError, match="must be numbers"):
             fitted.recommend(dict.fromkeys(history, wrong))
+
+
+@pytest.mark.parametrize("name", sorted(recipes.MODELS))
+def test_its_docstring_has_a_promise_the_noise_and_an_example(name):
+    """The examples themselves run as doctests."""
+    text = recipes.MODELS[name].__doc__
+    assert "\n    Guarantee\n" in text and ">>> model = " in text
+    assert recipes.is_never_private(name) or "\n    Noise\n" in text
