@@ -172,7 +172,7 @@ class FrankWolfe(Estimator):
         if self._uses_oja(told.n_columns):
             start = view.look.counts * random_signs(told.n_columns, "frank-wolfe", number)
             return oja_direction(told, start, multipliers, random)
-        found = leading(release_moment(told, multipliers[0], random), multipliers[0], 1)
+        found = leading(release_moment(told, multipliers[0], random), multipliers[0], view.look.people, 1)
         return found[0] if found else Found(np.zeros(told.n_columns), 0.0, 0.0)
 
 
