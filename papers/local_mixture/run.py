@@ -71,6 +71,7 @@ def communication(data, *, keep: bool) -> dict[str, Sequence[float]]:
         catalog=data.catalog,
         max_reports=int(lengths.max()),
         step=1.0,
+        version=1,
     )
     sizes = []
     for row in range(data.n_users):

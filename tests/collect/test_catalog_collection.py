@@ -190,7 +190,7 @@ def bad_messages(asked):
         (b"", ReportRefusal.MALFORMED),
         (b"XXXX" + good[4:], ReportRefusal.MALFORMED),
         (good[:4] + b"\x09" + good[5:], ReportRefusal.WRONG_VERSION),
-        (good[:5] + bytes(8) + good[13:], ReportRefusal.WRONG_CAMPAIGN),
+        (good[:5] + bytes(32) + good[37:], ReportRefusal.WRONG_CAMPAIGN),
         (wrong([4, 4], [0, 0]), ReportRefusal.REPLAYED),
         (wrong([5, 4], [0, 0]), ReportRefusal.REPLAYED),
         (wrong([4, 50], [0, 0]), ReportRefusal.OUT_OF_RANGE),

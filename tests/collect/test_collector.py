@@ -63,8 +63,8 @@ def test_keeps_good_reports_of_both_forms():
         (text(reports=7), ReportRefusal.MALFORMED),
         (b'{"reports": []}', ReportRefusal.MALFORMED),
         (bytes(wire.MOST_BYTES + 1), ReportRefusal.OVERSIZED),
-        (binary((1, 2))[:4] + b"\x02" + binary((1, 2))[5:], ReportRefusal.WRONG_VERSION),
-        (text((1, 2), discreet=2), ReportRefusal.WRONG_VERSION),
+        (binary((1, 2))[:4] + b"\x09" + binary((1, 2))[5:], ReportRefusal.WRONG_VERSION),
+        (text((1, 2), discreet=9), ReportRefusal.WRONG_VERSION),
         (text((1, 2), discreet=True), ReportRefusal.WRONG_VERSION),
         (binary((1, 2), campaign=OTHER), ReportRefusal.WRONG_CAMPAIGN),
         (text((1, 2), campaign=OTHER), ReportRefusal.WRONG_CAMPAIGN),
@@ -126,7 +126,7 @@ def test_binary_reports_take_about_two_bytes_each():
     items = range(100)
     wide = Campaign(name="wide", mechanism=MECHANISM, catalog=Vocabulary.range(100), max_reports=100)
     raw = Device(wide).message(dict.fromkeys(items, 3.0))
-    assert len(raw) == 30 + 2 * 100
+    assert len(raw) == 54 + 2 * 100
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])

@@ -9,6 +9,7 @@ import pytest
 
 import discreet
 from discreet.collect.catalog.campaign import CatalogCampaign, read
+from discreet.collect.opening import open_campaign
 from discreet.collect.ratings import wire
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
@@ -18,6 +19,7 @@ from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 
 OLD = Path(__file__).parent / "v0.1"
+SECOND = OLD.parent / "campaign-2"
 MODELS = sorted(OLD.glob("*.discreet"))
 
 
@@ -74,3 +76,13 @@ def test_a_journal_holds_its_messages(tmp_path):
     journal = Journal(path)
     assert [message.kind for message in journal.messages][-1] == "votes"
     journal.close()
+
+
+def test_campaigns_of_version_2_and_their_reports_say_what_they_said():
+    films, stars = (open_campaign(SECOND / f"{name}.campaign") for name in ("films", "stars"))
+    message = wire.read(films, (SECOND / "films.report").read_bytes())
+    assert (message.items, message.codes) == ((3, 99), (10, 240)) and films.mechanism.epsilon == 1.0
+    report = read(stars, (SECOND / "stars.report").read_bytes())
+    assert (report.items.tolist(), report.codes.tolist()) == ([2, 40], [0, 4])
+    numbers = open_campaign(SECOND / "numbers.campaign")
+    assert numbers.answers == 5 and numbers.for_person().epsilon == 10.0

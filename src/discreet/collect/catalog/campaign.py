@@ -3,24 +3,34 @@
 A device answers for every item it is asked about; what it sends lists only the items reported as rated. The
 binary form of a message, all numbers little-endian, is
 
-    "DSCA"  version u8  campaign 8 bytes  sender 16 bytes  asked u32  answers u32
+    "DSCA"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  asked u32  answers u32
     asked items u32 each (none if everybody is asked about everything)   items u32 each   codes u16 each
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import integer, positive_finite, require
+from discreet.checks import ParameterError, integer, positive_finite, require
+from discreet.collect.campaign_text import (
+    DIGEST_BYTES,
+    FORMAT,
+    VERSION,
+    digest_of,
+    pack,
+    to_text,
+    unpack,
+    version_of,
+)
+from discreet.collect.draws import cell_draws, check_draws
 from discreet.collect.ratings.campaign import DEVICES
 from discreet.collect.ratings.wire import SENDER_BYTES, ReportRefusal, ReportRefused
 from discreet.data.facts import PublicFacts
@@ -30,9 +40,9 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit,
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers, HiddenStars
 
 PROOF = "proofs/local_nuclear.md"
-VERSION = 1
 _MAGIC = b"DSCA"
-_HEADER = struct.Struct(f"<4sB8s{SENDER_BYTES}sII")
+_HEADERS = {version: struct.Struct(f"<4sB{size}s{SENDER_BYTES}sII") for version, size in DIGEST_BYTES.items()}
+_NAMES: dict[type, str] = {HiddenStars: "hidden-stars", HiddenNumbers: "hidden-numbers"}
 # Codes travel in 16 bits.
 _MOST_CODES = 1 << 16
 
@@ -61,6 +71,7 @@ class CatalogCampaign:
     mechanism: HiddenStars | HiddenNumbers
     catalog: Vocabulary
     answers: int | None = None
+    _told: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require(bool(self.name), "name", self.name, "must not be empty")
@@ -126,16 +137,71 @@ class CatalogCampaign:
         return cell_guarantee(self.mechanism, self.facts).for_user(self.asked)
 
     @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        return self._told or to_text(self.to_json())
+
+    @cached_property
     def digest(self) -> bytes:
-        """Return eight bytes that name this campaign and no other."""
+        """Return the 32 bytes that name this campaign and no other."""
+        return digest_of(self.text, VERSION)
+
+    @cached_property
+    def old_digest(self) -> bytes:
+        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
         record: dict[str, Any] = {
             "name": self.name,
             "mechanism": [type(self.mechanism).__name__, asdict(self.mechanism)],
             "items": self.catalog.ids.tolist(),
             "answers": self.answers,
         }
-        text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).digest()[:8]
+        return digest_of(record, 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back, with the tables that devices draw from."""
+        if self._told is not None:
+            record: dict[str, Any] = json.loads(self._told)
+            return record
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": "catalog",
+            "name": self.name,
+            "mechanism": {"name": _NAMES[type(self.mechanism)], **asdict(self.mechanism)},
+            "items": self.catalog.ids.tolist(),
+            "answers": self.answers,
+            "draws": cell_draws(self.mechanism),
+        }
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        version_of(record, "catalog")
+        try:
+            kinds: dict[str, Any] = {name: kind for kind, name in _NAMES.items()}
+            settings = dict(record["mechanism"])
+            mechanism = kinds[settings.pop("name")](**settings)
+            campaign = cls(
+                name=str(record["name"]),
+                mechanism=mechanism,
+                catalog=Vocabulary.of(record["items"]),
+                answers=record["answers"],
+            )
+            check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"This campaign cannot be read: {error}.") from error
+        # What was told is what devices hash, also where this machine computes other last digits.
+        object.__setattr__(campaign, "_told", to_text(record))
+        return campaign
+
+    def to_bytes(self) -> bytes:
+        """Return the campaign in few bytes."""
+        return pack(self.text)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
+        return cls.from_json(unpack(raw))
 
 
 class CatalogReport(NamedTuple):
@@ -150,7 +216,9 @@ class CatalogReport(NamedTuple):
 def write(campaign: CatalogCampaign, message: CatalogReport) -> bytes:
     """Return the binary form."""
     asked = np.zeros(0, "<u4") if message.asked is None else message.asked.astype("<u4")
-    head = _HEADER.pack(_MAGIC, VERSION, campaign.digest, message.sender, asked.size, message.items.size)
+    head = _HEADERS[VERSION].pack(
+        _MAGIC, VERSION, campaign.digest, message.sender, asked.size, message.items.size
+    )
     return (
         head + asked.tobytes() + message.items.astype("<u4").tobytes() + message.codes.astype("<u2").tobytes()
     )
@@ -158,17 +226,20 @@ def write(campaign: CatalogCampaign, message: CatalogReport) -> bytes:
 
 def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
     """Read a stranger's message; raise `ReportRefused` with the reason unless all of it is in order."""
-    if not isinstance(raw, bytes) or len(raw) < _HEADER.size or raw[:4] != _MAGIC:
+    if not isinstance(raw, bytes) or len(raw) <= len(_MAGIC) or raw[:4] != _MAGIC:
         raise ReportRefused(ReportRefusal.MALFORMED)
-    _, version, digest, sender, n_asked, n_answers = _HEADER.unpack_from(raw)
-    if version != VERSION:
+    header = _HEADERS.get(raw[len(_MAGIC)])
+    if header is None:
         raise ReportRefused(ReportRefusal.WRONG_VERSION)
-    if digest != campaign.digest:
-        raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
-    if len(raw) != _HEADER.size + 4 * n_asked + 6 * n_answers:
+    if len(raw) < header.size:
         raise ReportRefused(ReportRefusal.MALFORMED)
-    place = _HEADER.size + 4 * n_asked
-    asked = np.frombuffer(raw, "<u4", n_asked, _HEADER.size).astype(np.int64)
+    _, version, digest, sender, n_asked, n_answers = header.unpack_from(raw)
+    if digest != (campaign.old_digest if version == 1 else campaign.digest):
+        raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
+    if len(raw) != header.size + 4 * n_asked + 6 * n_answers:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    place = header.size + 4 * n_asked
+    asked = np.frombuffer(raw, "<u4", n_asked, header.size).astype(np.int64)
     items = np.frombuffer(raw, "<u4", n_answers, place).astype(np.int64)
     codes = np.frombuffer(raw, "<u2", n_answers, place + 4 * n_answers).astype(np.int64)
     if n_asked != (0 if campaign.answers is None else campaign.answers):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, final
 
 from discreet.checks import ParameterError, integer, require
+from discreet.collect.campaign_text import (
+    FORMAT,
+    VERSION,
+    check_version,
+    digest_of,
+    pack,
+    to_text,
+    unpack,
+    version_of,
+)
+from discreet.collect.draws import check_draws, rating_draws
 from discreet.collect.ratings.mechanisms import (
     RatingMechanism,
     kind_of,
@@ -21,14 +30,9 @@ from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust
 
-FORMAT, VERSION = "discreet-campaign", 1
-DIGEST_BYTES = 8
 PROOF = "proofs/local_collection.md"
 #: The promise assumes what no collector can check and no device needs to prove.
 DEVICES = "devices draw their own noise and answer once for an item"
-_MAGIC = b"DSCC"
-# A campaign is read by devices from strangers too: nothing larger is unpacked.
-_MOST_BYTES = 1 << 26
 
 
 @final
@@ -42,6 +46,7 @@ class Campaign:
         catalog: The items asked for, in the order in which reports number them.
         max_reports: The most reports one device sends; devices refuse to send more.
         step: The step of the rating scale; None if any value may occur.
+        version: How it is written; version 1 has no tables, so only this library's own devices can answer.
 
     Example:
         >>> from discreet.privacy.mechanisms.bounded import BoundedLaplace
@@ -56,8 +61,11 @@ class Campaign:
     catalog: Vocabulary
     max_reports: int
     step: float | None = None
+    version: int = VERSION
+    _told: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_version(self.version)
         require(bool(self.name), "name", self.name, "must not be empty")
         require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
         integer("max_reports", self.max_reports, least=1)
@@ -88,16 +96,34 @@ class Campaign:
         return {item: number for number, item in enumerate(self.catalog.ids.tolist())}
 
     @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        return self._told or to_text(self.to_json())
+
+    @cached_property
     def digest(self) -> bytes:
-        """Return eight bytes that name this campaign and no other."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
+        """Return the bytes that name this campaign and no other: 32, or 8 in version 1."""
+        return digest_of(self.text, self.version)
+
+    @cached_property
+    def old_digest(self) -> bytes:
+        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
+        return digest_of(self._parameters(1), 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` reads back."""
+        """Return a JSON object that `from_json` reads back, with the tables that devices draw from."""
+        if self._told is not None:
+            record: dict[str, Any] = json.loads(self._told)
+            return record
+        if self.version == 1:
+            return self._parameters(1)
+        draws = rating_draws(self.mechanism, self.step)
+        return {**self._parameters(self.version), "kind": "ratings", "draws": draws}
+
+    def _parameters(self, version: int) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": version,
             "name": self.name,
             "mechanism": mechanism_to_json(self.mechanism),
             "items": self.catalog.ids.tolist(),
@@ -107,40 +133,34 @@ class Campaign:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; another format or version is refused."""
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise ParameterError("This is not a campaign that discreet wrote.")
-        if record.get("version") != VERSION:
-            raise ParameterError("This campaign was written by another version of discreet.")
+        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        version = version_of(record, "ratings")
         try:
-            return cls(
+            campaign = cls(
                 name=str(record["name"]),
                 mechanism=mechanism_from_json(record["mechanism"]),
                 catalog=Vocabulary.of(record["items"]),
                 max_reports=record["max_reports"],
                 step=record["step"],
+                version=version,
             )
+            if version > 1:
+                own = rating_draws(campaign.mechanism, campaign.step)
+                check_draws(record["draws"], own, campaign.mechanism.epsilon)
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This campaign cannot be read: {error}.") from error
+        # What was told is what devices hash, also where this machine computes other last digits.
+        object.__setattr__(campaign, "_told", to_text(record))
+        return campaign
 
     def to_bytes(self) -> bytes:
         """Return the campaign in few bytes."""
-        text = json.dumps(self.to_json(), separators=(",", ":"))
-        return _MAGIC + zlib.compress(text.encode(), level=9)
+        return pack(self.text)
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
         """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
-        if raw[: len(_MAGIC)] != _MAGIC:
-            raise ParameterError("This is not a campaign that discreet wrote.")
-        unpacker = zlib.decompressobj()
-        try:
-            text = unpacker.decompress(raw[len(_MAGIC) :], _MOST_BYTES)
-            whole = unpacker.eof and not unpacker.unused_data
-            record = json.loads(text) if whole else None
-        except (zlib.error, ValueError, RecursionError) as error:
-            raise ParameterError("This campaign is damaged.") from error
-        return cls.from_json(record)
+        return cls.from_json(unpack(raw))
 
 
 def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: str) -> Guarantee:

@@ -39,7 +39,7 @@ class Device:
         >>> films = Campaign(name="films", mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5),
         ...                  catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20)
         >>> device = Device(films, budget=1.5)
-        >>> len(device.message({"Alien": 4.5})) < 40, device.spent
+        >>> len(device.message({"Alien": 4.5})) < 64, device.spent
         (True, 1.0)
     """
 
@@ -120,7 +120,7 @@ class Device:
         cls, campaign: Campaign, state: Mapping[str, Any], *, random: PrivacyRandom | None = None
     ) -> Self:
         """Return the device that `state` describes."""
-        if state.get("campaign") != campaign.digest.hex():
+        if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
             raise ParameterError("This device answered another campaign. Start a new one for this.")
         device = cls(campaign, budget=state["budget"], random=random)
         device._sender = bytes.fromhex(state["sender"])

@@ -3,7 +3,7 @@
 A message names the campaign, a sender and any number of reports; a report is the number of an item in the
 campaign's catalog and a code, the place of the answer among the mechanism's outputs. The binary form is
 
-    "DSCR"  version u8  campaign 8 bytes  sender 16 bytes  count varint
+    "DSCR"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  count varint
     items: each one's distance from the one before, varint   codes: u8, or u16 from 257 outputs on
 
 with little-endian numbers. The sender is a random number that the device drew; it names nobody.
@@ -17,13 +17,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from discreet.checks import DataError
-from discreet.collect.ratings.campaign import DIGEST_BYTES, Campaign
+from discreet.collect.campaign_text import VERSIONS
+from discreet.collect.ratings.campaign import Campaign
 
-VERSION = 1
 SENDER_BYTES = 16
 MOST_BYTES = 1 << 20
 _MAGIC = b"DSCR"
-_HEADER = len(_MAGIC) + 1 + DIGEST_BYTES + SENDER_BYTES
 _LONGEST_VARINT = 5
 
 
@@ -59,7 +58,7 @@ class RatingReport(NamedTuple):
 def to_bytes(campaign: Campaign, message: RatingReport) -> bytes:
     """Return the binary form; reports are put in the order of their items."""
     pairs = sorted(zip(message.items, message.codes, strict=True))
-    out = bytearray(_MAGIC + bytes([VERSION]) + campaign.digest + message.sender)
+    out = bytearray(_MAGIC + bytes([campaign.version]) + campaign.digest + message.sender)
     out += _varint(len(pairs))
     before = 0
     for item, _ in pairs:
@@ -74,7 +73,7 @@ def to_bytes(campaign: Campaign, message: RatingReport) -> bytes:
 def to_json(campaign: Campaign, message: RatingReport) -> bytes:
     """Return the JSON form; in the order of their items, reports tell nothing of the history's order."""
     record = {
-        "discreet": VERSION,
+        "discreet": campaign.version,
         "campaign": campaign.digest.hex(),
         "sender": message.sender.hex(),
         "reports": [list(pair) for pair in sorted(zip(message.items, message.codes, strict=True))],
@@ -97,14 +96,16 @@ def read(campaign: Campaign, raw: bytes) -> RatingReport:
 
 
 def _read_binary(campaign: Campaign, raw: bytes) -> RatingReport:
-    if len(raw) < _HEADER:
-        raise ReportRefused(ReportRefusal.MALFORMED)
-    if raw[len(_MAGIC)] != VERSION:
-        raise ReportRefused(ReportRefusal.WRONG_VERSION)
     start = len(_MAGIC) + 1
-    if raw[start : start + DIGEST_BYTES] != campaign.digest:
+    if len(raw) < start:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    digest = _named(campaign, raw[len(_MAGIC)])
+    header = start + len(digest) + SENDER_BYTES
+    if len(raw) < header:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    if raw[start : start + len(digest)] != digest:
         raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
-    count, place = _read_varint(raw, _HEADER)
+    count, place = _read_varint(raw, header)
     width = code_bytes(campaign)
     # Each report takes at least one byte for its item, so a false count costs no more than the message.
     if count * (1 + width) > len(raw) - place:
@@ -117,7 +118,7 @@ def _read_binary(campaign: Campaign, raw: bytes) -> RatingReport:
     if len(raw) - place != count * width:
         raise ReportRefused(ReportRefusal.MALFORMED)
     codes = [int.from_bytes(raw[at : at + width], "little") for at in range(place, len(raw), width)]
-    return RatingReport(raw[_HEADER - SENDER_BYTES : _HEADER], tuple(items), tuple(codes))
+    return RatingReport(raw[header - SENDER_BYTES : header], tuple(items), tuple(codes))
 
 
 def _read_json(campaign: Campaign, raw: bytes) -> RatingReport:
@@ -127,9 +128,7 @@ def _read_json(campaign: Campaign, raw: bytes) -> RatingReport:
         raise ReportRefused(ReportRefusal.MALFORMED) from None
     if not isinstance(record, dict) or "discreet" not in record:
         raise ReportRefused(ReportRefusal.MALFORMED)
-    if not _is_version(record["discreet"]):
-        raise ReportRefused(ReportRefusal.WRONG_VERSION)
-    if record.get("campaign") != campaign.digest.hex():
+    if record.get("campaign") != _named(campaign, record["discreet"]).hex():
         raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
     reports = record.get("reports")
     if not isinstance(reports, list):
@@ -138,8 +137,11 @@ def _read_json(campaign: Campaign, raw: bytes) -> RatingReport:
     return RatingReport(_sender(record.get("sender")), tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
 
 
-def _is_version(value: Any) -> bool:
-    return type(value) is int and value == VERSION
+def _named(campaign: Campaign, version: Any) -> bytes:
+    """Return what a message of this version calls the campaign; one newer than the campaign is refused."""
+    if type(version) is not int or version not in VERSIONS or version > campaign.version:
+        raise ReportRefused(ReportRefusal.WRONG_VERSION)
+    return campaign.old_digest if version == 1 else campaign.digest
 
 
 def _sender(text: Any) -> bytes:

@@ -158,6 +158,10 @@ class ModifiedLaplace:
         noise = self._noise()
         return self._numbers(np.clip(noise.draw((size,), random), -noise.reach, noise.reach))
 
+    def tables(self) -> tuple[CountTable, ClampedNoise]:
+        """Return what is drawn from: whether to report (a row for missing, one for rated), and the noise."""
+        return _coin(self.epsilon), self._noise()
+
     def keep(self) -> float:
         """Return the probability that a rated cell is reported as rated (and a missing one as missing)."""
         return 1 - self.fake()

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from discreet.arrays import Floats
 from discreet.checks import DataError, finite, finite_array, positive_finite, require
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
-from discreet.privacy.mechanisms.channel import Channel
+from discreet.privacy.mechanisms.channel import Channel, CountTable
+from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
 from discreet.privacy.mechanisms.gaps import gap_scale, realized
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.sampling.draws import uniform_below
@@ -164,6 +165,10 @@ class HiddenStars(CellMechanism):
         told = answers > 0
         return told, answers[told] - 1
 
+    def table(self) -> CountTable:
+        """Return what a rated cell's answer is drawn from: a row for each rating; outcome 0 is silence."""
+        return CountTable(starts=self._response().table().starts[1:])
+
     def pretend(self, size: int, random: PrivacyRandom) -> Codes:
         """Return ratings that are all equally likely."""
         return uniform_below(self.levels, size, random)
@@ -236,6 +241,11 @@ class HiddenNumbers(CellMechanism):
         numbers = np.clip(finite_array("ratings", ratings), self.low, self.high)
         told, reports = self._laplace().release(numbers, random, present=np.ones(numbers.shape, np.bool_))
         return told, self._codes(reports[told])
+
+    def tables(self) -> tuple[CountTable, ClampedNoise]:
+        """Return what a rated cell's answer is drawn from: silence or not (one row), and the noise."""
+        coin, noise = self._laplace().tables()
+        return CountTable(starts=coin.starts[1:]), noise
 
     def pretend(self, size: int, random: PrivacyRandom) -> Codes:
         """Return noise around the middle of the scale."""

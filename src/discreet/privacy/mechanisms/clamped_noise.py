@@ -70,6 +70,11 @@ class ClampedNoise:
         least = np.append(inner.min(axis=1), ends.min(axis=1))
         return most, middle, least
 
+    def losses(self) -> tuple[float, float]:
+        """Return the largest log-ratio between any two ratings, and of any rating over the middle."""
+        most, middle, least = self.extremes()
+        return log_up(largest_ratio(most, least)), log_up(largest_ratio(most, middle))
+
     def moments(self) -> tuple[Floats, Floats]:
         """Return mean and variance of the report for every rating, in steps and squared steps."""
         return _moments(self)
@@ -93,9 +98,9 @@ def clamped_noise(epsilon: float, half: int) -> ClampedNoise:
     weights[1:-1] *= -math.expm1(-decay)
     table = CountTable.of_probabilities(weights[None, :] / (1 + math.exp(-decay)))
     noise = ClampedNoise(half=half, reach=beyond + half, table=table)
-    most, middle, least = noise.extremes()
-    require_loss(log_up(largest_ratio(most, least)), epsilon)
-    require_loss(log_up(largest_ratio(most, middle)), epsilon / 2)
+    between, over_middle = noise.losses()
+    require_loss(between, epsilon)
+    require_loss(over_middle, epsilon / 2)
     return noise
 
 

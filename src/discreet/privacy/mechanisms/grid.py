@@ -62,6 +62,10 @@ class GridMechanism(ABC):
         """Return the channel from grid to grid."""
         return _grid_channel(self)
 
+    def table(self, ratings: npt.ArrayLike) -> CountTable:
+        """Return the rows that reports of these ratings are drawn from."""
+        return CountTable(starts=_grid_table(self).starts[self._index("ratings", ratings)])
+
     def mean(self, ratings: npt.ArrayLike) -> Floats:
         """Return E[report | rating], interpolated between grid points."""
         return np.interp(self._inside("ratings", ratings), self.grid(), _grid_moments(self)[0])

@@ -173,6 +173,10 @@ class RandomizedResponse:
         """Return P(report | code), a matrix with levels + 1 rows and columns."""
         return _response_table(self).transition()
 
+    def table(self) -> CountTable:
+        """Return what reports are drawn from, a row for each code."""
+        return _response_table(self)
+
     def inverse(self) -> Floats:
         """Return the matrix that decodes counts of reports without bias: `counts @ inverse`."""
         return self.channel().inverse()

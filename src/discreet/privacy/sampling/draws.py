@@ -42,9 +42,14 @@ _WORD = (1 << 64) - 1
 def geometric(scale: float, size: int, random: PrivacyRandom) -> Integers:
     """Return draws of k = 0, 1, 2, ... with probability proportional to exp(-k / scale)."""
     target = np.zeros(integer("size", size, least=0), dtype=np.int64)
-    high, low = _digits(_checked_scale("scale", scale), _laplace_digit_count(float(scale)))
+    high, low = geometric_digits(scale)
     _feed(kernels.add_geometric, target, random, high.size, 0, high, low)
     return target
+
+
+def geometric_digits(scale: float) -> tuple[Words, Words]:
+    """Return the chance of each binary digit of a geometric draw, in units of 2^-128: high and low words."""
+    return _digits(_checked_scale("scale", scale), _laplace_digit_count(float(scale)))
 
 
 def discrete_laplace(scale: float, size: int, random: PrivacyRandom) -> Integers:
@@ -68,7 +73,7 @@ def add_discrete_laplace(target: Integers, scale: float, random: PrivacyRandom) 
     The elements must lie strictly within 2^62 of zero, which is not checked; every draw does too.
     """
     flat = _flat(target)
-    high, low = _digits(_checked_scale("scale", scale), _laplace_digit_count(float(scale)))
+    high, low = geometric_digits(scale)
     _feed(kernels.add_laplace, flat, random, high.size, 1, high, low)
 
 

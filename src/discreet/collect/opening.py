@@ -1,0 +1,45 @@
+"""Open a campaign of either kind: one that asks for ratings, or one about a whole catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from discreet.checks import FileError, ParameterError
+from discreet.collect.campaign_text import kind_of_record, unpack
+from discreet.collect.catalog.campaign import CatalogCampaign
+from discreet.collect.ratings.campaign import Campaign
+
+AnyCampaign = Campaign | CatalogCampaign
+
+#: What a message calls such a file.
+KIND = "discreet campaign"
+
+
+def campaign_from_json(record: Any) -> AnyCampaign:
+    """Return the campaign that a JSON object describes; anything else is refused."""
+    kind = CatalogCampaign if kind_of_record(record) == "catalog" else Campaign
+    return kind.from_json(record)
+
+
+def campaign_from_bytes(raw: bytes) -> AnyCampaign:
+    """Return the campaign that `to_bytes` packed."""
+    return campaign_from_json(unpack(raw))
+
+
+def open_campaign(path: str | Path) -> AnyCampaign:
+    """Return the campaign in a file."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+    return campaign_from_bytes(raw)
+
+
+def is_campaign(path: Path) -> bool:
+    """Tell whether a file holds a campaign that this version can read."""
+    try:
+        open_campaign(path)
+    except (FileError, ParameterError):
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""Evaluate several estimators on the same splits, beside the same references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from discreet.checks import ParameterError
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, SplitPlan
+from discreet.evaluate.evaluation import Evaluation
+from discreet.evaluate.metrics import Metric, parse_metrics
+from discreet.evaluate.protocol import evaluate, refuse_meaningless
+from discreet.models.estimator import Estimator
+
+
+def compare(
+    estimators: Iterable[Estimator],
+    data: Interactions,
+    *,
+    split: str | SplitPlan | Split = "random:0.1",
+    metrics: str | Iterable[str | Metric] = "rmse",
+    repeat: int = 1,
+    seed: int = 0,
+    above: float | None = None,
+    folder: str | Path | None = None,
+    announce: Callable[[Estimator], None] | None = None,
+) -> tuple[Evaluation, ...]:
+    """Return one evaluation for each estimator; every one meets the same hidden ratings.
+
+    An estimator is scored by those metrics that mean something for it, and refused if none does. The first
+    of each kind of feedback also carries the references. `announce` is told whose turn it is.
+    """
+    chosen = parse_metrics(metrics)
+    competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
+    if not competitors:
+        raise ParameterError("estimators must name at least one to compare.")
+    measured: set[Metric] = set()
+    found: list[Evaluation] = []
+    for estimator, fitting in competitors:
+        if announce is not None:
+            announce(estimator)
+        new = not measured.issuperset(fitting)
+        measured.update(fitting)
+        found.append(
+            evaluate(
+                estimator,
+                data,
+                split=split,
+                metrics=fitting,
+                repeat=repeat,
+                seed=seed,
+                above=above,
+                references=new,
+                folder=folder,
+            )
+        )
+    return tuple(found)
+
+
+def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    """Return the metrics that mean something for this estimator; refuse when none does."""
+    fitting: list[Metric] = []
+    for metric in metrics:
+        try:
+            refuse_meaningless(estimator, (metric,))
+        except ParameterError as error:
+            refusal = error
+        else:
+            fitting.append(metric)
+    if not fitting:
+        raise refusal
+    return tuple(fitting)

@@ -1,0 +1,178 @@
+"""Fit and score an estimator on held-out ratings, several times."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from discreet.checks import ParameterError, integer
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.evaluate.evaluation import Evaluation, Score
+from discreet.evaluate.metrics import Metric, parse_metrics
+from discreet.evaluate.references import bars
+from discreet.evaluate.scoring import check_split, measure
+from discreet.models.estimator import Estimator
+from discreet.models.progress import Progress
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.book import Ledger
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+NOT_COVERED = "the scores come from held-out ratings without noise; the promise does not cover them"
+
+
+def evaluate(
+    estimator: Estimator,
+    data: Interactions,
+    *,
+    split: str | SplitPlan | Split = "random:0.1",
+    metrics: str | Iterable[str | Metric] = "rmse",
+    repeat: int = 1,
+    seed: int | None = 0,
+    ledger: Ledger | None = None,
+    random: PrivacyRandom | None = None,
+    progress: Progress | None = None,
+    above: float | None = None,
+    references: bool = False,
+    folder: str | Path | None = None,
+) -> Evaluation:
+    """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
+
+    Each repetition draws a new split (where the split is random), new noise and new sampled items; with
+    `kfold` it runs every fold. With a `seed` all of it can be repeated and the promise is marked simulated;
+    `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
+    of noise. `above` is the rating that counts as liked, `references` adds simple predictors (NOT PRIVATE),
+    `folder` is where the files of a given split are looked for. docs/evaluation.md says what is measured.
+
+    Raises:
+        ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
+    """
+    chosen = parse_metrics(metrics)
+    refuse_meaningless(estimator, chosen)
+    integer("repeat", repeat, least=1)
+    plan = parse_split(split) if isinstance(split, str) else split
+    bench = _Bench(
+        estimator=estimator,
+        metrics=chosen,
+        seed=0 if seed is None else seed,
+        noise=random or (PrivacyRandom.from_os() if seed is None else PrivacyRandom.simulate(seed)),
+        ledger=ledger,
+        progress=progress,
+        above=above,
+        references=references,
+    )
+    runs = [
+        bench.run(number, parts)
+        for number, parts in enumerate(_splits(plan, data, repeat, bench.seed, folder))
+    ]
+    promise = runs[0].guarantee
+    return Evaluation(
+        model=estimator.name,
+        parameters=estimator.settings,
+        data={"users": data.n_users, "items": data.n_items, "ratings": data.n_ratings},
+        guarantee=replace(promise, notes=(*promise.notes, NOT_COVERED)),
+        metrics=Score.gather(run.scores for run in runs),
+        seconds={
+            "fit": float(np.mean([run.fit_seconds for run in runs])),
+            "predict": float(np.mean([run.predict_seconds for run in runs])),
+        },
+        peak_mb=_peak_mb(),
+        references={name: Score.gather(run.references[name] for run in runs) for name in runs[0].references},
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Hold what one fit gave."""
+
+    guarantee: Guarantee
+    scores: dict[str, float]
+    references: dict[str, dict[str, float]]
+    fit_seconds: float
+    predict_seconds: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """Hold what all runs share."""
+
+    estimator: Estimator
+    metrics: tuple[Metric, ...]
+    seed: int
+    noise: PrivacyRandom
+    ledger: Ledger | None
+    progress: Progress | None
+    above: float | None
+    references: bool
+
+    def run(self, number: int, parts: Split) -> _Run:
+        """Fit on one part, score on the other."""
+        train, test = parts.train, parts.test
+        check_split(train, test)
+        start = time.perf_counter()
+        model = self.estimator.fit(
+            train, ledger=self.ledger, random=self.noise.spawn(f"evaluation {number}"), progress=self.progress
+        )
+        fitted = time.perf_counter()
+        scores = measure(model, train, test, self.metrics, seed=self.seed, run=number, above=self.above)
+        measured = time.perf_counter()
+        threshold = self.above if model.above is None else model.above
+        beside = (
+            bars(train, test, self.metrics, seed=self.seed, run=number, above=threshold)
+            if self.references
+            else {}
+        )
+        return _Run(
+            guarantee=model.guarantee,
+            scores=scores,
+            references=beside,
+            fit_seconds=fitted - start,
+            predict_seconds=measured - fitted,
+        )
+
+
+def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
+    """Refuse before anything is spent what no number could answer."""
+    for metric in metrics:
+        if metric.ranks or estimator.feedback == "explicit":
+            continue
+        if estimator.feedback == "implicit":
+            raise ParameterError(
+                f"metric={str(metric)!r} compares ratings, but {estimator.name} never reads any. "
+                "Ask for a list metric such as hr@10 or ndcg@10."
+            )
+        if metric.kind != "accuracy":
+            raise ParameterError(
+                f"metric={str(metric)!r} compares ratings, but {estimator.name} says only liked or not. "
+                "Ask for accuracy."
+            )
+
+
+def _splits(
+    plan: SplitPlan | Split, data: Interactions, repeat: int, seed: int, folder: str | Path | None
+) -> Iterator[Split]:
+    for repetition in range(repeat):
+        if isinstance(plan, Split):
+            yield plan
+        else:
+            fresh = int(experiment_generator(seed, "repetition", repetition).integers(2**62))
+            yield from plan.splits(data, fresh, folder=folder)
+
+
+def _peak_mb() -> float | None:
+    """Return the most memory this process has held, in MiB; None where the system does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

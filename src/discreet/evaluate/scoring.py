@@ -1,0 +1,104 @@
+"""Score one model on one split, in blocks of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from discreet.checks import DataError, DiscreetError, ParameterError
+from discreet.data.interactions import Interactions
+from discreet.evaluate import metrics as rating
+from discreet.evaluate.counting import counted_cells
+from discreet.evaluate.listing import list_scores
+from discreet.evaluate.metrics import Metric, parse_metrics
+from discreet.evaluate.negatives import cell_keys
+from discreet.evaluate.predictor import Predictor, refuse_broken
+
+_CELLS_PER_BLOCK = 1 << 18
+
+
+def measure(
+    model: Predictor,
+    train: Interactions,
+    test: Interactions,
+    metrics: str | Iterable[str | Metric],
+    *,
+    seed: int = 0,
+    run: int = 0,
+    above: float | None = None,
+) -> dict[str, float]:
+    """Return each metric of `model`, which sees the training rows as histories, on the held-out ratings.
+
+    Every held-out rating counts as a choice when lists are scored, unless a metric says `:liked`. Lists hold
+    what a person has not met in `train`, in the order in which `recommend` shows it. `seed` and `run` fix the
+    sampled items; `above` is the rating above which one is liked (by default the middle of the scale, or the
+    model's own).
+    """
+    chosen = parse_metrics(metrics)
+    check_split(train, test)
+    found: dict[Metric, float] = {}
+    liked = _liked(model, train, above)
+    cells = [metric for metric in chosen if not metric.ranks]
+    if cells:
+        found |= _rating_scores(model, train, test, cells, liked)
+    for sampled in dict.fromkeys(metric.sampled for metric in chosen if metric.ranks):
+        lists = [metric for metric in chosen if metric.ranks and metric.sampled == sampled]
+        found |= list_scores(model, train, test, lists, liked=liked, seed=seed, run=run)
+    return {str(metric): found[metric] for metric in chosen}
+
+
+def check_split(train: Interactions, test: Interactions) -> None:
+    """Refuse a split that holds out nothing, or something the training data show."""
+    if test.n_ratings == 0:
+        raise DataError("The split left no held-out ratings to score.")
+    if train.n_users != test.n_users or train.n_items != test.n_items:
+        raise ParameterError("train and test must share their users and their catalog; split one data set.")
+    known, asked = cell_keys(train), cell_keys(test)
+    if known.size:
+        spot = np.minimum(np.searchsorted(known, asked), known.size - 1)
+        both = int(np.count_nonzero(known[spot] == asked))
+        if both:
+            raise DataError(
+                f"{both} held-out ratings stand in the training data too. Split the data so that none does."
+            )
+
+
+def _rating_scores(
+    model: Predictor, train: Interactions, test: Interactions, metrics: Sequence[Metric], liked: float
+) -> dict[Metric, float]:
+    signed = model.above is not None
+    for metric in metrics:
+        if signed and metric.kind != "accuracy":
+            raise DiscreetError(
+                f"{metric} compares ratings, but the model says only liked or not. Ask for accuracy."
+            )
+    predicted = np.empty(test.n_ratings)
+    rows, items = test.rows(), test.items
+    for start in range(0, test.n_ratings, _CELLS_PER_BLOCK):
+        some = slice(start, start + _CELLS_PER_BLOCK)
+        predicted[some] = model.predict(train, rows[some].astype(np.int64), items[some].astype(np.int64))
+    refuse_broken(predicted)
+    errors = {
+        "rmse": rating.root_mean_squared_error,
+        "mae": rating.mean_absolute_error,
+        "are": rating.average_relative_error,
+    }
+    people = np.flatnonzero(np.diff(test.indptr))
+    found: dict[Metric, float] = {}
+    for metric in metrics:
+        some_cells = counted_cells(metric, train, test, people, liked)
+        guesses, truths = predicted[some_cells], test.values[some_cells]
+        if metric.kind in errors:
+            found[metric] = errors[metric.kind](guesses, truths)
+        else:
+            found[metric] = rating.accuracy(guesses, truths, above=liked, cut=0.0 if signed else None)
+    return found
+
+
+def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
+    if model.above is None:
+        return (train.facts.low + train.facts.high) / 2 if above is None else above
+    if above is not None and above != model.above:
+        raise ParameterError(f"above={above!r} is not the model's own {model.above!r}; leave it out.")
+    return model.above

@@ -1,0 +1,150 @@
+"""The comparison and its page."""
+
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from discreet import recipes
+from discreet.checks import FileError, ParameterError
+from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.evaluate import Evaluation, Score, compare, render_report, write_report
+from discreet.evaluate.references import PREFIX
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+BESIDE = {PREFIX + "user mean": {"rmse": Score((1.04, 1.06))}}
+
+
+def evaluation(model, epsilon, metrics, *, unit=Unit.USER, references=None):
+    return Evaluation(
+        model=model,
+        parameters={"epsilon": epsilon},
+        data={"users": 1000, "items": 50, "ratings": 20_000},
+        guarantee=Guarantee(
+            epsilon=epsilon,
+            unit=unit,
+            neighbors=Neighbors.ADD_OR_REMOVE,
+            trust=Trust.JOINT,
+            basis=Basis.NONE if math.isinf(epsilon) else Basis.PROVED,
+            assumes=("the catalog is public",),
+            simulated=True,
+        ),
+        metrics={name: Score(values) for name, values in metrics.items()},
+        seconds={"fit": 0.5, "predict": 0.1},
+        peak_mb=100.0,
+        references=references or {},
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluations():
+    return (
+        evaluation("biases", 0.1, {"rmse": (1.01, 1.03), "hr@10": (0.2, 0.4)}, references=BESIDE),
+        evaluation("biases", 1.0, {"rmse": (0.97, 0.99), "hr@10": (0.3, 0.5)}),
+        evaluation("popularity", 1.0, {"hr@10": (0.5, 0.5)}),
+        evaluation("als", math.inf, {"rmse": (0.85,)}),
+    )
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.targets, self.text = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.targets += [value for name, value in attributes if name in ("src", "href", "xlink:href")]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(evaluations):
+    return render_report(evaluations, title="films & <b>more</b>")
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    reader = Reader()
+    reader.feed(page)
+    assert "script" not in reader.tags
+    assert "link" not in reader.tags
+    assert all(target.startswith("#") for target in reader.targets)
+    assert reader.tags.count("svg") == 2
+
+
+def test_the_page_shows_scores_labels_and_warnings(page):
+    reader = Reader()
+    reader.feed(page)
+    text = " ".join(" ".join(reader.text).split())
+    assert "1.0200 ± 0.0141" in text
+    assert "0.8500" in text
+    assert "0.8500 ±" not in text
+    assert text.count("NOT PRIVATE") >= 2
+    assert PREFIX + "user mean" in text
+    assert "simulated" in text
+    assert "the catalog is public" in text
+    assert "1,000 people" in text
+    assert "films & <b>more</b>" in text
+
+
+def test_models_of_one_frame_share_axes_without_a_warning(evaluations, page):
+    warning = "does not mean the same protection"
+    assert warning not in page
+    other = evaluation("one-bit", 1.0, {"rmse": (1.0,)}, unit=Unit.VERDICT)
+    assert warning in render_report((*evaluations, other), title="mixed")
+
+
+def test_the_same_numbers_make_the_same_page(evaluations, page):
+    assert render_report(evaluations, title="films & <b>more</b>") == page
+
+
+def test_a_page_without_any_privacy_can_be_drawn(evaluations):
+    assert "<svg" in render_report(evaluations[3:], title="plain")
+
+
+def test_epsilons_are_ticked_as_they_were_asked_for(page):
+    ticks = re.findall(r">(0\.1|1|10)</text>", page)
+    assert {"0.1", "1"} <= set(ticks)
+
+
+def test_a_file_is_not_overwritten_by_accident(evaluations, tmp_path):
+    path = tmp_path / "report.html"
+    write_report(evaluations, path, title="one")
+    with pytest.raises(FileError, match="exists already"):
+        write_report(evaluations, path, title="two")
+    assert "one" in path.read_text(encoding="utf-8")
+    write_report(evaluations, path, title="three", force=True)
+    assert "three" in path.read_text(encoding="utf-8")
+    with pytest.raises(FileError, match="cannot be written"):
+        write_report(evaluations, tmp_path / "nowhere" / "report.html", title="four")
+
+
+def test_nothing_makes_no_report():
+    with pytest.raises(ParameterError, match="at least one"):
+        render_report((), title="empty")
+
+
+def test_comparing_gives_each_the_metrics_that_fit_it():
+    data = popularity_skewed(n_users=80, n_items=60, mean_per_user=20, seed=0)
+    turns = []
+    estimators = [recipes.estimator(name, {"epsilon": 2.0}) for name in ("biases", "popularity")]
+    found = compare(estimators, data, metrics="rmse,hr@5", repeat=2, announce=lambda e: turns.append(e.name))
+    assert turns == ["biases", "popularity"]
+    assert [list(each.metrics) for each in found] == [["rmse", "hr@5"], ["hr@5"]]
+    assert [bool(each.references) for each in found] == [True, False]
+    with pytest.raises(ParameterError, match="never reads any"):
+        compare(estimators, data, metrics="rmse")
+    with pytest.raises(ParameterError, match="at least one"):
+        compare([], data)
+
+
+def test_everybody_meets_the_same_hidden_ratings():
+    data = popularity_skewed(n_users=80, n_items=60, mean_per_user=20, seed=0)
+    twins = [recipes.estimator("biases", {"epsilon": math.inf}) for _ in range(2)]
+    first, second = compare(twins, data, repeat=2)
+    assert first.metrics == second.metrics
