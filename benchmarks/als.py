@@ -99,7 +99,7 @@ SIDES = {"ours": fit_ours, "implicit": fit_theirs}
 def run(side: str, factors: int, iterations: int, seed: int, sender) -> None:
     """Warm up on a small part, then time one fit and score it."""
     from discreet.data.splits import leave_one_out
-    from discreet.evaluate import measure
+    from discreet.evaluation import measure
 
     split = leave_one_out(load())
     clicks = split.train.with_values(np.ones(split.train.n_ratings, dtype=np.float32))

@@ -29,7 +29,7 @@ from discreet.data.datasets import catalog
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.federated.coordinator import Coordinator, Outcome
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper

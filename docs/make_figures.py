@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from discreet import catalog, recipes
-from discreet.evaluate.protocol import evaluate
+from discreet.evaluation.protocol import evaluate
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 20.0)
 REPEAT = 3

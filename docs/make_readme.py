@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from discreet import demo
+from discreet.commands.demo import show_tour
 from discreet.recipes import describe_models
 
 README = Path(__file__).parents[1] / "README.md"
@@ -37,7 +38,7 @@ def models_table() -> str:
 def demo_output() -> str:
     """Return what `discreet demo` prints, as a Markdown block."""
     screen = io.StringIO()
-    demo.show(demo.run(), Console(file=screen, width=88))
+    show_tour(demo.run(), Console(file=screen, width=88))
     return "```\n" + screen.getvalue().strip() + "\n```"
 
 

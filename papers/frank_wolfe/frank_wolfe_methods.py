@@ -10,7 +10,7 @@ import numpy as np
 from frank_wolfe_poster import Poster
 
 from discreet.data.splits import Split
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.low_rank.covariance_svd import CovarianceSvd

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from discreet.data.datasets import catalog
 from discreet.data.splits import Split, leave_one_out
-from discreet.evaluate.negatives import sample_negatives
+from discreet.evaluation.negatives import sample_negatives
 
 Floats = npt.NDArray[np.float64]
 

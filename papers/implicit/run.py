@@ -29,7 +29,7 @@ from printed import (
 )
 from protocol import Bench, bench
 
-from discreet.evaluate.scoring import measure as score
+from discreet.evaluation.scoring import measure as score
 from discreet.models.als import ImplicitAls
 from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.models.neighbors import ItemNeighbors

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.collect.estimate import collect_from
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, random_split
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.estimator import Estimator
 from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.checks import FileError
 from discreet.data.datasets import catalog
 from discreet.data.splits import Split, given, random_split
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.randomness import PrivacyRandom
 

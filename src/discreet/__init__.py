@@ -1,69 +1,121 @@
 """Recommendations that keep a secret: learned with a proven differential-privacy promise.
 
-Names are imported when they are first used, so that the command line answers at once.
+Everything a user needs is here: reading (`read`, `from_frame`, `catalog`), the estimators, `load`, promises
+and ledgers, `evaluate` and `compare`, and the errors. Names are imported when they are first used, so that
+the command line answers at once. Collecting on devices is in `discreet.collect`, learning without sharing
+data in `discreet.federated`.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from discreet.exports import Exports
+
+# What `typing` says; importing it would take longer than all the rest of this module.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from discreet.data.datasets import catalog
-    from discreet.data.facts import PublicFacts
-    from discreet.data.interactions import Interactions
-    from discreet.data.reading.readers import from_frame, read
-    from discreet.models.als import Als, ImplicitAls
-    from discreet.models.biases import Biases
-    from discreet.models.popularity import Popularity
-    from discreet.models.storage import load
-    from discreet.models.user_factorization.estimator import UserFactorization
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.ledger.book import Ledger
-    from discreet.randomness import PrivacyRandom
+    from discreet.checks import BudgetError as BudgetError
+    from discreet.checks import DataError as DataError
+    from discreet.checks import DiscreetError as DiscreetError
+    from discreet.checks import FileError as FileError
+    from discreet.checks import ParameterError as ParameterError
+    from discreet.checks import PrivacyError as PrivacyError
+    from discreet.data.datasets import catalog as catalog
+    from discreet.data.facts import PublicFacts as PublicFacts
+    from discreet.data.interactions import Interactions as Interactions
+    from discreet.data.reading.readers import from_frame as from_frame
+    from discreet.data.reading.readers import read as read
+    from discreet.data.vocabulary import Vocabulary as Vocabulary
+    from discreet.evaluation.comparison import compare as compare
+    from discreet.evaluation.evaluation import Evaluation as Evaluation
+    from discreet.evaluation.protocol import evaluate as evaluate
+    from discreet.evaluation.report import write_report as write_report
+    from discreet.models.als import Als as Als
+    from discreet.models.als import ImplicitAls as ImplicitAls
+    from discreet.models.biases import Biases as Biases
+    from discreet.models.estimator import Estimator as Estimator
+    from discreet.models.fitted import FittedModel as FittedModel
+    from discreet.models.implicit_objective.estimator import ImplicitObjective as ImplicitObjective
+    from discreet.models.local.channel import LocalChannel as LocalChannel
+    from discreet.models.local.mixture import LocalMixture as LocalMixture
+    from discreet.models.local.nuclear import LocalNuclear as LocalNuclear
+    from discreet.models.local.nuclear_plain import LocalNuclearPlain as LocalNuclearPlain
+    from discreet.models.local.private_gradients import PrivateGradients as PrivateGradients
+    from discreet.models.local.sgd import LocalSgd as LocalSgd
+    from discreet.models.low_rank.covariance_svd import CovarianceSvd as CovarianceSvd
+    from discreet.models.low_rank.frank_wolfe import FrankWolfe as FrankWolfe
+    from discreet.models.low_rank.projected_gradient import ProjectedGradient as ProjectedGradient
+    from discreet.models.neighbors import ItemNeighbors as ItemNeighbors
+    from discreet.models.one_bit.estimators import OneBitGradient as OneBitGradient
+    from discreet.models.one_bit.estimators import OneBitInput as OneBitInput
+    from discreet.models.one_bit.estimators import OneBitObjective as OneBitObjective
+    from discreet.models.one_bit.estimators import OneBitOutput as OneBitOutput
+    from discreet.models.popularity import Popularity as Popularity
+    from discreet.models.storage import load as load
+    from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
+    from discreet.privacy.guarantee import Basis as Basis
+    from discreet.privacy.guarantee import Guarantee as Guarantee
+    from discreet.privacy.guarantee import Neighbors as Neighbors
+    from discreet.privacy.guarantee import Trust as Trust
+    from discreet.privacy.guarantee import Unit as Unit
+    from discreet.privacy.ledger.book import Ledger as Ledger
+    from discreet.randomness import PrivacyRandom as PrivacyRandom
 
-_HOMES = {
-    "Als": "discreet.models.als",
-    "Biases": "discreet.models.biases",
-    "Guarantee": "discreet.privacy.guarantee",
-    "ImplicitAls": "discreet.models.als",
-    "Interactions": "discreet.data.interactions",
-    "Ledger": "discreet.privacy.ledger.book",
-    "Popularity": "discreet.models.popularity",
-    "PrivacyRandom": "discreet.randomness",
-    "PublicFacts": "discreet.data.facts",
-    "UserFactorization": "discreet.models.user_factorization.estimator",
-    "from_frame": "discreet.data.reading.readers",
-    "load": "discreet.models.storage",
-    "read": "discreet.data.reading.readers",
-}
-_MODULES = {"catalog": "discreet.data.datasets.catalog"}
+    __version__: str
+else:
+    _exports = Exports(
+        "discreet",
+        {
+            # Data
+            "discreet.data.reading.readers": "read from_frame",
+            "discreet.data.datasets.catalog": "catalog",
+            "discreet.data.interactions": "Interactions",
+            "discreet.data.facts": "PublicFacts",
+            "discreet.data.vocabulary": "Vocabulary",
+            # A person's whole history, with a trusted data holder
+            "discreet.models.user_factorization.estimator": "UserFactorization",
+            "discreet.models.biases": "Biases",
+            "discreet.models.popularity": "Popularity",
+            "discreet.models.implicit_objective.estimator": "ImplicitObjective",
+            "discreet.models.low_rank.frank_wolfe": "FrankWolfe",
+            "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
+            "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
+            # One verdict
+            "discreet.models.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
+            # Before ratings leave the device
+            "discreet.models.local.channel": "LocalChannel",
+            "discreet.models.local.mixture": "LocalMixture",
+            "discreet.models.local.nuclear": "LocalNuclear",
+            "discreet.models.local.nuclear_plain": "LocalNuclearPlain",
+            "discreet.models.local.sgd": "LocalSgd",
+            "discreet.models.local.private_gradients": "PrivateGradients",
+            "discreet.models.neighbors": "ItemNeighbors",
+            # Bars without privacy
+            "discreet.models.als": "Als ImplicitAls",
+            # What a fit returns, and what it is called in general
+            "discreet.models.estimator": "Estimator",
+            "discreet.models.fitted": "FittedModel",
+            "discreet.models.storage": "load",
+            # Promises, books and noise
+            "discreet.privacy.guarantee": "Guarantee Unit Neighbors Trust Basis",
+            "discreet.privacy.ledger.book": "Ledger",
+            "discreet.randomness": "PrivacyRandom",
+            # Measuring
+            "discreet.evaluation.protocol": "evaluate",
+            "discreet.evaluation.comparison": "compare",
+            "discreet.evaluation.evaluation": "Evaluation",
+            "discreet.evaluation.report": "write_report",
+            "discreet.checks": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
+        },
+    )
+    __all__ = [*_exports.names, "__version__"]
 
-__all__ = [
-    "Als",
-    "Biases",
-    "Guarantee",
-    "ImplicitAls",
-    "Interactions",
-    "Ledger",
-    "Popularity",
-    "PrivacyRandom",
-    "PublicFacts",
-    "UserFactorization",
-    "catalog",
-    "from_frame",
-    "load",
-    "read",
-]
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
 
+            return version("discreet")
+        return _exports.find(name)
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    def __dir__() -> list[str]:
+        return __all__

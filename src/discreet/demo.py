@@ -12,8 +12,8 @@ from discreet import recipes
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
-from discreet.evaluate.references import rating_references
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.references import rating_references
+from discreet.evaluation.scoring import measure
 from discreet.models.fitted import FittedModel
 
 DATASET = "discreet-demo"

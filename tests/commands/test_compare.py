@@ -28,7 +28,7 @@ def test_compare_replaces_its_own_reports_only(discreet, ratings, model, tmp_pat
 
 
 def test_compare_asks_for_its_libraries_first(discreet, ratings, tmp_path, monkeypatch):
-    from discreet.evaluate import comparison
+    from discreet.evaluation import comparison
 
     for name in ("matplotlib", "jinja2"):
         with monkeypatch.context() as without:

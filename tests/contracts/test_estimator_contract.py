@@ -12,13 +12,21 @@ import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.evaluate import measure
+from discreet.evaluation import measure
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
-from discreet.recipes import MODELS, describe_models, estimator, from_toml, parse_settings, to_toml
+from discreet.recipes import (
+    MODELS,
+    describe_models,
+    estimator,
+    from_toml,
+    is_never_private,
+    parse_settings,
+    to_toml,
+)
 from toy import toy_interactions
 
 ROOT = Path(__file__).parents[2]
@@ -368,3 +376,11 @@ def test_a_history_may_be_a_series_and_must_hold_numbers(explicit):
     for wrong in ("x", None):
         with pytest.raises(DataError, match="must be numbers"):
             fitted.recommend(dict.fromkeys(history, wrong))
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_its_docstring_has_a_promise_the_noise_and_an_example(name):
+    """The examples themselves run as doctests."""
+    text = MODELS[name].__doc__
+    assert "\n    Guarantee\n" in text and ">>> model = " in text
+    assert is_never_private(name) or "\n    Noise\n" in text

@@ -6,7 +6,7 @@ import pytest
 from discreet.checks import DiscreetError
 from discreet.data.datasets import catalog
 from discreet.data.splits import leave_one_out
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.models.implicit_objective.estimator import ImplicitObjective

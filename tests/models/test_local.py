@@ -13,7 +13,7 @@ from discreet.collect.ratings.collector import Collector
 from discreet.collect.ratings.device import Device
 from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.local import estimator as local
 from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture

@@ -14,7 +14,7 @@ from discreet.data.datasets.synthetic import one_bit
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import given
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.scoring import measure
 from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.one_bit.task import OneBit
 from discreet.models.one_bit.verdicts import public_threshold, released_mean, verdicts_of

@@ -7,8 +7,8 @@ import pytest
 
 from discreet.checks import DiscreetError
 from discreet.data.splits import random_split
-from discreet.evaluate.references import rating_references
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.references import rating_references
+from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.accountant import epsilon_at

@@ -12,8 +12,8 @@ from discreet.checks import ParameterError
 from discreet.contributions.choices import ChoicePlaces, choice_statistics
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
-from discreet.evaluate.protocol import evaluate
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.protocol import evaluate
+from discreet.evaluation.scoring import measure
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.choices import recency
 from discreet.models.user_factorization import choices as clicks

@@ -35,8 +35,8 @@ def compare(
 ) -> None:
     """Measure several models side by side on the same splits and write one page about it."""
     from discreet.data.opening import files_of, folder_of
-    from discreet.evaluate.comparison import compare as measure
-    from discreet.evaluate.report import KIND, is_report, require_libraries, write_report
+    from discreet.evaluation.comparison import compare as measure
+    from discreet.evaluation.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators
 
     chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)

@@ -26,10 +26,10 @@ def demo(as_json: AsJson = False) -> None:
         emit(result.to_json())
     else:
         with answering():
-            _show(result, Terminal())
+            show_tour(result, Terminal())
 
 
-def _show(tour: Tour, console: Console) -> None:
+def show_tour(tour: Tour, console: Console) -> None:
     """Print the tour for a person."""
     facts = tour.data
     console.print(

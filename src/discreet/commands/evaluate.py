@@ -14,7 +14,7 @@ def evaluate(
     """Measure a model on held-out ratings. Scores are computed without noise: do not publish them."""
     estimator = learning.estimator(implicit=reading.implicit)
     from discreet.data.opening import folder_of
-    from discreet.evaluate.protocol import evaluate as measure
+    from discreet.evaluation.protocol import evaluate as measure
 
     interactions = reading.load(data)
     remark_on_delta([estimator], interactions.facts)

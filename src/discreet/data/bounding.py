@@ -103,14 +103,19 @@ def _mark_least(
 def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
     """Return a fixed public 64-bit hash of each id; it never changes between versions."""
     # Whole numbers are hashed as text: whether ids are read as numbers depends on other people's ids.
-    ids = vocabulary.ids if vocabulary.is_text else vocabulary.ids.astype(np.str_)
-    width = ids.dtype.itemsize // 4
-    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(vocabulary), width)
-    state = np.full(len(vocabulary), _GOLDEN)
-    for position in range(width):
-        letter = letters[:, position].astype(np.uint64)
-        # Padding must not count: how wide the array is depends on other people's ids.
-        state = np.where(letter == 0, state, _mix(state ^ letter))
+    texts = [str(identifier) for identifier in vocabulary.series.to_list()]
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    letters = np.frombuffer("".join(texts).encode("utf-32-le"), dtype="<u4")
+    starts = np.cumsum(lengths) - lengths
+    # Longest first: those who have a letter at a position come before those who do not.
+    order = np.argsort(-lengths, kind="stable")
+    reach = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)), side="left")
+    state = np.full(len(texts), _GOLDEN)
+    for position, count in enumerate(reach.tolist()):
+        some = order[:count]
+        letter = letters[starts[some] + position].astype(np.uint64)
+        # As old as the hash: a letter 0 does not count.
+        state[some] = np.where(letter == 0, state[some], _mix(state[some] ^ letter))
     return state
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from discreet.checks import DataError, ParameterError
 
-Ids = npt.NDArray[np.int64] | npt.NDArray[np.str_]
+Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 Codes = npt.NDArray[np.int32]
 
 _CHUNK = 1 << 22
@@ -84,9 +84,12 @@ class Vocabulary:
 
     @cached_property
     def ids(self) -> Ids:
-        """Return the ids in order, as a read-only array of int64 or of fixed-width text."""
+        """Return the ids in order, as a read-only array of int64 or of Python's texts.
+
+        An array of fixed width would give every id the room of the longest, and drop zeros at an id's end.
+        """
         numbers: Ids = (
-            np.asarray(self._series.to_list(), dtype=np.str_)
+            np.array(self._series.to_list(), dtype=np.object_)
             if self.is_text
             else self._series.to_numpy().view()
         )

@@ -1,1 +1,46 @@
 """Learn with parties that do not share their data: rounds of questions, noisy answers and sums."""
+
+from __future__ import annotations
+
+from discreet.exports import Exports
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from discreet.federated.coordinator import Coordinator as Coordinator
+    from discreet.federated.coordinator import Outcome as Outcome
+    from discreet.federated.keeper import Keeper as Keeper
+    from discreet.federated.noise import OwnNoise as OwnNoise
+    from discreet.federated.noise import SharedNoise as SharedNoise
+    from discreet.federated.party import Party as Party
+    from discreet.federated.protocols.averaged_items import AveragedItems as AveragedItems
+    from discreet.federated.protocols.averaged_users import AveragedUsers as AveragedUsers
+    from discreet.federated.protocols.summed import SummedStatistics as SummedStatistics
+    from discreet.federated.sockets import SocketLine as SocketLine
+    from discreet.federated.sockets import SocketTransport as SocketTransport
+    from discreet.federated.sockets import serve as serve
+    from discreet.federated.sockets import serve_party as serve_party
+    from discreet.federated.transport import InProcess as InProcess
+    from discreet.federated.transport import Transport as Transport
+    from discreet.federated.wire import FederationError as FederationError
+else:
+    _exports = Exports(
+        "discreet.federated",
+        {
+            "discreet.federated.coordinator": "Coordinator Outcome",
+            "discreet.federated.party": "Party",
+            "discreet.federated.keeper": "Keeper",
+            "discreet.federated.noise": "OwnNoise SharedNoise",
+            "discreet.federated.protocols.summed": "SummedStatistics",
+            "discreet.federated.protocols.averaged_items": "AveragedItems",
+            "discreet.federated.protocols.averaged_users": "AveragedUsers",
+            "discreet.federated.transport": "InProcess Transport",
+            "discreet.federated.sockets": "SocketLine SocketTransport serve serve_party",
+            "discreet.federated.wire": "FederationError",
+        },
+    )
+    __all__ = _exports.names
+    __getattr__ = _exports.find
+
+    def __dir__() -> list[str]:
+        return __all__

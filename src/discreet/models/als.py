@@ -30,6 +30,17 @@ class Als(Estimator):
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import Als, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Als().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "als"
@@ -87,6 +98,17 @@ class ImplicitAls(Estimator):
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import ImplicitAls, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ImplicitAls().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
     """
 
     name: ClassVar[str] = "implicit-als"

@@ -106,6 +106,8 @@ class Estimator(ABC):
             promise = promise.as_simulated()
         # Without a ledger nobody can recount the events, so they need not be built.
         events = () if ledger is None else self.events(data.facts)
+        if ledger is not None:
+            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(data.name)))
         ledger = ledger or Ledger.in_memory()
         with (
             ledger.spend(data.name, promise, what=self.name, events=events),

@@ -40,6 +40,10 @@ class ItemNeighbors(Estimator):
         Pure `epsilon` for one cell (whether one person chose one item) against anyone, the collector included
         (proofs/neighbours.md). All cells of a person together cost `epsilon` times the size of the catalog.
 
+    Noise
+        Each bit is flipped with probability f = 1 / (1 + e^epsilon); (y - f) / (1 - 2 f) then has the true
+        bit as its mean.
+
     Parameters:
         neighbors: How many neighbors an item keeps.
         likeness: `jaccard` is what DPLCF publishes, `cosine` what LDPICF does.
@@ -47,6 +51,17 @@ class ItemNeighbors(Estimator):
     References:
         Gao et al. DPLCF: differentially private local collaborative filtering. SIGIR 2020.
         Guo et al. Locally differentially private item-based collaborative filtering. 2019.
+
+    Example:
+        >>> from discreet import ItemNeighbors, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ItemNeighbors(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('cell', 'proofs/neighbours.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
     """
 
     name: ClassVar[str] = "neighbours"

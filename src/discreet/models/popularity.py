@@ -30,6 +30,21 @@ class Popularity(Estimator):
         (`epsilon`, `delta`) for a person's whole history against everyone else; pure when `delta` is 0
         (proofs/popularity.md). Each person's votes are scaled to length 1, so one person moves the counts
         by at most 1, however much they rated.
+
+    Noise
+        Somebody with n items adds 1 / sqrt(n) to each (l2 sensitivity 1, Gaussian noise), or 1 / n where
+        `delta` is 0 (l1 sensitivity 1, Laplace noise of scale 1 / epsilon).
+
+    Example:
+        >>> from discreet import Popularity, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Popularity(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/popularity.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
     """
 
     name: ClassVar[str] = "popularity"

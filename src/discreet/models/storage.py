@@ -10,20 +10,18 @@ import hashlib
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from discreet.checks import DiscreetError, FileError
-from discreet.data.facts import PublicFacts
+from discreet.checks import DataError, DiscreetError, FileError
+from discreet.data.facts import N_ITEMS, PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import refuse_output, write_whole
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers.scorer import Scorer
+from discreet.models.packing import DAMAGED, pack_arrays, read_member, unpack_arrays
+from discreet.models.scorers.kinds import build_scorer
+from discreet.models.scorers.parts import Ids
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
@@ -32,8 +30,11 @@ VERSION = 1
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
 _CATALOG = "catalog"
-# What the zip format and the JSON inside raise on a foreign or damaged file.
-_NOT_A_ZIP = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError)
+_MOST_LABEL = 1 << 22
+# Arrays of a model hardly shrink when they are packed: a file that promises more of itself is a bomb.
+_MOST_GROWTH, _ALWAYS_ALLOWED = 64, 1 << 26
+# What a label made by a stranger can make its readers raise.
+_NOT_A_LABEL = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, DiscreetError)
 
 
 def save(model: FittedModel, path: Path, *, force: bool) -> None:
@@ -49,41 +50,50 @@ def is_model(path: Path) -> bool:
     """Tell whether a file is a model that `save` wrote, of whatever version."""
     try:
         with zipfile.ZipFile(path) as archive:
-            label = json.loads(archive.read(_LABEL))
-    except (KeyError, *_NOT_A_ZIP):
+            label = json.loads(read_member(archive, _LABEL, _MOST_LABEL))
+    except DAMAGED:
         return False
     return isinstance(label, dict) and label.get("format") == FORMAT
 
 
 def load(path: str | Path) -> FittedModel:
-    """Read a model that `save` wrote; a foreign, cut or edited file is refused."""
+    """Read a model that `save` wrote; a foreign, cut or edited file is refused.
+
+    Everything in the file is checked against what its kind of model declares, so that a file from a stranger
+    can be wrong about the world, but not break anything here.
+    """
     path = Path(path)
-    label, arrays = _unpack(path)
+    label, raw = _open(path)
     try:
-        kind = _scorer_kinds()[label["scorer"]["kind"]]
-        catalog = Vocabulary.of(arrays.pop(_CATALOG))
+        arrays = unpack_arrays(raw)
+        catalog = Ids(source="", count="items").read(_CATALOG, arrays.pop(_CATALOG), {})
         facts = PublicFacts.from_json(label["facts"])
+        if facts.n_items != len(catalog):
+            raise DataError("The facts speak of another catalog.")
+        scorer = label["scorer"]
         return FittedModel(
             guarantee=Guarantee.from_json(label["guarantee"]),
             facts=facts,
             catalog=catalog,
             name=str(label["name"]),
             parameters=_from_plain(label["parameters"]),
-            scorer=kind.from_parts(arrays, label["scorer"]["settings"]),
+            scorer=build_scorer(scorer["kind"], arrays, scorer["settings"], len(catalog)),
         )
-    except (KeyError, TypeError, ValueError, DiscreetError) as error:
+    except (*_NOT_A_LABEL, *DAMAGED) as error:
         raise FileError(f"{path} is a discreet model, but this version cannot read it.") from error
 
 
 def read_label(path: str | Path) -> dict[str, Any]:
     """Return the label of a saved model without building the model."""
-    return _unpack(Path(path))[0]
+    return _open(Path(path))[0]
 
 
 def _pack(model: FittedModel) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{_CATALOG: model.catalog.ids}, **model.scorer.arrays())
-    arrays = buffer.getvalue()
+    scorer = model.scorer
+    parts = scorer.arrays()
+    listed = {name for name, part in scorer.stored.items() if isinstance(part, Ids)}
+    ids = {name: Vocabulary.of(parts.pop(name)) for name in listed}
+    arrays = pack_arrays(parts, {_CATALOG: model.catalog, **ids})
     label: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -91,8 +101,11 @@ def _pack(model: FittedModel) -> bytes:
         "guarantee": model.guarantee.to_json(),
         "facts": model.facts.to_json(),
         "parameters": _to_plain(model.parameters),
-        "scorer": {"kind": model.scorer.kind, "settings": model.scorer.settings()},
-        "provenance": {_CATALOG: "public: the item ids", **model.scorer.provenance},
+        "scorer": {"kind": scorer.kind, "settings": scorer.settings()},
+        "provenance": {
+            _CATALOG: _catalog_source(model.facts),
+            **{name: part.source for name, part in scorer.stored.items()},
+        },
     }
     label["digest"] = _digest(label, arrays)
     out = io.BytesIO()
@@ -103,55 +116,39 @@ def _pack(model: FittedModel) -> bytes:
     return out.getvalue()
 
 
-def _unpack(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _catalog_source(facts: PublicFacts) -> str:
+    if N_ITEMS in facts.from_file:
+        return "taken from the data without noise: may be published only if the catalog is public anyway"
+    return "public: the item ids"
+
+
+def _open(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the label and the packed arrays of a file whose digest fits."""
     if not path.is_file():
         raise FileError(f"{path} is not a file. Give the path of a model that `discreet fit` wrote.")
     try:
+        most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * path.stat().st_size)
         with zipfile.ZipFile(path) as archive:
             if sorted(archive.namelist()) != sorted((_LABEL, _ARRAYS)):
-                raise FileError(f"{path} is not a discreet model.")
-            label = json.loads(archive.read(_LABEL))
-            raw = archive.read(_ARRAYS)
-    except _NOT_A_ZIP as error:
-        if isinstance(error, FileError):
-            raise
+                raise DataError("It has other members than a model.")
+            label = json.loads(read_member(archive, _LABEL, _MOST_LABEL))
+            raw = read_member(archive, _ARRAYS, most)
+    except DAMAGED as error:
         raise FileError(f"{path} is not a discreet model, or it is damaged.") from error
     if not isinstance(label, dict) or label.get("format") != FORMAT:
         raise FileError(f"{path} is not a discreet model.")
     if label.get("version") != VERSION:
-        raise FileError(
-            f"{path} was written by another version of discreet (format {label.get('version')!r})."
-        )
+        raise FileError(f"{path} was written by another version of discreet than this one.")
     if label.pop("digest", None) != _digest(label, raw):
         raise FileError(f"{path} was changed after it was written; its promise cannot be trusted.")
-    with np.load(io.BytesIO(raw), allow_pickle=False) as stored:
-        return label, {name: stored[name] for name in stored.files}
+    return label, raw
 
 
 def _digest(label: Mapping[str, Any], arrays: bytes) -> str:
     text = json.dumps(label, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(
-        hashlib.sha256(text.encode()).digest() + hashlib.sha256(arrays).digest()
+        hashlib.sha256(text.encode(errors="surrogatepass")).digest() + hashlib.sha256(arrays).digest()
     ).hexdigest()
-
-
-def _scorer_kinds() -> dict[str, type[Scorer]]:
-    """Find every scorer by its kind, wherever it is defined."""
-    import importlib
-    import pkgutil
-
-    import discreet.models.scorers
-
-    for module in pkgutil.iter_modules(discreet.models.scorers.__path__):
-        importlib.import_module(f"discreet.models.scorers.{module.name}")
-    found: dict[str, type[Scorer]] = {}
-    queue = list(Scorer.__subclasses__())
-    while queue:
-        kind = queue.pop()
-        queue += kind.__subclasses__()
-        if "kind" in kind.__dict__:
-            found[kind.kind] = kind
-    return found
 
 
 def _to_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,4 +156,4 @@ def _to_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: float("inf") if value == "inf" else value for name, value in parameters.items()}
+    return {str(name): float("inf") if value == "inf" else value for name, value in parameters.items()}

@@ -76,8 +76,8 @@ class Collector:
         rows, items = np.array(self._users), np.array(self._items)
         facts = self.campaign.facts
         reports = Interactions.from_arrays(
-            people.id_at(rows),
-            self.campaign.catalog.id_at(items),
+            people.series.gather(rows),
+            self.campaign.catalog.series.gather(items),
             codes.astype(np.float64),
             catalog=self.campaign.catalog,
             people=people,

@@ -150,7 +150,7 @@ class AveragedItems(ItemProtocol):
     def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
         """Return the last average, with the profiles it was solved for."""
         last = told[-1].arrays
-        return ProfileScorer(
+        return ProfileScorer.of(
             item_bias=last["bias"],
             item_factors=last["factors"],
             origin=last["origin"],

@@ -152,7 +152,7 @@ class SummedStatistics(ItemProtocol):
         else:
             begun, solved = view.last_round()
             profiles = begun.profiles
-        return ProfileScorer(
+        return ProfileScorer.of(
             item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
         )
 

@@ -104,6 +104,11 @@ class ImplicitObjective(Estimator):
         (proofs/implicit_objective.md). Everything a person tells in one release has norm at most 1, however
         many items they chose, and all releases share the budget.
 
+    Noise
+        All a person tells in release j has l2 norm at most 1 and gets N(0, (M / sqrt(s_j))^2), with M the
+        multiplier of one (`epsilon`, `delta`)-private release and shares s_j that add up to 1; where `delta`
+        is 0, l1 norm at most 1 and Laplace noise of scale 1 / (s_j epsilon).
+
     Parameters:
         loss: `shared` counts all cells alike (alpha0 = 1): one Gram matrix serves all items. The others
             weigh cells that were not chosen by `alpha0` and release a matrix an item: `symmetric` its upper
@@ -117,6 +122,17 @@ class ImplicitObjective(Estimator):
     References:
         Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
         is not private for a person's row and lives in papers/implicit.
+
+    Example:
+        >>> from discreet import ImplicitObjective, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ImplicitObjective(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/implicit_objective.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
     """
 
     name: ClassVar[str] = "implicit-objective"
@@ -242,6 +258,6 @@ class ImplicitObjective(Estimator):
 
 
 def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
-    return ProfileScorer(
+    return ProfileScorer.of(
         item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
     )

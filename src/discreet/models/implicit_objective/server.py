@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.profile_sums import PEOPLE_PART, Profiles, Question
+from discreet.solvers.spectrum import edge_of_noise, outstanding
 
 # A matrix of about this times sqrt(people / noise) popular items shows its eigenvectors above the noise.
 _ITEMS_PER_ROOT = 5.0
@@ -66,18 +67,13 @@ def shows_taste(favor: Favor, noise: float, norm: str) -> bool:
     """Tell whether a second moment with this noise is likely to show more than popularity."""
     room = starting_items(favor, noise)[0].size
     typical = _TYPICAL_TASTE * favor.people / (1 if norm == "l2" else _TYPICAL_CHOICES)
-    return typical > _edge(noise, room)
+    return typical > edge_of_noise(room, noise, 0.0)
 
 
 def no_profiles(n_items: int) -> Profiles:
     """Return profiles without coordinates."""
     nothing = np.zeros(0)
     return Profiles.of(np.zeros((n_items, 0)), np.zeros(n_items), center=nothing, scale=nothing, clip=1.0)
-
-
-def _edge(noise: float, size: int) -> float:
-    """Return the largest eigenvalue of symmetric noise: off the diagonal its deviation is noise / sqrt(2)."""
-    return math.sqrt(2) * noise * math.sqrt(size)
 
 
 def starting_items(favor: Favor, noise: float) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -95,19 +91,15 @@ def starting_profiles(
     The largest one says that popular items are popular; it is left out. Noise has eigenvalues up to `edge` of
     its own and pushes true ones upward.
     """
-    bare = moment - np.diag(np.diag(moment))
-    values, basis = np.linalg.eigh(bare)
-    edge = _edge(noise, items.size)
-    kept = np.flatnonzero(values > max(edge * _ABOVE_NOISE, 1e-6 * favor.people))[::-1][1 : most + 1]
-    found = (values[kept] + np.sqrt(np.maximum(values[kept] ** 2 - edge**2, 0))) / 2
-    reliable = found * (1 - (edge / 2 / np.maximum(found, 1e-300)) ** 2)
-    spread = np.sqrt(np.maximum(reliable, 0) / favor.people + 1 / items.size)
-    vectors, squares = np.zeros((favor.votes.size, kept.size)), np.zeros(favor.votes.size)
+    found = outstanding(moment, noise, 0.0, most=most + 1, above_edge=_ABOVE_NOISE)
+    strengths, basis = found.strengths[1:], found.vectors[:, 1:]
+    spread = np.sqrt(strengths / favor.people + 1 / items.size)
+    vectors, squares = np.zeros((favor.votes.size, strengths.size)), np.zeros(favor.votes.size)
     # Eigenvectors have two directions; the public rule makes repeated fits comparable.
-    vectors[items] = basis[:, kept] * _facing(basis[:, kept]) * pull[items][:, None]
+    vectors[items] = basis * _facing(basis) * pull[items][:, None]
     squares[items] = pull[items] ** 2
     return Profiles.of(
-        vectors, squares, center=np.zeros(kept.size), scale=1 / spread, clip=clip_length(kept.size)
+        vectors, squares, center=np.zeros(strengths.size), scale=1 / spread, clip=clip_length(strengths.size)
     )
 
 

@@ -36,6 +36,10 @@ class LocalChannel(LocalEstimator):
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
         rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
 
+    Noise
+        A rating r becomes a report with density proportional to exp(-|report - r| / b) on the scale itself; b
+        is the smallest for which no two ratings differ by more than e^epsilon (proofs/bounded_laplace.md).
+
     Parameters:
         epsilon: The loss of one rating.
         factors: The most factors; those the reports do not support vanish.
@@ -43,6 +47,17 @@ class LocalChannel(LocalEstimator):
         directions: Public descriptions of people and items, from who rated what.
         spread: How far ratings lie from their expectation, as a part of the scale.
         ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
+
+    Example:
+        >>> from discreet import LocalChannel, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = LocalChannel(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/local_collection.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "local-channel"
@@ -105,4 +120,4 @@ class LocalChannel(LocalEstimator):
             low=collected.mechanism.low,
             high=collected.mechanism.high,
         )
-        return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)
+        return LocalScorer.of(collected.reports.users, vectors, device)

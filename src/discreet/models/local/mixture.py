@@ -33,6 +33,10 @@ class LocalMixture(LocalEstimator):
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
         rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
 
+    Noise
+        A rating r becomes a report with density proportional to exp(-|report - r| / b) on the scale itself; b
+        is the smallest for which no two ratings differ by more than e^epsilon (proofs/bounded_laplace.md).
+
     Parameters:
         epsilon: The loss of one rating.
         factors: The rank; the paper does not print its own. One factor was best on validation data.
@@ -44,6 +48,17 @@ class LocalMixture(LocalEstimator):
     References:
         Neera, Chen, Aslam and Shu, Local Differentially Private Matrix Factorization with MoG for
         Recommendations (2020).
+
+    Example:
+        >>> from discreet import LocalMixture, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = LocalMixture(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/local_collection.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "local-mixture"

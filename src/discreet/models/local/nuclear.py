@@ -50,6 +50,10 @@ class LocalNuclear(CellEstimator):
         Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
         (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
 
+    Noise
+        Every cell of the catalog answers, also an empty one, from a table in which no two rows (no rating, or
+        any rating) differ by more than e^epsilon in any answer.
+
     Parameters:
         epsilon: The loss of one cell.
         most_columns: The most factors of the recovered matrix.
@@ -58,6 +62,17 @@ class LocalNuclear(CellEstimator):
     References:
         Zheng, Two Differentially Private Rating Collection Mechanisms for Recommender Systems (2022): the
         mechanisms and the recovery that this corrects.
+
+    Example:
+        >>> from discreet import LocalNuclear, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = LocalNuclear(epsilon=2.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('cell', 'proofs/local_nuclear.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "local-nuclear"
@@ -150,4 +165,4 @@ def _corrected_scorer(
         low=mechanism.low,
         high=mechanism.high,
     )
-    return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)
+    return LocalScorer.of(collected.reports.users, vectors, device)

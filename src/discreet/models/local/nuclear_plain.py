@@ -40,6 +40,10 @@ class LocalNuclearPlain(CellEstimator):
         Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
         (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
 
+    Noise
+        Every cell of the catalog answers, also an empty one, from a table in which no two rows (no rating, or
+        any rating) differ by more than e^epsilon in any answer.
+
     Parameters:
         epsilon: The loss of one cell.
         rho: The misfit allowed, in stars or half scales; None to compute it.
@@ -51,6 +55,17 @@ class LocalNuclearPlain(CellEstimator):
 
     References:
         Zheng, Two Differentially Private Rating Collection Mechanisms for Recommender Systems (2022).
+
+    Example:
+        >>> from discreet import LocalNuclearPlain, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = LocalNuclearPlain(epsilon=2.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('cell', 'proofs/local_nuclear.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "local-nuclear-plain"
@@ -97,7 +112,7 @@ class LocalNuclearPlain(CellEstimator):
             high=mechanism.high,
         )
         vectors = np.column_stack([np.zeros(reports.n_users), answer.left])
-        return LocalScorer(people=reports.users, user_vectors=vectors, device=device)
+        return LocalScorer.of(reports.users, vectors, device)
 
     def _misfit(self, reports: Interactions, mechanism: CellMechanism, intrinsic: float) -> float:
         """Return rho; the number of rated cells is read off the reports without bias."""

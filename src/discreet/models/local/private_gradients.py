@@ -52,6 +52,9 @@ class PrivateGradients(Estimator):
         histories, against anyone, the collector included (proofs/private_gradients.md). Each of `rounds`
         bits costs epsilon / rounds.
 
+    Noise
+        A bit is flipped with probability 1 / (1 + e^(epsilon / rounds)).
+
     Parameters:
         epsilon: The loss of all rounds together.
         factors: The rank.
@@ -62,6 +65,17 @@ class PrivateGradients(Estimator):
     References:
         Shin, Kim, Shin and Xiao, Privacy Enhanced Matrix Factorization for Recommendation with Local
         Differential Privacy (2018): PG-MF.
+
+    Example:
+        >>> from discreet import PrivacyRandom, PrivateGradients
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = PrivateGradients(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/private_gradients.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "private-gradients"

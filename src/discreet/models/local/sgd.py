@@ -30,6 +30,9 @@ class LocalSgd(LocalEstimator):
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
         rated is public (proofs/local_collection.md). n ratings of one person cost n times epsilon.
 
+    Noise
+        Laplace noise of scale (high - low) / epsilon, then clamped to the scale (proofs/clamped_laplace.md).
+
     Parameters:
         epsilon: The loss of one rating.
         factors: The rank.
@@ -41,6 +44,17 @@ class LocalSgd(LocalEstimator):
     References:
         Berlioz, Friedman, Kaafar, Boreli and Berkovsky, Applying Differential Privacy to Matrix Factorization
         (2015): ISGD.
+
+    Example:
+        >>> from discreet import LocalSgd, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = LocalSgd(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/local_collection.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "local-sgd"

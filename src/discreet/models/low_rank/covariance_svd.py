@@ -32,12 +32,28 @@ class CovarianceSvd(Estimator):
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
         against everyone else (proofs/covariance_svd.md). Three releases of the biases and one matrix.
 
+    Noise
+        A row is scaled to length at most 1, so its outer product without the diagonal has Frobenius norm at
+        most 1. The four releases add N(0, m_k^2) with sum of 1 / m_k^2 at most 1 / M^2, M the multiplier of
+        one (`epsilon`, `delta`)-private release.
+
     Parameters:
         factors: At most so many directions are kept; those that noise alone could have made never are.
 
     References:
         McSherry, Mironov. Differentially private recommender systems. KDD 2009. They protect single ratings;
         here rows are scaled to length 1, which protects people.
+
+    Example:
+        >>> from discreet import CovarianceSvd, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = CovarianceSvd(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/covariance_svd.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "covariance-svd"
@@ -63,7 +79,7 @@ class CovarianceSvd(Estimator):
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
         told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
-        found = leading(release_moment(told, multiplier, random), multiplier, self.factors)
+        found = leading(release_moment(told, multiplier, random), multiplier, view.look.people, self.factors)
         progress("covariance-svd", 1, 1)
         columns = [item_factor(one, view.look) for one in found]
         factors = np.column_stack(columns) if columns else np.zeros((data.n_items, 0))

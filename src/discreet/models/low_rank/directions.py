@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from discreet.arrays import Floats
 from discreet.contributions.scaled_rows import ScaledRows, scaled_residuals, second_moment
@@ -24,6 +23,7 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.rows import Rows
 from discreet.solvers.shrinkage import shrink
+from discreet.solvers.spectrum import outstanding
 
 # A person's coefficients have variance 1 beforehand; ratings deviate from predictions by this much.
 FACTOR_RIDGE = TYPICAL_RESIDUAL**2
@@ -32,11 +32,6 @@ FACTOR_RIDGE = TYPICAL_RESIDUAL**2
 _WEIGHT_SPREAD = 1.3
 # An eigenvalue counts from this much above the edge of the noise.
 _ABOVE_EDGE = 1.03
-# Up to this many items all eigenvalues are computed; beyond it only the outermost.
-_SMALL = 500
-_TINY = 1e-12
-# So many more eigenvalues than directions are computed, to see what the noise leaves.
-_TO_LEAVE_OUT = 10
 
 
 @final
@@ -101,50 +96,20 @@ def release_moment(told: ScaledRows, multiplier: float, random: PrivacyRandom) -
     moment = second_moment(told)
     if multiplier:
         moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
-        np.fill_diagonal(moment, 0.0)
     return moment
 
 
-def leading(moment: Floats, multiplier: float, most: int) -> list[Found]:
-    """Return the directions, at most so many, whose eigenvalues stand out of the noise.
-
-    Eigenvalues of noise alone fill a half circle from -edge to edge. Chance in the ratings adds to the noise
-    that was put there, so the edge is also read off what the outstanding eigenvalues leave of the matrix.
-    """
-    size = len(moment)
-    values, vectors = _largest(moment, most + _TO_LEAVE_OUT)
-    edge = max(_half_circle(moment, values), multiplier * math.sqrt(2 * size), _TINY)
-    noise = edge / (2 * math.sqrt(size))
-    found = []
-    for value, vector in zip(values[:most], vectors.T[:most], strict=True):
-        if value > _ABOVE_EDGE * edge:
-            # Noise lengthens an eigenvalue; this undoes it for a rank-one signal.
-            signal = (value + math.sqrt(value**2 - edge**2)) / 2
-            found.append(Found(value * vector, signal, noise))
-    return found
-
-
-def _half_circle(moment: Floats, values: Floats) -> float:
-    """Return the edge of a half circle with the energy that is left without the values beyond the edge."""
-    energy, edge = float(np.sum(moment**2)), math.inf
-    beyond = np.zeros(0)
-    for _ in range(len(values) + 1):
-        edge = 2 * math.sqrt(max(energy - float(np.sum(beyond**2)), 0.0) / (len(moment) - len(beyond)))
-        if np.count_nonzero(values > edge) == len(beyond) or len(beyond) + 1 >= len(moment):
-            break
-        beyond = values[: len(beyond) + 1]
-    return edge
-
-
-def _largest(moment: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues and their vectors, largest first."""
-    size = len(moment)
-    if size <= _SMALL or most * 4 > size:
-        values, vectors = np.linalg.eigh(moment)
-    else:
-        values, vectors = eigsh(moment, k=most, which="LA", v0=np.ones(size))
-    order = np.argsort(-values)[:most]
-    return values[order], vectors[:, order]
+def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[Found]:
+    """Return the directions, at most so many, whose eigenvalues stand out of noise and chance."""
+    values, strengths, vectors, edge = outstanding(
+        moment, multiplier, people, most=most, above_edge=_ABOVE_EDGE
+    )
+    noise = edge / (2 * math.sqrt(len(moment)))
+    # Noise lengthens an eigenvalue; the mean with what is left of it undoes that for a rank-one signal.
+    return [
+        Found(value * vector, (value + strength) / 2, noise)
+        for value, strength, vector in zip(values, strengths, vectors.T, strict=True)
+    ]
 
 
 def item_factor(found: Found, look: FirstLook, row_bound: float | None = None) -> Floats:

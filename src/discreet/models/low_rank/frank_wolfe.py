@@ -66,6 +66,11 @@ class FrankWolfe(Estimator):
         against everyone else (proofs/frank_wolfe.md). The biases come first; every round, and with Oja's
         method every step, is a release of its own and is accounted for.
 
+    Noise
+        A row is scaled to length at most 1, so its outer product without the diagonal has Frobenius norm at
+        most 1. Round k adds N(0, m_k^2) with sum of 1 / m_k^2 at most 1 / M^2, M the multiplier of one
+        (`epsilon`, `delta`)-private release.
+
     Parameters:
         rounds: How many directions are learned; by default by a public rule from `epsilon`, `delta`, and
             how many people and items there are, and none where noise would drown them.
@@ -78,6 +83,17 @@ class FrankWolfe(Estimator):
 
     References:
         Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.
+
+    Example:
+        >>> from discreet import FrankWolfe, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = FrankWolfe(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/frank_wolfe.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "frank-wolfe"
@@ -156,7 +172,7 @@ class FrankWolfe(Estimator):
         if self._uses_oja(told.n_columns):
             start = view.look.counts * random_signs(told.n_columns, "frank-wolfe", number)
             return oja_direction(told, start, multipliers, random)
-        found = leading(release_moment(told, multipliers[0], random), multipliers[0], 1)
+        found = leading(release_moment(told, multipliers[0], random), multipliers[0], view.look.people, 1)
         return found[0] if found else Found(np.zeros(told.n_columns), 0.0, 0.0)
 
 

@@ -45,6 +45,11 @@ class ProjectedGradient(Estimator):
         against everyone else (proofs/projected_gradient.md). Three releases of the biases, and one matrix a
         round.
 
+    Noise
+        A row is shortened to `row_bound` and divided by it, so b b' has Frobenius norm |b|^2 at most 1. The
+        releases add N(0, m_k^2) with sum of 1 / m_k^2 at most 1 / M^2, M the multiplier of one (`epsilon`,
+        `delta`)-private release.
+
     Parameters:
         rounds: How many gradient steps are taken; by default by the public rule of `FrankWolfe`, at least
             one.
@@ -56,6 +61,17 @@ class ProjectedGradient(Estimator):
 
     References:
         Cai, Candès, Shen. A singular value thresholding algorithm for matrix completion. SIOPT 2010.
+
+    Example:
+        >>> from discreet import PrivacyRandom, ProjectedGradient
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ProjectedGradient(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/projected_gradient.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "projected-gradient"

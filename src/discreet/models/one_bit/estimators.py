@@ -21,7 +21,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.one_bit.task import OneBit, Task
 from discreet.models.one_bit.verdicts import mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.single_cells import Answers, ReleasedCells, Vault
+from discreet.models.scorers.single_cells import ReleasedCells, Vault
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.guarantee import Basis, Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -51,6 +51,20 @@ class OneBitInput(OneBit):
     Guarantee
         Pure `epsilon` for one verdict against anyone, the collector included; which items were rated is
         public (proofs/one_bit_input.md). Everything after the flip is post-processing.
+
+    Noise
+        A verdict is flipped with probability 1 / (1 + e^epsilon).
+
+    Example:
+        >>> from discreet import OneBitInput, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = OneBitInput(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/one_bit_input.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "one-bit-input"
@@ -86,9 +100,25 @@ class OneBitObjective(OneBit):
         With the logistic link everything the solver sees is already noised. With the probit link the promise
         is marked as published: its argument needs continuous noise and an exact minimizer.
 
+    Noise
+        One verdict moves one entry of the linear term by at most 1 / s, with s the scale of the logistic
+        link, so that the term gets Laplace noise of scale 1 / (s epsilon); the probit link pays for its
+        curvature as well.
+
     Parameters:
         regularization: The ridge on observed scores; by default none for the logistic link, and for the
             probit link just enough that the curvature costs at most a quarter of epsilon.
+
+    Example:
+        >>> from discreet import OneBitObjective, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = OneBitObjective(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/one_bit_objective.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "one-bit-objective"
@@ -168,10 +198,26 @@ class OneBitGradient(OneBit):
         `delta` above 0 by Gaussian noise (proofs/one_bit_gradient.md). No line search and no stopping rule
         looks at the objective; a meter sees to it.
 
+    Noise
+        One verdict moves one entry of a gradient by at most 2 C with C the `clamp`: Laplace noise of scale 2
+        C `rounds` / epsilon, or N(0, (2 C M)^2 `rounds`) with M the multiplier of one (`epsilon`,
+        `delta`)-private release.
+
     Parameters:
         delta: 0 for Laplace noise; above 0 for Gaussian noise, which is less from about ten rounds on.
         rounds: How many gradients are released.
         clamp: No slope counts for more than this.
+
+    Example:
+        >>> from discreet import OneBitGradient, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = OneBitGradient(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/one_bit_gradient.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "one-bit-gradient"
@@ -231,11 +277,23 @@ class OneBitOutput(OneBit):
         `epsilon` (proofs/one_bit_output.md). One verdict can move every cell, so the matrix as a whole is not
         protected and never leaves the model: a file holds only the cells that were answered.
 
+    Noise
+        One verdict moves a cell by at most 2 `answer_bound`: Laplace noise of scale 2 `answer_bound` /
+        epsilon.
+
     Parameters:
         answer_bound: Answers are cut to this before the noise, which is proportional to it. A small one
             loses how strongly something is liked and keeps whether it is.
         cells: How many different cells are paid for. Under simulated noise, which protects nobody, any
             number is answered, so that experiments can measure what one cell is worth on many.
+
+    Example:
+        >>> from discreet import OneBitOutput, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = OneBitOutput(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('verdict', 'proofs/one_bit_output.md')
     """
 
     name: ClassVar[str] = "one-bit-output"
@@ -276,7 +334,11 @@ class OneBitOutput(OneBit):
             random=random.spawn("answers"),
         )
         nothing: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        answers = Answers(nothing, np.zeros(0))
         return ReleasedCells(
-            users=task.users, n_items=task.cells.shape[1], above=task.above, answers=answers, vault=vault
+            users=task.users,
+            n_items=task.cells.shape[1],
+            above=task.above,
+            cells=nothing,
+            values=np.zeros(0),
+            vault=vault,
         )

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.rows import Rows, multiply, predict_cells
 
-_RELEASED = "computed from noisy releases only (none if the label says NOT PRIVATE)"
 # A person's place is pulled to the middle as if it had this variance against what one choice tells.
 _RIDGE = 0.25
 # The r-th choice from the latest weighs (1 + r) to the minus this, where times are known.
@@ -34,7 +33,16 @@ class ClickScorer(Scorer):
 
     kind: ClassVar[str] = "clicks"
     needs_ratings: ClassVar[bool] = False
-    provenance: ClassVar[Mapping[str, str]] = {"popularity": _RELEASED, "item_factors": _RELEASED}
+    stored: ClassVar[Mapping[str, Stored]] = {
+        # A logarithm is taken of it.
+        "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
+        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "ridge": Number(least=1e-9),
+        "fading": Number(least=0.0, most=100.0),
+        "decisions": Notes(),
+    }
 
     popularity: Floats
     item_factors: Floats
@@ -46,19 +54,6 @@ class ClickScorer(Scorer):
     def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
         """Return the scorer with the usual constants."""
         return cls(popularity=popularity, item_factors=item_factors, decisions=decisions)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the popularity and the item factors."""
-        return {"popularity": self.popularity, "item_factors": self.item_factors}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the constants, and what the fit decided from released numbers."""
-        return {"ridge": self.ridge, "fading": self.fading, "decisions": dict(self.decisions)}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(popularity=arrays["popularity"], item_factors=arrays["item_factors"], **settings)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's place; ratings play no role, times do if the histories have them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats, Indices, Singles
 from discreet.contributions.blocks import rows_of
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.als import solve_rows
 from discreet.solvers.implicit_als import Confidence, fold_in_implicit
@@ -30,6 +31,8 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearRatings(Scorer):
     """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
+
+    constants: ClassVar[Mapping[str, Constant]] = {"mean": Number(), "low": Number(), "high": Number()}
 
     mean: float
     item_bias: Floats
@@ -67,40 +70,25 @@ class RatingScorer(LinearRatings):
     """
 
     kind: ClassVar[str] = "ratings"
-    provenance: ClassVar[Mapping[str, str]] = {
-        "item_bias": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "item_factors": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "ridge": "computed from public constants and noisy releases only",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
+        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "ridge": Numbers(
+            source="computed from public constants and noisy releases only",
+            shape=(("factors", 1),),
+            least=0.0,
+        ),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        **LinearRatings.constants,
+        "count_power": Number(least=0.0, most=10.0),
+        "decisions": Notes(),
     }
 
     item_factors: Floats
     ridge: Floats
     count_power: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return item biases, item factors and the ridge."""
-        return {"item_bias": self.item_bias, "item_factors": self.item_factors, "ridge": self.ridge}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the mean, the scale, the power, and what the fit decided from released numbers."""
-        return {
-            "mean": self.mean,
-            "low": self.low,
-            "high": self.high,
-            "count_power": self.count_power,
-            "decisions": dict(self.decisions),
-        }
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(
-            item_bias=arrays["item_bias"],
-            item_factors=arrays["item_factors"],
-            ridge=arrays["ridge"],
-            **settings,
-        )
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's bias and factors."""
@@ -131,26 +119,19 @@ class ImplicitFactorScorer(Scorer):
 
     kind: ClassVar[str] = "implicit-factors"
     needs_ratings: ClassVar[bool] = False
-    provenance: ClassVar[Mapping[str, str]] = {
-        "item_factors": "computed from noisy releases only (none if the label says NOT PRIVATE)"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_factors": Numbers(
+            source=RELEASED, shape=(ITEMS, "factors"), dtype=np.float32, least=-1e15, most=1e15
+        )
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "alpha": Number(least=0.0, most=1e15),
+        "regularization": Number(least=0.0, most=1e15),
     }
 
     item_factors: npt.NDArray[np.float32]
     alpha: float
     regularization: float
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the item factors."""
-        return {"item_factors": self.item_factors}
-
-    def settings(self) -> dict[str, Any]:
-        """Return how a choice counts and how strong the ridge is."""
-        return {"alpha": self.alpha, "regularization": self.regularization}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(item_factors=arrays["item_factors"], **settings)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's factors; only which items were chosen counts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,10 @@ from scipy.sparse import csr_matrix
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.parts import ITEMS, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
+
+_FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)"
 
 
 @final
@@ -22,26 +25,17 @@ class NeighborScorer(Scorer):
 
     kind: ClassVar[str] = "neighbours"
     needs_ratings: ClassVar[bool] = False
-    provenance: ClassVar[Mapping[str, str]] = {
-        "neighbors": "computed from flipped bits only (none if the label says NOT PRIVATE)",
-        "likeness": "computed from flipped bits only (none if the label says NOT PRIVATE)",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "neighbors": Numbers(
+            source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS
+        ),
+        "likeness": Numbers(
+            source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.float32, least=-1e15, most=1e15
+        ),
     }
 
     neighbors: npt.NDArray[np.int32]
     likeness: Singles
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return each item's neighbors and how much alike they are."""
-        return {"neighbors": self.neighbors, "likeness": self.likeness}
-
-    def settings(self) -> dict[str, Any]:
-        """Return nothing: the neighbors are all there is."""
-        return {}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(neighbors=arrays["neighbors"], likeness=arrays["likeness"])
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return an empty vector for everybody: a history is compared item by item."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.parts import ITEMS, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 
 
@@ -21,24 +21,11 @@ class PopularityScorer(Scorer):
 
     kind: ClassVar[str] = "popularity"
     needs_ratings: ClassVar[bool] = False
-    provenance: ClassVar[Mapping[str, str]] = {
-        "popularity": "noisy release: weighted counts of people an item"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "popularity": Numbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
     }
 
     popularity: Floats
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the noisy counts."""
-        return {"popularity": self.popularity}
-
-    def settings(self) -> dict[str, Any]:
-        """Return nothing: the counts are all there is."""
-        return {}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(popularity=arrays["popularity"])
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return an empty vector for everybody: this model knows no persons."""

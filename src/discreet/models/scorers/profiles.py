@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.contributions.profile_sums import Profiles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.rows import predict_cells
-
-_RELEASED = "computed from noisy releases only (none if the label says NOT PRIVATE)"
 
 
 @final
@@ -30,56 +28,54 @@ class ProfileScorer(Scorer):
 
     kind: ClassVar[str] = "profiles"
     needs_ratings: ClassVar[bool] = False
-    provenance: ClassVar[Mapping[str, str]] = {
-        "item_bias": _RELEASED,
-        "item_factors": _RELEASED,
-        "profile_vectors": _RELEASED,
-        "profile_squares": _RELEASED,
-        "growth": _RELEASED,
-        "center": _RELEASED,
-        "scale": _RELEASED,
-        "origin": _RELEASED,
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
+        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "origin": Numbers(source=RELEASED, shape=("factors",)),
+        "profile_vectors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "profile_squares": Numbers(source=RELEASED, shape=(ITEMS,), least=0.0),
+        "growth": Numbers(source=RELEASED, shape=("factors",), least=0.0, may_be_empty=True),
+        "center": Numbers(source=RELEASED, shape=("factors",)),
+        "scale": Numbers(source=RELEASED, shape=("factors",)),
     }
+    constants: ClassVar[Mapping[str, Constant]] = {"clip": Number(least=0.0)}
 
     item_bias: Floats
     item_factors: Floats
     origin: Floats
-    profiles: Profiles
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything that was released or computed from it."""
-        lens = self.profiles.lens
-        return {
-            "item_bias": self.item_bias,
-            "item_factors": self.item_factors,
-            "origin": self.origin,
-            "profile_vectors": lens.vectors,
-            "profile_squares": lens.squares,
-            "growth": lens.growth,
-            "center": lens.center,
-            "scale": lens.scale,
-        }
-
-    def settings(self) -> dict[str, Any]:
-        """Return the longest a profile may be."""
-        return {"clip": self.profiles.lens.clip}
+    profile_vectors: Floats
+    profile_squares: Floats
+    growth: Floats
+    center: Floats
+    scale: Floats
+    clip: float
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        profiles = Profiles.of(
-            arrays["profile_vectors"],
-            arrays["profile_squares"],
-            growth=arrays["growth"],
-            center=arrays["center"],
-            scale=arrays["scale"],
-            clip=settings["clip"],
-        )
+    def of(cls, item_bias: Floats, item_factors: Floats, origin: Floats, profiles: Profiles) -> Self:
+        """Return the scorer of items that were solved for these profiles."""
+        lens = profiles.lens
         return cls(
-            item_bias=arrays["item_bias"],
-            item_factors=arrays["item_factors"],
-            origin=arrays["origin"],
-            profiles=profiles,
+            item_bias=item_bias,
+            item_factors=item_factors,
+            origin=origin,
+            profile_vectors=lens.vectors,
+            profile_squares=lens.squares,
+            growth=lens.growth,
+            center=lens.center,
+            scale=lens.scale,
+            clip=lens.clip,
+        )
+
+    @property
+    def profiles(self) -> Profiles:
+        """Return how a person's choices become a profile."""
+        return Profiles.of(
+            self.profile_vectors,
+            self.profile_squares,
+            growth=self.growth,
+            center=self.center,
+            scale=self.scale,
+            clip=self.clip,
         )
 
     def fold_in(self, histories: Interactions) -> Floats:

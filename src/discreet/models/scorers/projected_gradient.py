@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.checks import DataError
 from discreet.contributions.blocks import rows_of
 from discreet.contributions.projected_rows import advance, begin
 from discreet.contributions.scaled_rows import own_places
 from discreet.data.interactions import Interactions
 from discreet.models.biases import USER_RIDGE
 from discreet.models.scorers.factors import LinearRatings
+from discreet.models.scorers.parts import ITEMS, RELEASED, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.projection import Projection
 from discreet.solvers.rows import Rows, residuals
@@ -27,35 +29,27 @@ class ProjectedGradientScorer(LinearRatings):
     """Repeat the projected steps on a person's own row: move by the own errors, apply the published map."""
 
     kind: ClassVar[str] = "projected-gradient"
-    provenance: ClassVar[Mapping[str, str]] = {
-        "item_bias": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "bases": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "kept": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "ranks": "how many columns of the bases belong to each round; from noisy releases only",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
+        "bases": Numbers(source=RELEASED, shape=(ITEMS, "columns")),
+        "kept": Numbers(source=RELEASED, shape=("columns",)),
+        "ranks": Numbers(
+            source="how many columns of the bases belong to each round; from noisy releases only",
+            shape=("rounds",),
+            dtype=np.int64,
+            least=0,
+            most=2**31,
+        ),
     }
 
     bases: Floats
     kept: Floats
     ranks: npt.NDArray[np.int64]
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return item biases and the maps of all rounds side by side."""
-        return {"item_bias": self.item_bias, "bases": self.bases, "kept": self.kept, "ranks": self.ranks}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the mean and the scale."""
-        return {"mean": self.mean, "low": self.low, "high": self.high}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(
-            item_bias=arrays["item_bias"],
-            bases=arrays["bases"],
-            kept=arrays["kept"],
-            ranks=arrays["ranks"],
-            **settings,
-        )
+    def check(self) -> None:
+        """Refuse ranks that do not share out the columns."""
+        if not self.ranks.size or sum(self.ranks.tolist()) != self.kept.size:
+            raise DataError("The rounds of the projection do not share out its columns.")
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's own bias and place on the last basis."""

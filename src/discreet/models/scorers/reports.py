@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.collect.estimate import Collected
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.rows import predict_cells
 
@@ -33,34 +33,36 @@ class LocalScorer(Scorer):
     """
 
     kind: ClassVar[str] = "local-ratings"
-    provenance: ClassVar[Mapping[str, str]] = {
-        "people": "public: who took part in the collection",
-        "user_vectors": _FROM_REPORTS,
-        "item_bias": _FROM_REPORTS,
-        "item_factors": _FROM_REPORTS,
-        "ridge": "computed from public constants and reports",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "people": Ids(source="public: who took part in the collection", count="people"),
+        "user_vectors": Numbers(source=_FROM_REPORTS, shape=("people", ("factors", 1))),
+        "item_bias": Numbers(source=_FROM_REPORTS, shape=(ITEMS,)),
+        "item_factors": Numbers(source=_FROM_REPORTS, shape=(ITEMS, "factors")),
+        "ridge": replace(RatingScorer.stored["ridge"], source="computed from public constants and reports"),
     }
+    constants: ClassVar[Mapping[str, Constant]] = RatingScorer.constants
 
     people: Vocabulary
     user_vectors: Floats
-    device: RatingScorer
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the people, their vectors and the items' numbers."""
-        return {"people": self.people.ids, "user_vectors": self.user_vectors, **self.device.arrays()}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the mean and the scale."""
-        return self.device.settings()
+    item_bias: Floats
+    item_factors: Floats
+    ridge: Floats
+    mean: float
+    low: float
+    high: float
+    count_power: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        return cls(
-            people=Vocabulary.of(arrays["people"]),
-            user_vectors=arrays["user_vectors"],
-            device=RatingScorer.from_parts(arrays, settings),
-        )
+    def of(cls, people: Vocabulary, user_vectors: Floats, device: RatingScorer) -> Self:
+        """Return the scorer that answers its own people by these vectors and all others as `device` does."""
+        parts = {entry.name: getattr(device, entry.name) for entry in fields(device)}
+        return cls(people=people, user_vectors=user_vectors, **parts)
+
+    @property
+    def device(self) -> RatingScorer:
+        """Return what scores a history that somebody brings, on their own device."""
+        return RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)})
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return bias and factors: the collector's for its own people, else from each history on its own."""
@@ -114,4 +116,4 @@ def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: fl
         high=collected.mechanism.high,
     )
     vectors = np.column_stack([np.zeros(len(people)), people])
-    return LocalScorer(people=collected.reports.users, user_vectors=vectors, device=device)
+    return LocalScorer.of(collected.reports.users, vectors, device)

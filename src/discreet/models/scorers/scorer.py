@@ -4,42 +4,50 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DiscreetError
 from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.parts import Constant, Stored, plain_number
 
 
 class Scorer(ABC):
     """Hold what a fit may publish and compute a person's predictions from that person's own row.
 
-    `provenance` names every array and says why it may be published; a test opens saved files and compares.
+    `stored` declares every array and says why it may be published, `constants` the numbers besides; both name
+    fields of the class. A file is read by these declarations alone (`kinds.build_scorer`).
     """
 
     __slots__ = ()
 
     kind: ClassVar[str]
-    provenance: ClassVar[Mapping[str, str]]
+    stored: ClassVar[Mapping[str, Stored]]
+    constants: ClassVar[Mapping[str, Constant]] = {}
     #: Ratings above this are "liked" and predictions are signed; None for models that predict ratings.
     above: float | None = None
     #: Whether a person's vector is computed from ratings; otherwise which items were chosen is enough.
     needs_ratings: ClassVar[bool] = True
 
-    @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every array of the release by name."""
+        parts = {name: getattr(self, name) for name in self.stored}
+        return {name: part.ids if isinstance(part, Vocabulary) else part for name, part in parts.items()}
 
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Return the numbers besides the arrays, as JSON."""
+        parts = {name: getattr(self, name) for name in self.constants}
+        return {
+            name: dict(part) if isinstance(part, Mapping) else plain_number(part)
+            for name, part in parts.items()
+        }
 
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again from what `arrays` and `settings` returned."""
+    def check(self) -> None:
+        """Refuse parts from a file that are each as declared and do not fit together."""
+        return
 
     @abstractmethod
     def fold_in(self, histories: Interactions) -> Floats:

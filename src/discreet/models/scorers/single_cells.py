@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, DiscreetError, PrivacyError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.parts import ITEMS, Constant, Ids, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.randomness import PrivacyRandom
@@ -107,32 +108,42 @@ class ReleasedCells(Scorer):
     """Answer cells of the people the matrix was completed for; a file holds the answers given, no more."""
 
     kind: ClassVar[str] = "one-bit-cells"
-    provenance: ClassVar[Mapping[str, str]] = {
-        "users": "public: the people the promise speaks of",
-        "cells": "public: which cells were asked for",
-        "values": "noised one by one; each costs epsilon, and only these are in the file",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "cells": Numbers(
+            source="public: which cells were asked for", shape=("cells",), dtype=np.int64, least=0, most=2**62
+        ),
+        "values": Numbers(
+            source="noised one by one; each costs epsilon, and only these are in the file", shape=("cells",)
+        ),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "above": Number(optional=True),
+        "n_items": Number(least=1, equals=ITEMS),
     }
 
     users: Vocabulary
     n_items: int
     above: float | None
-    answers: Answers
+    cells: Indices
+    values: Floats
     vault: Vault | None = None
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", Answers(self.cells, self.values))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the answered cells, numbered row by row, and their noised values."""
         cells, values = self.answers.snapshot()
         return {"users": self.users.ids, "cells": cells, "values": values}
 
-    def settings(self) -> dict[str, Any]:
-        """Return the threshold and the width of a row."""
-        return {"above": self.above, "n_items": self.n_items}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again, without the matrix."""
-        answers = Answers(arrays["cells"], arrays["values"])
-        return cls(users=Vocabulary.of(arrays["users"]), answers=answers, **settings)
+    def check(self) -> None:
+        """Refuse cells of people who are not there, or one cell answered twice."""
+        if self.cells.size and int(self.cells.max()) >= len(self.users) * self.n_items:
+            raise DataError("A cell belongs to nobody in the file.")
+        if np.unique(self.cells).size < self.cells.size:
+            raise DataError("A cell has two answers.")
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Refuse: vectors would tell more than single cells do."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.one_bit.verdicts import verdicts_of
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Number, Numbers, Stored, Word
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
 from discreet.solvers.rows import predict_cells
@@ -30,10 +30,16 @@ class OneBitScorer(Scorer):
     """
 
     kind: ClassVar[str] = "one-bit"
-    provenance: ClassVar[Mapping[str, str]] = {
-        "users": "public: the people the promise speaks of",
-        "left": "computed from noisy releases only (none if the label says NOT PRIVATE)",
-        "right": "computed from noisy releases only (none if the label says NOT PRIVATE)",
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "left": Numbers(source=RELEASED, shape=("people", "factors")),
+        "right": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "above": Number(optional=True),
+        "bound": Number(least=0.0),
+        "link": Word(allowed=get_args(Link)),
+        "scale": Number(least=1e-9),
     }
 
     users: Vocabulary
@@ -43,20 +49,6 @@ class OneBitScorer(Scorer):
     link: Link
     scale: float
     above: float | None
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return both factors and whose rows the left one holds."""
-        return {"users": self.users.ids, "left": self.left, "right": self.right}
-
-    def settings(self) -> dict[str, Any]:
-        """Return the threshold, the bound and the link."""
-        return {"above": self.above, "bound": self.bound, "link": self.link, "scale": self.scale}
-
-    @classmethod
-    def from_parts(cls, arrays: Mapping[str, npt.NDArray[Any]], settings: Mapping[str, Any]) -> Self:
-        """Build the scorer again."""
-        users = Vocabulary.of(arrays["users"])
-        return cls(users=users, left=arrays["left"], right=arrays["right"], **settings)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return the row of everybody who has one, and the most likely row of each newcomer."""

@@ -26,6 +26,7 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.rows import Rows
 from discreet.solvers.shrinkage import shrink_coordinates
+from discreet.solvers.spectrum import outstanding
 
 # How the budget is shared: number of people, votes, second moment, places of those who chose an item.
 _SHARES = (0.01, 0.10, 0.40, 0.49)
@@ -153,15 +154,12 @@ def _directions(data: Interactions, votes: _Votes, multiplier: float, random: Pr
     moment = _second_moment(data, top, weight)
     if multiplier:
         moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
-        np.fill_diagonal(moment, 0.0)
-    values, basis = np.linalg.eigh(moment)
-    # Off the diagonal the noise has a standard deviation of sigma/sqrt(2): a semicircle with this edge.
-    edge = math.sqrt(2 * size) * multiplier
+    found = outstanding(moment, multiplier, votes.people, most=_MOST_FACTORS + 1, above_edge=_ABOVE_EDGE)
     # The first direction is popularity itself, which the votes know already.
-    kept = np.flatnonzero(values > max(edge * _ABOVE_EDGE, 1e-9))[::-1][1 : _MOST_FACTORS + 1]
-    spread = np.sqrt(np.sqrt(values[kept] ** 2 - edge**2) / votes.people + 1 / size)
-    vectors = np.zeros((data.n_items, kept.size))
-    vectors[top] = basis[:, kept] * weight[:, None] / spread
+    strengths, basis = found.strengths[1:], found.vectors[:, 1:]
+    spread = np.sqrt(strengths / votes.people + 1 / size)
+    vectors = np.zeros((data.n_items, strengths.size))
+    vectors[top] = basis * weight[:, None] / spread
     squares = np.zeros(data.n_items)
     squares[top] = weight**2
     return _Directions(vectors, squares)

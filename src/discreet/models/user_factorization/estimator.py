@@ -51,10 +51,26 @@ class UserFactorization(Estimator):
         proofs/user_factorization_implicit.md). How the budget is shared, how many items take part and how
         many factors there are follow from `epsilon`, `delta` and released numbers only.
 
+    Noise
+        A person's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
+        entry, with M the multiplier of one Gaussian release that is (`epsilon`, `delta`)-private and shares
+        s_j that add up to 1.
+
     Parameters:
         feedback: "explicit" predicts ratings; "implicit" ranks items and reads only which were chosen.
         item_features: A .csv or .parquet file of what is publicly known about items (genres, say): ids in the
             first column, numbers in the others. Ratings only; it must not come from the ratings.
+
+    Example:
+        >>> from discreet import PrivacyRandom, UserFactorization
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = UserFactorization(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/user_factorization.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
     """
 
     name: ClassVar[str] = "user-factorization"

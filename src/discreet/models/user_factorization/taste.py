@@ -32,6 +32,7 @@ from discreet.randomness import PrivacyRandom
 from discreet.solvers.als import solve_rows
 from discreet.solvers.rows import Rows, residuals
 from discreet.solvers.shrinkage import shrink_vectors
+from discreet.solvers.spectrum import outstanding
 
 # How many items take part in the second moment, for each square root of people per noise.
 _ITEMS_PER_ROOT = 5.0
@@ -132,13 +133,8 @@ def _spectrum(
     moment = _second_moment(data, seen, taste, top, seen.counts**_MOMENT_POWER)
     if multiplier:
         moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
-        np.fill_diagonal(moment, 0.0)
-    values, vectors = np.linalg.eigh(moment)
-    # Off the diagonal the noise has a standard deviation of sigma/sqrt(2): a semicircle with this edge.
-    edge = max(-float(values[0]), np.sqrt(2 * size) * multiplier)
-    kept = np.flatnonzero(values > edge * above_edge)[::-1][:_MOST_FACTORS]
-    strengths = np.sqrt(np.maximum(values[kept] ** 2 - edge**2, 1e-12))
-    return _Spectrum(top, strengths, vectors[:, kept])
+    found = outstanding(moment, multiplier, seen.people, most=_MOST_FACTORS, above_edge=above_edge)
+    return _Spectrum(top, found.strengths, found.vectors)
 
 
 def _row_weight(seen: FirstLook, top: npt.NDArray[np.int64]) -> Floats:

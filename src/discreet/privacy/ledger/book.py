@@ -17,10 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
-from discreet.checks import BudgetError, DiscreetError, PrivacyError, require
+from discreet.checks import DiscreetError, PrivacyError, require
 from discreet.privacy.accounting.events import event_from_json, event_to_json
-from discreet.privacy.accounting.rounding import left_over, sum_up
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.accounts import Account
+from discreet.privacy.ledger.balance import Balance, balance, require_covered
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
@@ -28,8 +29,11 @@ from discreet.privacy.ledger.records import (
     Budget,
     Entry,
     Frame,
+    Period,
     State,
+    counted_entries,
     insert,
+    last_number,
     latest_budget,
     read_budget,
     read_entry,
@@ -41,10 +45,19 @@ from discreet.privacy.ledger.store import Store
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["Amount", "Budget", "Entry", "Frame", "Ledger", "Spending", "State", "report_json"]
-
-# Ten spendings of 0.1 fit a budget of 1, although the floats add up to a hair more.
-_TOLERANCE = 1e-12
+__all__ = [
+    "Account",
+    "Amount",
+    "Balance",
+    "Budget",
+    "Entry",
+    "Frame",
+    "Ledger",
+    "Period",
+    "Spending",
+    "State",
+    "report_json",
+]
 
 
 @final
@@ -102,11 +115,12 @@ class Ledger:
         """
         _check_text("dataset", dataset)
         _check_text("what", what)
-        records = json.dumps([event_to_json(event) for event in events])
+        records = [event_to_json(event) for event in events]
         with self._store.writing() as connection:
             budget = latest_budget(connection, dataset)
             if budget is not None:
-                _check_covered(budget, spent_by_frame(connection, dataset), guarantee)
+                counted = counted_entries(connection, budget, datetime.now(UTC))
+                require_covered(budget, counted, guarantee, records)
             values = {
                 "time": datetime.now(UTC).isoformat(),
                 "dataset": dataset,
@@ -115,38 +129,71 @@ class Ledger:
                 "delta": guarantee.delta,
                 "frame": "/".join(guarantee.frame),
                 "guarantee": json.dumps(guarantee.to_json()),
-                "events": records,
+                "events": json.dumps(records),
                 "process": os.getpid(),
             }
             number = insert(connection, "spendings", values)
             entry = read_entry(connection.execute(f"{ENTRIES} WHERE spendings.id = ?", (number,)).fetchone())
         return Spending(self, entry)
 
-    def set_budget(self, dataset: str, guarantee: Guarantee, *, reason: str = "") -> None:
+    def set_budget(
+        self,
+        dataset: str,
+        guarantee: Guarantee,
+        *,
+        reason: str = "",
+        account: Account | None = None,
+        renews: Period | None = None,
+        renewed: str = "",
+    ) -> None:
         """Allow spending on a data set up to a promise, in that promise's frame only.
 
         Budgets are appended like everything else and the latest counts. Lowering one is always allowed,
-        even below what is spent; raising one takes a `reason`, which stays in the book; its frame stays.
+        even below what is spent; raising one takes a `reason`, which stays in the book; frame and account
+        stay.
+
+        Parameters:
+            account: How releases add up; by adding epsilons unless the first budget says otherwise.
+            renews: Begin every calendar period with nothing spent; kept from the budget before if not given.
+            renewed: Begin with nothing spent now, because of what this says ("other people than before"). It
+                is put on every label from now on.
 
         Raises:
-            PrivacyError: the data set's budget or past spending is in another frame, a release without
-                privacy was made already, or a larger budget came without a reason.
+            PrivacyError: the data set's budget or past spending is in another frame or account, a release
+                without privacy was made already, or a larger budget came without a reason.
         """
         _check_text("dataset", dataset)
         if math.isinf(guarantee.epsilon):
             raise PrivacyError("A budget needs a finite epsilon. Without a budget spending is not limited.")
         with self._store.writing() as connection:
-            _check_new_budget(latest_budget(connection, dataset), guarantee, reason)
+            current, now = latest_budget(connection, dataset), datetime.now(UTC)
+            wanted = Budget(
+                time=now,
+                dataset=dataset,
+                guarantee=guarantee,
+                reason=reason,
+                account=account or (Account.ADDING if current is None else current.account),
+                renews=renews or (None if current is None else current.renews),
+                renewed=renewed.strip() or ("" if current is None else current.renewed),
+                after=last_number(connection, dataset)
+                if renewed.strip()
+                else current.after
+                if current
+                else 0,
+            )
+            _check_new_budget(current, wanted)
             for frame, amount in spent_by_frame(connection, dataset).items():
                 if frame != guarantee.frame or math.isinf(amount.epsilon):
                     raise PrivacyError(
                         f"{dataset!r} has spending that a budget cannot weigh ({'/'.join(frame)}, "
                         f"epsilon={amount.epsilon:g}). Keep a budget under a new name, or in that frame."
                     )
+            # An account that cannot weigh what was spent already is refused here, not at the next release.
+            balance(wanted, counted_entries(connection, wanted, now))
             values = {
-                "time": datetime.now(UTC).isoformat(),
+                "time": now.isoformat(),
                 "dataset": dataset,
-                "guarantee": json.dumps(guarantee.to_json()),
+                "guarantee": json.dumps(wanted.to_json()),
                 "reason": reason,
                 "process": os.getpid(),
             }
@@ -183,14 +230,49 @@ class Ledger:
             rows = connection.execute(f"{BUDGETS} WHERE dataset = ? ORDER BY id", (dataset,))
             return [read_budget(row) for row in rows]
 
+    def balance(self, dataset: str) -> Balance | None:
+        """Return what was spent of the budget and what is left, or None when spending is not limited."""
+        with self._store.reading() as connection:
+            budget = latest_budget(connection, dataset)
+            if budget is None:
+                return None
+            return balance(budget, counted_entries(connection, budget, datetime.now(UTC)))
+
     def remaining(self, dataset: str) -> Amount | None:
         """Return what is left of the budget, or None when spending is not limited."""
+        found = self.balance(dataset)
+        return None if found is None else found.left
+
+    def assumptions(self, dataset: str) -> tuple[str, ...]:
+        """Return what the budget of a data set takes for granted where it starts anew; labels say so."""
+        budget = self.budget(dataset)
+        return () if budget is None else budget.assumptions()
+
+    def price(self, dataset: str, guarantee: Guarantee, events: Iterable[DpEvent] = ()) -> Balance | None:
+        """Return the balance after such a release, without making it; None when spending is not limited.
+
+        Raises:
+            BudgetError: the budget does not cover it.
+            PrivacyError: the budget is in another frame, or cannot weigh the release.
+        """
+        records = [event_to_json(event) for event in events]
         with self._store.reading() as connection:
-            budget, totals = latest_budget(connection, dataset), spent_by_frame(connection, dataset)
-        if budget is None:
-            return None
-        limit, spent = budget.guarantee, totals.get(budget.guarantee.frame, Amount(0.0, 0.0))
-        return Amount(left_over(limit.epsilon, spent.epsilon), left_over(limit.delta, spent.delta))
+            budget, now = latest_budget(connection, dataset), datetime.now(UTC)
+            if budget is None:
+                return None
+            counted = counted_entries(connection, budget, now)
+        require_covered(budget, counted, guarantee, records)
+        paid = Entry(
+            id=0,
+            time=now,
+            dataset=dataset,
+            what="planned",
+            guarantee=guarantee,
+            state=State.OPEN,
+            process=0,
+            events=tuple(records),
+        )
+        return balance(budget, [*counted, paid])
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """Return the spendings, oldest first, of one data set or of all."""
@@ -246,39 +328,26 @@ class Spending:
             self._ledger._close(self.entry, State.DONE if kind is None else State.FAILED)
 
 
-def _check_covered(budget: Budget, totals: dict[Frame, Amount], cost: Guarantee) -> None:
-    limit = budget.guarantee
-    if math.isinf(cost.epsilon):
-        raise PrivacyError(
-            f"{budget.dataset!r} has a budget, so a release without privacy was not made. Give it an epsilon."
-        )
-    if cost.frame != limit.frame:
-        raise PrivacyError(
-            f"The budget of {budget.dataset!r} is {'/'.join(limit.frame)} and this release promises "
-            f"{'/'.join(cost.frame)}; nothing was spent. Choose a model that promises the same, "
-            "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
-        )
-    spent = totals.get(limit.frame, Amount(0.0, 0.0))
-    after = Amount(sum_up([spent.epsilon, cost.epsilon]), sum_up([spent.delta, cost.delta]))
-    if after.epsilon > limit.epsilon * (1 + _TOLERANCE) or after.delta > limit.delta * (1 + _TOLERANCE):
-        left = Amount(left_over(limit.epsilon, spent.epsilon), left_over(limit.delta, spent.delta))
-        raise BudgetError(
-            f"The budget of {budget.dataset!r} has epsilon={left.epsilon:g}, delta={left.delta:g} left and "
-            f"this release costs epsilon={cost.epsilon:g}, delta={cost.delta:g}; nothing was spent. "
-            "Ask for less, or raise the budget with a reason."
-        )
-
-
-def _check_new_budget(current: Budget | None, wanted: Guarantee, reason: str) -> None:
+def _check_new_budget(current: Budget | None, wanted: Budget) -> None:
     if current is None:
         return
-    if current.guarantee.frame != wanted.frame:
+    if current.guarantee.frame != wanted.guarantee.frame:
         raise PrivacyError(
             f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.frame)} and stays so. "
             "Set it in that frame, or keep a budget in another one under a new name."
         )
-    if not reason.strip() and not wanted <= current.guarantee:
-        raise PrivacyError("Raising a budget needs a reason, which is kept. Pass reason=... (--reason).")
+    if current.account is not wanted.account:
+        # The better of two accounts, chosen after looking, would be an account of its own and not valid.
+        raise PrivacyError(
+            f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
+            "Keep one in another account under a new name."
+        )
+    larger = not wanted.guarantee <= current.guarantee
+    anew = wanted.after > current.after or wanted.renews is not current.renews
+    if not wanted.reason.strip() and (larger or anew):
+        raise PrivacyError(
+            "Raising a budget or starting it anew needs a reason, which is kept. Pass reason=... (--reason)."
+        )
 
 
 def _check_text(name: str, value: object) -> None:

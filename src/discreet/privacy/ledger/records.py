@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, final
 
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.accounts import Account
 
 Frame = tuple[Unit, Neighbors, Trust]
 
@@ -45,15 +46,54 @@ class Entry:
     events: tuple[dict[str, Any], ...] = ()
 
 
+class Period(StrEnum):
+    """Say when a budget starts anew by itself: at the beginning of a calendar year, quarter or month, UTC."""
+
+    YEARLY = "yearly"
+    QUARTERLY = "quarterly"
+    MONTHLY = "monthly"
+
+    def start(self, now: datetime) -> datetime:
+        """Return when the period began that `now` lies in."""
+        month = {Period.YEARLY: 1, Period.QUARTERLY: now.month - (now.month - 1) % 3}.get(self, now.month)
+        return datetime(now.year, month, 1, tzinfo=UTC)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Record one decision about how much may be spent; the latest one counts."""
+    """Record one decision about how much may be spent; the latest one counts.
+
+    `renews` lets a new period begin with nothing spent. `renewed` is the assumption ("other people than
+    before") under which spendings up to number `after` stopped counting; it is empty if that never happened.
+    """
 
     time: datetime
     dataset: str
     guarantee: Guarantee
     reason: str
+    account: Account = Account.ADDING
+    renews: Period | None = None
+    renewed: str = ""
+    after: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the promise and, beside it, the rules that differ from those of version 0.1."""
+        rules: dict[str, Any] = {} if self.account is Account.ADDING else {"account": self.account.value}
+        if self.renews is not None:
+            rules["renews"] = self.renews.value
+        if self.renewed:
+            rules |= {"renewed": self.renewed, "after": self.after}
+        return self.guarantee.to_json() | rules
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return what a budget that starts anew takes for granted; every label after it says so."""
+        texts = []
+        if self.renews is not None:
+            texts.append(f"the budget is {self.renews.value}; what earlier periods released is not counted")
+        if self.renewed:
+            texts.append(f"the budget was started anew: {self.renewed}")
+        return tuple(texts)
 
 
 ENTRIES = (
@@ -89,11 +129,16 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
 def read_budget(row: tuple[Any, ...]) -> Budget:
     """Return the budget in a row of `BUDGETS`."""
     time, dataset, guarantee, reason = row
+    record = json.loads(guarantee)
     return Budget(
         time=datetime.fromisoformat(time),
         dataset=dataset,
-        guarantee=Guarantee.from_json(json.loads(guarantee)),
+        guarantee=Guarantee.from_json(record),
         reason=reason,
+        account=Account(record.get("account", Account.ADDING)),
+        renews=Period(record["renews"]) if "renews" in record else None,
+        renewed=str(record.get("renewed", "")),
+        after=int(record.get("after", 0)),
     )
 
 
@@ -101,6 +146,29 @@ def latest_budget(connection: sqlite3.Connection, dataset: str) -> Budget | None
     """Return the budget of a data set that counts."""
     row = connection.execute(f"{BUDGETS} WHERE dataset = ? ORDER BY id DESC LIMIT 1", (dataset,)).fetchone()
     return None if row is None else read_budget(row)
+
+
+def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
+    """Return the spendings that count against a budget: those of its frame since it last started anew.
+
+    Once a spending of the present period was seen, all after it count, even if the clock was set back.
+    """
+    rows = connection.execute(
+        f"{ENTRIES} WHERE dataset = ? AND spendings.id > ? ORDER BY spendings.id",
+        (budget.dataset, budget.after),
+    )
+    entries = [read_entry(row) for row in rows]
+    if budget.renews is not None:
+        start = budget.renews.start(now)
+        first = next((place for place, one in enumerate(entries) if one.time >= start), len(entries))
+        entries = entries[first:]
+    return [entry for entry in entries if entry.guarantee.frame == budget.guarantee.frame]
+
+
+def last_number(connection: sqlite3.Connection, dataset: str) -> int:
+    """Return the number of a data set's latest spending, or 0."""
+    row = connection.execute("SELECT max(id) FROM spendings WHERE dataset = ?", (dataset,)).fetchone()
+    return int(row[0] or 0)
 
 
 def spent_by_frame(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:

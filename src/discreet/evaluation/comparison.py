@@ -8,9 +8,9 @@ from pathlib import Path
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan
-from discreet.evaluate.evaluation import Evaluation
-from discreet.evaluate.metrics import Metric, parse_metrics
-from discreet.evaluate.protocol import evaluate, refuse_meaningless
+from discreet.evaluation.evaluation import Evaluation
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.protocol import evaluate, refuse_meaningless
 from discreet.models.estimator import Estimator
 
 

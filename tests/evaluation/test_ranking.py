@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.evaluate import ranking
-from discreet.evaluate.ranking import Places
+from discreet.evaluation import ranking
+from discreet.evaluation.ranking import Places
 
 PER_PERSON = {
     "hit_rate": ranking.hit_rate,

@@ -9,8 +9,8 @@ import pytest
 from discreet import recipes
 from discreet.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.evaluate import Evaluation, Score, compare, render_report, write_report
-from discreet.evaluate.references import PREFIX
+from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
+from discreet.evaluation.references import PREFIX
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 pytest.importorskip("matplotlib")

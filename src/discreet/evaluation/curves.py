@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from discreet.evaluate.evaluation import Evaluation
-from discreet.evaluate.metrics import Metric
-from discreet.evaluate.references import PREFIX
+from discreet.evaluation.evaluation import Evaluation
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.references import PREFIX
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

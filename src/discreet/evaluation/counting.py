@@ -8,7 +8,7 @@ import numpy.typing as npt
 from discreet.arrays import Indices
 from discreet.checks import DataError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluate.metrics import Metric
+from discreet.evaluation.metrics import Metric
 
 Flags = npt.NDArray[np.bool_]
 

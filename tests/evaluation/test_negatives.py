@@ -5,8 +5,8 @@ import pytest
 
 from discreet.checks import DataError
 from discreet.data.interactions import Interactions
-from discreet.evaluate import negatives as module
-from discreet.evaluate.negatives import sample_negatives
+from discreet.evaluation import negatives as module
+from discreet.evaluation.negatives import sample_negatives
 
 
 def split(n_users, n_items, density, seed):

@@ -8,12 +8,12 @@ import numpy as np
 
 from discreet.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluate import metrics as rating
-from discreet.evaluate.counting import counted_cells
-from discreet.evaluate.listing import list_scores
-from discreet.evaluate.metrics import Metric, parse_metrics
-from discreet.evaluate.negatives import cell_keys
-from discreet.evaluate.predictor import Predictor, refuse_broken
+from discreet.evaluation import metrics as rating
+from discreet.evaluation.counting import counted_cells
+from discreet.evaluation.listing import list_scores
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.negatives import cell_keys
+from discreet.evaluation.predictor import Predictor, refuse_broken
 
 _CELLS_PER_BLOCK = 1 << 18
 

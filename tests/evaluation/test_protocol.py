@@ -15,10 +15,11 @@ from discreet.checks import DataError, ParameterError
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
-from discreet.evaluate import Evaluation, Score, bars, evaluate
-from discreet.evaluate.protocol import NOT_COVERED
-from discreet.evaluate.references import PREFIX
+from discreet.evaluation import Evaluation, Score, bars, evaluate
+from discreet.evaluation.protocol import NOT_COVERED
+from discreet.evaluation.references import PREFIX
 from discreet.models.estimator import Estimator
+from discreet.models.scorers.parts import Constant, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
@@ -28,19 +29,10 @@ from discreet.randomness import PrivacyRandom
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyItemMeansScorer(Scorer):
     kind: ClassVar[str] = "test-noisy-item-means"
-    provenance: ClassVar[Mapping[str, str]] = {"means": "a test"}
+    stored: ClassVar[Mapping[str, Stored]] = {"means": Numbers(source="a test", shape=("items",))}
+    constants: ClassVar[Mapping[str, Constant]] = {"above": Number(optional=True)}
     means: np.ndarray
     above: float | None = None
-
-    def arrays(self):
-        return {"means": self.means}
-
-    def settings(self):
-        return {"above": self.above}
-
-    @classmethod
-    def from_parts(cls, arrays, settings):
-        return cls(means=arrays["means"], above=settings["above"])
 
     def fold_in(self, histories):
         return np.zeros((histories.n_users, 0))

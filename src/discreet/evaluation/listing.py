@@ -11,12 +11,12 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DiscreetError
 from discreet.data.interactions import Interactions
 from discreet.data.ordering import cells_of_rows
-from discreet.evaluate import ranking
-from discreet.evaluate.counting import counted_cells, counted_people
-from discreet.evaluate.metrics import SHOWN_METRICS, Metric
-from discreet.evaluate.negatives import sample_negatives
-from discreet.evaluate.predictor import Predictor, refuse_broken
-from discreet.evaluate.ranking import Places
+from discreet.evaluation import ranking
+from discreet.evaluation.counting import counted_cells, counted_people
+from discreet.evaluation.metrics import SHOWN_METRICS, Metric
+from discreet.evaluation.negatives import sample_negatives
+from discreet.evaluation.predictor import Predictor, refuse_broken
+from discreet.evaluation.ranking import Places
 
 # Scores held at a time: a block of people times the catalog, in single precision (32 MB).
 _SCORES_PER_BLOCK = 1 << 23

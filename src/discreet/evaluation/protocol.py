@@ -14,10 +14,10 @@ import numpy as np
 from discreet.checks import ParameterError, integer
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.evaluate.evaluation import Evaluation, Score
-from discreet.evaluate.metrics import Metric, parse_metrics
-from discreet.evaluate.references import bars
-from discreet.evaluate.scoring import check_split, measure
+from discreet.evaluation.evaluation import Evaluation, Score
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.references import bars
+from discreet.evaluation.scoring import check_split, measure
 from discreet.models.estimator import Estimator
 from discreet.models.progress import Progress
 from discreet.privacy.guarantee import Guarantee

@@ -8,10 +8,10 @@ import pytest
 
 from discreet.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluate import listing as module
-from discreet.evaluate.negatives import sample_negatives
-from discreet.evaluate.references import PREFIX, bars
-from discreet.evaluate.scoring import measure
+from discreet.evaluation import listing as module
+from discreet.evaluation.negatives import sample_negatives
+from discreet.evaluation.references import PREFIX, bars
+from discreet.evaluation.scoring import measure
 
 
 @dataclass

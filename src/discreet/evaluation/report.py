@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.checks import DiscreetError, ParameterError
-from discreet.evaluate.evaluation import Evaluation, Score
+from discreet.evaluation.evaluation import Evaluation, Score
 from discreet.files import refuse_output, write_whole
 
 #: What a message calls such a page.
@@ -63,10 +63,10 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     require_libraries()
     from jinja2 import Environment
 
-    from discreet.evaluate.curves import draw_curve
+    from discreet.evaluation.curves import draw_curve
 
     names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
-    template = resources.files("discreet.evaluate").joinpath("report.html.jinja").read_text("utf-8")
+    template = resources.files("discreet.evaluation").joinpath("report.html.jinja").read_text("utf-8")
     page: str = (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         .from_string(template)

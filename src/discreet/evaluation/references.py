@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
-from discreet.evaluate.metrics import Metric, parse_metrics
-from discreet.evaluate.scoring import measure
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.scoring import measure
 
 #: What a reader sees: these numbers carry no promise.
 PREFIX = "reference (NOT PRIVATE): "

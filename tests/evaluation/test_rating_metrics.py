@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.checks import DataError, ParameterError
-from discreet.evaluate.metrics import (
+from discreet.evaluation.metrics import (
     Metric,
     accuracy,
     average_relative_error,

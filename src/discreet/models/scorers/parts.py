@@ -1,0 +1,166 @@
+"""Declare what a release is made of, and hold a file to it before a compiled loop reads any of it.
+
+A scorer names its arrays with their types, shapes and ranges, and its constants with theirs. Sizes have
+names: `items` is the catalog's, any other name stands for whatever size it is first met with, and must be met
+again with the same. One loader checks all scorers' files by these declarations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError
+from discreet.data.vocabulary import Vocabulary
+
+#: The size that every release knows beforehand.
+ITEMS = "items"
+RELEASED = "computed from noisy releases only (none if the label says NOT PRIVATE)"
+# Beyond this the arithmetic of scoring could overflow.
+_LARGEST = 1e60
+# A note is for reading: a number, a word, a list of few.
+_MOST_NOTE = 1 << 16
+
+Size = str | int | tuple[str, int]
+Sizes = dict[str, int]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """Declare an array: `source` says why it may be published.
+
+    A size is a name, a number, or a name and how much more: `("factors", 1)`. `index_of` names the size that
+    whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead.
+    """
+
+    source: str
+    shape: tuple[Size, ...]
+    dtype: type[np.generic] = np.float64
+    least: float = -_LARGEST
+    most: float = _LARGEST
+    index_of: str | None = None
+    may_be_empty: bool = False
+
+    def read(self, name: str, array: object, sizes: Sizes) -> npt.NDArray[Any]:
+        """Return the array if it is what was declared; new names of sizes are remembered in `sizes`."""
+        if not isinstance(array, np.ndarray) or array.dtype != self.dtype:
+            raise DataError(f"{name} must be an array of {np.dtype(self.dtype).name}.")
+        self._check_shape(name, array, sizes)
+        most = self.most if self.index_of is None else sizes[self.index_of] - 1
+        # NaN compares as false.
+        if array.size and not (array.min() >= self.least and array.max() <= most):
+            raise DataError(f"{name} holds numbers outside their range.")
+        plain = np.ascontiguousarray(array)
+        plain.flags.writeable = False
+        return plain
+
+    def _check_shape(self, name: str, array: npt.NDArray[Any], sizes: Sizes) -> None:
+        if array.ndim != len(self.shape):
+            raise DataError(f"{name} must have {len(self.shape)} dimensions, not {array.ndim}.")
+        if self.may_be_empty and array.size == 0:
+            return
+        for size, found in zip(self.shape, array.shape, strict=True):
+            key, more = size if isinstance(size, tuple) else (size, 0)
+            wanted = key if isinstance(key, int) else sizes.setdefault(key, found - more) + more
+            if found != wanted or wanted < more:
+                raise DataError(f"The shape of {name} does not fit the other parts.")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """Declare a list of different ids, as long as the size `count` says."""
+
+    source: str
+    count: str
+
+    def read(self, name: str, ids: object, sizes: Sizes) -> Vocabulary:
+        """Return the ids if they are what was declared; whole numbers may come as an array."""
+        if isinstance(ids, np.ndarray) and ids.ndim == 1 and (ids.dtype == np.int64 or ids.dtype.kind == "U"):
+            ids = Vocabulary.of(ids)
+        if not isinstance(ids, Vocabulary):
+            raise DataError(f"{name} must be a list of ids.")
+        if len(ids) != sizes.setdefault(self.count, len(ids)):
+            raise DataError(f"The length of {name} does not fit the other parts.")
+        return ids
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """Declare a constant inside [least, most]; `equals` names the size that it must repeat."""
+
+    least: float = -_LARGEST
+    most: float = _LARGEST
+    optional: bool = False
+    equals: str | None = None
+
+    def read(self, name: str, value: object, sizes: Sizes) -> float | int | None:
+        """Return the constant if it is what was declared."""
+        if value is None and self.optional:
+            return None
+        whole = self.equals is not None
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            raise DataError(f"{name} must be a {'whole ' if whole else ''}number.")
+        if not self.least <= value <= self.most or (self.equals and sizes.get(self.equals) != value):
+            raise DataError(f"{name} lies outside its range.")
+        return value if whole else float(value)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """Declare a constant that is one of a few words."""
+
+    allowed: Collection[str]
+
+    def read(self, name: str, value: object, sizes: Sizes) -> str:
+        """Return the word if it is among those allowed."""
+        if not isinstance(value, str) or value not in self.allowed:
+            raise DataError(f"{name} must be one of {', '.join(self.allowed)}.")
+        return value
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """Declare remarks by name that nothing is computed from."""
+
+    def read(self, name: str, value: object, sizes: Sizes) -> dict[str, Any]:
+        """Return the remarks."""
+        if not isinstance(value, dict) or len(repr(value)) > _MOST_NOTE:
+            raise DataError(f"{name} must be a few remarks by name.")
+        return value
+
+
+Stored = Numbers | Ids
+Constant = Number | Word | Notes
+
+
+def read_parts(
+    stored: Mapping[str, Stored],
+    constants: Mapping[str, Constant],
+    arrays: Mapping[str, object],
+    settings: object,
+    n_items: int,
+) -> dict[str, Any]:
+    """Return all parts by name, each as declared, or raise `DataError`."""
+    if not isinstance(settings, dict) or set(arrays) != set(stored) or not set(settings) <= set(constants):
+        raise DataError("The file holds other parts than such a model is made of.")
+    sizes: Sizes = {ITEMS: n_items}
+    found: dict[str, Any] = {name: part.read(name, arrays[name], sizes) for name, part in stored.items()}
+    # A constant that an older version did not know keeps its default.
+    return found | {name: constants[name].read(name, value, sizes) for name, value in settings.items()}
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number as JSON has it; arrays' scalars become Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value

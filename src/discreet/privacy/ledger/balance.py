@@ -1,0 +1,107 @@
+"""Hold spendings against a budget: what they come to in its account, what is left, and what does not fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from discreet.checks import BudgetError, PrivacyError
+from discreet.privacy.accounting.rounding import left_over, sum_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
+from discreet.privacy.ledger.records import Amount, Budget, Entry
+
+# Ten spendings of 0.1 fit a budget of 1, although the floats add up to a hair more.
+_TOLERANCE = 1e-12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """Say what was spent of a budget and what is left, both as one (epsilon, delta) in the budget's account.
+
+    Where weights are added, `left` is the largest single release that still fits, at the budget's delta, and
+    `share` is the part of the weight that is spent.
+    """
+
+    spent: Amount
+    left: Amount
+    share: float
+
+
+def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
+    """Return what the counted spendings come to."""
+    limit = budget.guarantee
+    if budget.account is Account.ADDING:
+        spent = _added(counted)
+        left = Amount(left_over(limit.epsilon, spent.epsilon), left_over(limit.delta, spent.delta))
+        return Balance(spent=spent, left=left, share=spent.epsilon / limit.epsilon)
+    total, most = _weights(budget, counted), capacity(budget.account, limit)
+    return Balance(
+        spent=Amount(epsilon_of(budget.account, total, limit.delta), limit.delta if total else 0.0),
+        left=_largest_release(budget, left_over(most, total)),
+        share=total / most,
+    )
+
+
+def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
+    """Refuse a release that the budget does not cover, or that it cannot weigh."""
+    limit = budget.guarantee
+    if math.isinf(cost.epsilon):
+        raise PrivacyError(
+            f"{budget.dataset!r} has a budget, so a release without privacy was not made. Give it an epsilon."
+        )
+    if cost.frame != limit.frame:
+        raise PrivacyError(
+            f"The budget of {budget.dataset!r} is {'/'.join(limit.frame)} and this release promises "
+            f"{'/'.join(cost.frame)}; nothing was spent. Choose a model that promises the same, "
+            "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
+        )
+    if budget.account is not Account.ADDING:
+        _require_room(budget, counted, cost, events)
+    elif not _fits_by_adding(limit, _added(counted), cost):
+        left = balance(budget, counted).left
+        raise BudgetError(
+            f"The budget of {budget.dataset!r} has epsilon={left.epsilon:g}, delta={left.delta:g} left and "
+            f"this release costs epsilon={cost.epsilon:g}, delta={cost.delta:g}; nothing was spent. "
+            "Ask for less, or raise the budget with a reason."
+        )
+
+
+def _require_room(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
+    spent, new = _weights(budget, counted), weight(budget.account, cost, events)
+    most = capacity(budget.account, budget.guarantee)
+    if sum_up([spent, new]) > most:
+        raise BudgetError(
+            f"The budget of {budget.dataset!r} is a {budget.account.value} account with "
+            f"{100 * left_over(most, spent) / most:.3g} % of its weight left and this release (epsilon="
+            f"{cost.epsilon:g}, delta={cost.delta:g}) weighs {100 * new / most:.3g} %; nothing was spent. "
+            "Ask for less, or raise the budget with a reason."
+        )
+
+
+def _fits_by_adding(limit: Guarantee, spent: Amount, cost: Guarantee) -> bool:
+    after = Amount(sum_up([spent.epsilon, cost.epsilon]), sum_up([spent.delta, cost.delta]))
+    room = 1 + _TOLERANCE
+    return after.epsilon <= limit.epsilon * room and after.delta <= limit.delta * room
+
+
+def _added(counted: Sequence[Entry]) -> Amount:
+    return Amount(
+        sum_up(entry.guarantee.epsilon for entry in counted),
+        sum_up(entry.guarantee.delta for entry in counted),
+    )
+
+
+def _weights(budget: Budget, counted: Sequence[Entry]) -> float:
+    return sum_up(weight(budget.account, entry.guarantee, entry.events) for entry in counted)
+
+
+def _largest_release(budget: Budget, room: float) -> Amount:
+    """Return the largest Gaussian release of this weight, at the budget's delta."""
+    if room <= 0:
+        return Amount(0.0, 0.0)
+    squared = room if budget.account is Account.GAUSSIAN else 2 * room
+    return Amount(epsilon_of(Account.GAUSSIAN, squared, budget.guarantee.delta), budget.guarantee.delta)

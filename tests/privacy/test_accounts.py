@@ -1,0 +1,310 @@
+"""Accounts that add weights: valid for adaptive choices, equal to a recount, exact at the edge."""
+
+import dataclasses
+import math
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
+from dp_accounting.pld import PLDAccountant
+from scipy.stats import norm
+
+from discreet.checks import BudgetError, PrivacyError
+from discreet.models.biases import Biases
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.events import event_to_json, pure_event
+from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger import accounts
+from discreet.privacy.ledger.accounts import (
+    Account,
+    allowed_each,
+    capacity,
+    epsilon_of,
+    gaussian_shift,
+    weight,
+)
+from discreet.privacy.ledger.book import Ledger, Period
+from toy import toy_interactions
+
+WEIGHING = [Account.GAUSSIAN, Account.CONCENTRATED]
+
+
+def promise(epsilon, delta=1e-6):
+    return Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        basis=Basis.PROVED,
+    )
+
+
+YEAR = promise(5.0)
+
+
+def gaussian(epsilon, delta=1e-6):
+    return [GaussianDpEvent(gaussian_multiplier(epsilon, delta))]
+
+
+def pay(ledger, epsilon, delta=1e-6, name="shop"):
+    with ledger.spend(name, promise(epsilon, delta), what="fit", events=gaussian(epsilon, delta)):
+        pass
+
+
+def book(account=Account.GAUSSIAN, **options):
+    ledger = Ledger.in_memory()
+    ledger.set_budget("shop", YEAR, account=account, **options)
+    return ledger
+
+
+@pytest.mark.parametrize(("releases", "expected"), [(12, 1.27), (52, 0.575)])
+def test_a_year_allows_more_than_adding_does(releases, expected):
+    each = allowed_each(Account.GAUSSIAN, YEAR, releases, 1e-6)
+    assert each == pytest.approx(expected, abs=0.005)
+    assert each > 2.5 * allowed_each(Account.ADDING, YEAR, releases, 1e-6 / releases)
+    ledger = book()
+    for _ in range(releases):
+        pay(ledger, each)
+    assert ledger.balance("shop").share == pytest.approx(1.0, abs=1e-9)
+    with pytest.raises(BudgetError):
+        pay(ledger, 0.001)
+
+
+@pytest.mark.parametrize("account", WEIGHING)
+def test_a_plan_fits_to_the_last_digit_and_a_hair_more_does_not(account):
+    for releases in (1, 2, 7, 12):
+        each = allowed_each(account, YEAR, releases, 1e-6)
+        ledger = book(account)
+        for _ in range(releases - 1):
+            pay(ledger, each)
+        with pytest.raises(BudgetError):
+            pay(ledger, each * (1 + 1e-9))
+        pay(ledger, each)
+
+
+@pytest.mark.parametrize("account", WEIGHING)
+def test_an_independent_accountant_agrees(account):
+    """dp-accounting's own privacy-loss distributions never find more than the account says was spent."""
+    ledger, epsilons = book(account), [0.3, 1.0, 2.0, 0.7]
+    for epsilon in epsilons:
+        pay(ledger, epsilon)
+    independent = PLDAccountant(value_discretization_interval=1e-3)
+    for epsilon in epsilons:
+        independent.compose(GaussianDpEvent(gaussian_multiplier(epsilon, 1e-6)))
+    found, spent = independent.get_epsilon(1e-6), ledger.balance("shop").spent.epsilon
+    assert found <= spent * 1.001
+    if account is Account.GAUSSIAN:
+        assert spent == pytest.approx(found, rel=2e-3)
+        assert spent == pytest.approx(ledger.recounted("shop", 1e-6), rel=1e-9)
+
+
+def test_a_wrong_account_would_be_found_out(monkeypatch):
+    """The twin: an account that takes half the weight of each release disagrees with the recount."""
+    monkeypatch.setattr(accounts, "_leaf_weight", lambda account, leaf: leaf.values[0] ** -2 / 2)
+    ledger = book()
+    pay(ledger, 2.0)
+    assert ledger.balance("shop").spent.epsilon < 0.9 * ledger.recounted("shop", 1e-6)
+
+
+def test_choosing_each_release_from_the_last_output_stays_within_the_budget():
+    """Play an adaptive analyst on N(0, 1) against N(mu, 1) releases; the loss obeys the Gaussian budget.
+
+    The analyst asks for more when the last answer looked like a member's, for less otherwise, until the
+    filter refuses. The loss may then exceed epsilon no more than one Gaussian of the whole weight allows; the
+    twin, whose filter forgets half of the releases, breaks that.
+    """
+    rng, limit = np.random.default_rng(5), promise(1.0, 1e-2)
+    games, epsilon = 60_000, 1.0
+
+    def excess(forgets):
+        room = np.full(games, capacity(Account.GAUSSIAN, limit))
+        loss, squared, last = np.zeros(games), np.full(games, 0.02), np.zeros(games)
+        for turn in range(24):
+            squared = np.where(last > 0, 0.05, 0.01)
+            fits = squared <= room
+            mu = np.sqrt(squared) * fits
+            last = rng.standard_normal(games) + mu
+            loss += mu * last - mu**2 / 2
+            room -= np.where(fits, squared, 0) * (0.0 if forgets and turn % 2 else 1.0)
+        return float(np.mean(np.maximum(1 - np.exp(epsilon - loss), 0)))
+
+    slack = 5 * math.sqrt(1e-2 / games)
+    assert excess(False) <= 1e-2 + slack
+    assert excess(True) > 1e-2 + slack
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0])
+def test_a_pure_release_converts_to_the_gaussian_that_covers_it(epsilon):
+    """Pure releases are post-processed two-point responses; their curve lies above the Gaussian's."""
+    mu = gaussian_shift(epsilon)
+    alpha = np.linspace(0, 1, 2001)
+    pure = np.maximum.reduce([0 * alpha, 1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha)])
+    assert np.all(norm.cdf(norm.ppf(1 - alpha) - mu) <= pure + 1e-9)
+    smaller = norm.cdf(norm.ppf(1 - alpha) - 0.98 * mu)
+    assert np.any(smaller > pure + 1e-9)
+    for account in WEIGHING:
+        heavy = weight(account, promise(epsilon, 0.0), [event_to_json(pure_event(epsilon))])
+        assert epsilon_of(account, heavy, 1e-9) > 0
+        assert heavy <= weight(account, promise(epsilon, 0.0), []) * (1 + 1e-9)
+
+
+def test_laplace_and_gaussian_share_an_account():
+    ledger = book()
+    with ledger.spend("shop", promise(0.5, 0.0), what="lists", events=[LaplaceDpEvent(2.0)]):
+        pass
+    pay(ledger, 1.0)
+    spent = ledger.balance("shop").spent
+    assert 1.0 < ledger.recounted("shop", 1e-6) <= spent.epsilon
+
+
+def test_what_cannot_be_weighed_is_refused_and_nothing_is_spent():
+    ledger = book()
+    sampled = [PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))]
+    for events in (sampled, []):
+        with pytest.raises(PrivacyError, match="neither Gaussian nor"):
+            ledger.spend("shop", promise(0.1), what="fit", events=events)
+    assert ledger.entries() == []
+    other = Ledger.in_memory()
+    with other.spend("shop", promise(0.1), what="fit"):
+        pass
+    with pytest.raises(PrivacyError, match="neither"):
+        other.set_budget("shop", YEAR, account=Account.GAUSSIAN)
+    with pytest.raises(PrivacyError, match="delta above 0"):
+        Ledger.in_memory().set_budget("shop", promise(1.0, 0.0), account=Account.GAUSSIAN)
+
+
+def test_an_account_stays_what_it_was():
+    ledger = book()
+    with pytest.raises(PrivacyError, match="stays so"):
+        ledger.set_budget("shop", YEAR, account=Account.ADDING, reason="adding is simpler")
+    ledger.set_budget("shop", promise(4.0))
+    assert ledger.budget("shop").account is Account.GAUSSIAN
+    plain = Ledger.in_memory()
+    plain.set_budget("shop", YEAR)
+    with pytest.raises(PrivacyError, match="stays so"):
+        plain.set_budget("shop", YEAR, account=Account.GAUSSIAN, reason="more")
+
+
+def test_a_period_begins_with_nothing_spent_even_if_the_clock_is_set_back(monkeypatch):
+    clock = {"now": datetime(2026, 12, 30, tzinfo=UTC)}
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return clock["now"]
+
+    monkeypatch.setattr("discreet.privacy.ledger.book.datetime", Clock)
+    ledger = book(renews=Period.YEARLY)
+    pay(ledger, 4.9)
+    with pytest.raises(BudgetError):
+        pay(ledger, 4.9)
+    clock["now"] = datetime(2027, 1, 2, tzinfo=UTC)
+    pay(ledger, 4.9)
+    clock["now"] = datetime(2026, 12, 31, tzinfo=UTC)
+    with pytest.raises(BudgetError):
+        pay(ledger, 4.9)
+    clock["now"] = datetime(2027, 6, 1, tzinfo=UTC)
+    with pytest.raises(BudgetError):
+        pay(ledger, 4.9)
+    assert ledger.assumptions("shop") == (
+        "the budget is yearly; what earlier periods released is not counted",
+    )
+
+
+def test_starting_anew_needs_a_reason_and_says_so_on_labels():
+    ledger = book()
+    pay(ledger, 4.9)
+    with pytest.raises(PrivacyError, match="reason"):
+        ledger.set_budget("shop", YEAR, renewed="nobody of last year's people is in the data")
+    ledger.set_budget("shop", YEAR, renewed="nobody of last year's people is in the data", reason="new town")
+    pay(ledger, 4.9)
+    with pytest.raises(BudgetError):
+        pay(ledger, 4.9)
+    ledger.set_budget("shop", promise(4.0))
+    assert ledger.assumptions("shop") == (
+        "the budget was started anew: nobody of last year's people is in the data",
+    )
+
+
+def test_a_price_is_told_without_paying():
+    ledger = book()
+    after = ledger.price("shop", promise(1.0), gaussian(1.0))
+    assert ledger.entries() == [] and 0 < after.share < 1
+    pay(ledger, 1.0)
+    assert ledger.balance("shop") == after
+    with pytest.raises(BudgetError):
+        ledger.price("shop", promise(5.0), gaussian(5.0))
+
+
+def test_eight_writers_never_overspend(tmp_path):
+    path = tmp_path / "year.ledger"
+    each = allowed_each(Account.GAUSSIAN, YEAR, 12, 1e-6)
+    with Ledger.open(path) as ledger:
+        ledger.set_budget("shop", YEAR, account=Account.GAUSSIAN)
+    code = (
+        "import sys\n"
+        "from discreet.checks import BudgetError\n"
+        "from discreet.privacy.accounting.gaussian import gaussian_multiplier\n"
+        "from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit\n"
+        "from discreet.privacy.ledger import Ledger\n"
+        "from dp_accounting import GaussianDpEvent\n"
+        "each = float(sys.argv[2])\n"
+        "ledger, done = Ledger.open(sys.argv[1]), 0\n"
+        "cost = Guarantee(epsilon=each, delta=1e-6, unit=Unit.USER, neighbors=Neighbors.ADD_OR_REMOVE,\n"
+        "                 trust=Trust.JOINT, basis=Basis.PROVED)\n"
+        "events = [GaussianDpEvent(gaussian_multiplier(each, 1e-6))]\n"
+        "for _ in range(4):\n"
+        "    try:\n"
+        "        with ledger.spend('shop', cost, what='fit', events=events):\n"
+        "            done += 1\n"
+        "    except BudgetError:\n"
+        "        pass\n"
+        "    print(done, flush=True)\n"
+        "    if len(sys.argv) > 3: input()\n"
+    )
+    victim = subprocess.Popen(
+        [sys.executable, "-c", code, str(path), repr(each), "wait"],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    assert victim.stdout.readline() == "1\n"
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    victim.stdout.close()
+    victim.stdin.close()
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), repr(each)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(8)
+    ]
+    counts = [int(writer.communicate()[0].split()[-1]) for writer in writers]
+    assert sum(counts) == 11
+    with Ledger.open(path, read_only=True) as ledger:
+        assert len(ledger.entries("shop")) == 12
+        assert epsilon_at([GaussianDpEvent(gaussian_multiplier(each, 1e-6))] * 12, 1e-6) <= 5.0 + 1e-9
+
+
+def test_the_weight_of_a_promise_is_what_its_delta_needs():
+    """A release's own delta does not matter to a Gaussian account, only its noise."""
+    ledger = book()
+    pay(ledger, 1.0, 1e-9)
+    heavy = ledger.balance("shop").share * capacity(Account.GAUSSIAN, YEAR)
+    assert gaussian_delta(heavy**-0.5, 1.0) == pytest.approx(1e-9, rel=1e-6)
+    assert dataclasses.asdict(ledger.balance("shop"))["left"]
+
+
+def test_a_label_says_what_its_budget_takes_for_granted():
+    ledger, data = Ledger.in_memory(), toy_interactions()
+    ledger.set_budget(data.name, YEAR, account=Account.GAUSSIAN, renews=Period.YEARLY)
+    model = Biases(epsilon=1.0).fit(data, ledger=ledger)
+    assert set(ledger.assumptions(data.name)) <= set(model.guarantee.assumes)
+    assert ledger.balance(data.name).spent.epsilon == pytest.approx(1.0, rel=1e-9)
