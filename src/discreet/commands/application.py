@@ -27,6 +27,7 @@ VERBS = (
     "compare",
     "reproduce",
     "budget",
+    "plan",
 )
 
 # What a shell reports for a program that wrote into a closed pipe.
