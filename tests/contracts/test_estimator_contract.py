@@ -14,7 +14,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.evaluation import measure
 from discreet.models.estimator import Estimator
-from discreet.privacy.guarantee import Basis, Guarantee, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.randomness import PrivacyRandom
@@ -307,13 +307,29 @@ def test_refuses_a_bad_delta(name, delta):
 @pytest.mark.parametrize("name", NAMES)
 def test_refuses_data_that_teaches_nothing_and_pays_nothing(name, data):
     interactions, ledger = data(name), Ledger.in_memory()
-    poor = [interactions.select_users(np.arange(1)), interactions.select_items(np.arange(1))]
-    if make(name).feedback == "explicit" and make(name).promise(interactions.facts).trust is not Trust.LOCAL:
+    poor = [interactions.select_items(np.arange(1))]
+    counted = make(name).promise(interactions.facts).neighbors is Neighbors.ADD_OR_REMOVE
+    if name in NON_PRIVATE or not counted:
+        poor.append(interactions.select_users(np.arange(1)))
+    if make(name).feedback == "explicit" and name in NON_PRIVATE:
         poor.append(interactions.with_values(np.full_like(interactions.values, 3.0)))
     for one in poor:
         with pytest.raises(DataError):
             quiet(make(name), one, ledger=ledger)
     assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - NON_PRIVATE))
+def test_nobody_is_told_of_by_a_refusal(name, data):
+    """To refuse equal ratings would tell of the one person who disagrees; one person, of the second."""
+    interactions = data(name)
+    equal = interactions.with_values(np.full_like(interactions.values, interactions.facts.high))
+    model = quiet(make(name), equal)
+    assert np.isfinite(model.scores(equal, np.arange(3))).all()
+    if make(name).promise(interactions.facts).neighbors is Neighbors.ADD_OR_REMOVE:
+        for few in (0, 1):
+            lonely = quiet(make(name), interactions.select_users(np.arange(few)))
+            assert np.isfinite(lonely.scores(interactions, np.arange(3))).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -49,7 +49,7 @@ CASES = {
     ),
     "cells": (
         lambda random: collect_cells(toy_interactions(30, 16), HiddenStars(epsilon=2.0), random).codes,
-        ["_answers"],
+        ["answer_cells"],
     ),
     "geometric": (lambda random: draws.geometric(3.0, 4, random), ["geometric"]),
     "bernoulli": (lambda random: draws.bernoulli(0.5, 4, random), ["bernoulli"]),

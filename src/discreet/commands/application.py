@@ -25,9 +25,9 @@ VERBS = (
     "label",
     "evaluate",
     "compare",
+    "audit",
     "reproduce",
     "budget",
-    "plan",
 )
 
 # What a shell reports for a program that wrote into a closed pipe.

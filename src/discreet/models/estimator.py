@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, final
 
-from discreet.checks import DataError, failure_probability, instance, positive, require
+from discreet.checks import DataError, PrivacyError, failure_probability, instance, positive, require
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
-from discreet.models.progress import Progress, terminal_progress
+from discreet.models.progress import Progress, silent, terminal_progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
@@ -62,11 +62,16 @@ class Estimator(ABC):
         return data.bounded()
 
     def _refuse(self, data: Interactions) -> None:
-        """Refuse data that cannot teach anything; the sentence goes to whoever holds the data."""
-        if data.n_users < 2 or data.n_items < 2:
+        """Refuse data that cannot teach anything; the sentence goes to whoever holds the data.
+
+        Whether there is a second person, or a second rating, may hang on one person: a fit whose promise
+        hides that learns from such data what its noise leaves, and does not say.
+        """
+        promise = self.promise(data.facts)
+        counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
+        if data.n_items < 2 or (data.n_users < 2 and not counted):
             raise DataError("The data must have at least two users and two items.")
-        # Where the collector is not trusted, nobody may look at the ratings themselves.
-        if self.feedback != "explicit" or self.promise(data.facts).trust is Trust.LOCAL:
+        if self.feedback != "explicit" or promise.is_private:
             return
         if data.n_ratings and data.values.min() == data.values.max():
             raise DataError("All ratings are equal; there is no preference to learn.")
@@ -90,7 +95,8 @@ class Estimator(ABC):
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
-            DataError: The data teach nothing (one person, one item, equal ratings); nothing was spent.
+            DataError: The data teach nothing and saying so tells of nobody (one item; without privacy also
+                one person or equal ratings); nothing was spent.
             BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
         do = "Read a file with discreet.read, a data frame with discreet.from_frame."
@@ -122,6 +128,14 @@ class Estimator(ABC):
             parameters=self.settings,
             scorer=scorer,
         )
+
+    @final
+    def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
+        """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
+        if not random.simulated:
+            raise PrivacyError("A rehearsal is not paid for, so its noise must be simulated. Call fit.")
+        self._refuse(data)
+        return self._train(self._bound(data), random, silent)
 
 
 def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:

@@ -233,7 +233,9 @@ class CorrectedCells:
     def rho(self, taste: float) -> float:
         """Return the misfit to allow if a share `taste` of what the means leave of ratings is taste."""
         weights = self.cells.weights
-        squares = 0.0 if weights is None else float(weights @ self.cells.values.astype(np.float64) ** 2)
+        if weights is None or weights.size == 0:
+            return 0.0
+        squares = float(weights @ self.cells.values.astype(np.float64) ** 2)
         return math.sqrt(squares * float(np.mean(self.fixed + (1 - taste) * self.own)))
 
 
@@ -246,7 +248,9 @@ def corrected_cells(reader: CellReader, means: CorrectedMeans) -> CorrectedCells
     off = reader.numbers - weight * center
     fixed = (1 - weight) * (reader.fake_variance + weight * center**2) + weight * reader.rated_variance
     trust = (weight / (fixed + weight * reader.typical_variance)) ** 2
-    estimate = float(trust @ (off**2 - fixed)) / float(trust @ weight)
+    # Where nothing was reported, as may happen to few cells, there is nothing to estimate from.
+    told = float(trust @ weight)
+    estimate = float(trust @ (off**2 - fixed)) / told if told > 0 else 0.0
     spread = max(estimate, _LEAST_SPREAD * reader.typical_variance)
     variance = fixed + weight * spread
     return CorrectedCells(

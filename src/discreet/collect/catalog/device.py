@@ -84,18 +84,18 @@ class CatalogDevice:
         total, count = len(self.campaign.catalog), self.campaign.answers
         if count is None:
             return CatalogReport(
-                sender, None, *_answers(self.campaign.mechanism, items, ratings, total, self._random)
+                sender, None, *answer_cells(self.campaign.mechanism, items, ratings, total, self._random)
             )
         asked = sample_items(total, count, self._random)
         rated = np.isin(items, asked)
-        places, codes = _answers(
+        places, codes = answer_cells(
             self.campaign.mechanism, np.searchsorted(asked, items[rated]), ratings[rated], count, self._random
         )
         return CatalogReport(sender, asked, asked[places], codes)
 
 
 @taped
-def _answers(
+def answer_cells(
     mechanism: CellMechanism, rated: Items, ratings: np.ndarray, cells: int, random: PrivacyRandom
 ) -> tuple[Items, Items]:
     """Return which of `cells` cells are reported as rated, rising, and the codes reported."""
@@ -126,7 +126,7 @@ def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyR
         some = slice(data.indptr[start], data.indptr[stop])
         people = np.repeat(np.arange(stop - start), np.diff(data.indptr[start : stop + 1]))
         rated = people * n_items + data.items[some]
-        places, answers = _answers(mechanism, rated, data.values[some], (stop - start) * n_items, random)
+        places, answers = answer_cells(mechanism, rated, data.values[some], (stop - start) * n_items, random)
         indptr[start + 1 : stop + 1] = np.bincount(places // n_items, minlength=stop - start)
         items.append((places % n_items).astype(np.int32))
         codes.append(answers.astype(np.int32))

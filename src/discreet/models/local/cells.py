@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import ParameterError
+from discreet.checks import DataError, ParameterError
 from discreet.collect.catalog.campaign import cell_guarantee
 from discreet.collect.catalog.choosing import cell_mechanism
 from discreet.collect.catalog.device import collect_cells
@@ -28,6 +28,8 @@ from discreet.randomness import PrivacyRandom
 
 #: How exactly matrices are recovered, and how long that may take.
 TOLERANCE, SWEEPS = 2e-3, 90
+# Squares of ratings, and one over them, must fit single precision.
+_NARROWEST = 1e-15
 #: A ridge that leaves nothing of a coordinate.
 PINNED = 1e9
 
@@ -51,6 +53,15 @@ class CellEstimator(LocalEstimator):
         return cell_guarantee(
             self.mechanism(usable), facts, note + number_above(times_up(self.epsilon, facts.n_items))
         )
+
+    def _refuse(self, data: Interactions) -> None:
+        LocalEstimator._refuse(self, data)
+        width = data.facts.high - data.facts.low
+        if not _NARROWEST <= width <= 1 / _NARROWEST:
+            raise DataError(
+                f"The rating scale is {width:g} wide, which single precision cannot square. "
+                "Rescale the ratings."
+            )
 
     def _bound(self, data: Interactions) -> Interactions:
         return data.with_facts(without_cap(data.facts)).bounded()

@@ -63,8 +63,11 @@ class NoiseGrid:
         for start in range(0, size, _BLOCK_ROWS):
             stop = min(start + _BLOCK_ROWS, size)
             rows = slice(start, stop)
-            block = self._noisy(finite_floats(values[rows, start:]), self.off_diagonal, random)
-            # Below the diagonal the square at the left was noised in vain; its upper half counts.
+            exact = finite_floats(values[rows, start:])
+            # Of the square at the left only the upper half counts; the rest is noised in vain, and without
+            # its values, so that even a draw that is thrown away never saw them.
+            exact[:, : stop - start] = np.triu(exact[:, : stop - start], 1)
+            block = self._noisy(exact, self.off_diagonal, random)
             upper = np.triu(block[:, : stop - start], 1)
             out[rows, rows] = upper + upper.T
             out[rows, stop:] = block[:, stop - start :]

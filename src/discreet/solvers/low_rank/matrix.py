@@ -200,7 +200,9 @@ def threshold(values: Floats, radius: float) -> float:
     if float(values.sum()) <= radius:
         return 0.0
     cuts = (np.cumsum(values) - radius) / np.arange(1, values.size + 1)
-    return float(cuts[np.flatnonzero(values > cuts)[-1]])
+    # Beside values that dwarf it the radius is lost to rounding, and no value is above its own cut.
+    left = np.flatnonzero(values > cuts)
+    return float(cuts[left[-1] if left.size else 0])
 
 
 def project_dense(matrix: Floats, radius: float) -> Floats:

@@ -1,0 +1,1 @@
+"""Try to break promises: how much of a promise its outputs refute."""

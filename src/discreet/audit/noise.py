@@ -1,0 +1,206 @@
+"""Test the noise itself: is it as wide as was asked for, drawn afresh every time, and on a grid?
+
+Prices are read off the width a draw was asked for, so somebody has to see that draws keep to it. The noise of
+recorded fits is pooled, and topped up with draws of the same widths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc, gammainc
+
+from discreet.arrays import Floats, Indices
+from discreet.audit.prices import cell_answers, dense_cells, told_cells
+from discreet.audit.structure import ask
+from discreet.audit.tape import Additive, Cells, Passage, Recorder, Table
+from discreet.collect.catalog.device import answer_cells
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
+from discreet.privacy.mechanisms.channel import WORDS
+from discreet.privacy.sampling import draws
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+#: How many draws a width is tested on, at least.
+DRAWS = 5_000
+#: How often sound noise is called too narrow.
+ERROR = 1e-6
+# So many neighbors in noise so wide agree with others by chance once in 2^40 times or less.
+_RUN, _WIDE = 4, 2**9
+# The logarithm of a chance that is not counted with.
+_NEVER = math.log(1e-12)
+_FITS = 3
+# Fewer numbers can go together by chance.
+_LONG = 12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseTest:
+    """Hold what was found wrong with the noise, and on how many draws and fits."""
+
+    faults: tuple[str, ...]
+    draws: int
+    fits: int
+
+
+def examine_noise(estimator: Estimator, data: Interactions, *, seed: int = 0) -> NoiseTest:
+    """Record three fits and test every kind of noise they draw."""
+    recorded: list[Passage] = []
+    for number in range(_FITS):
+        recorder = Recorder()
+        scorer = estimator.rehearse(data, PrivacyRandom.taped(seed + number, recorder))
+        ask(estimator, scorer, data)
+        recorded += recorder.passages
+    faults = ["noise is drawn once and used again"] if is_reused(recorded) else []
+    count = 0
+    for gaussian in (False, True):
+        noise = [one for one in recorded if isinstance(one, Additive) and one.gaussian is gaussian]
+        if noise:
+            sample = _topped_up(noise, seed)
+            count += sample.size
+            if is_too_narrow(sample, gaussian=gaussian):
+                faults.append("noise is narrower than the draws asked for")
+    places = _places(recorded, seed)
+    if places.size:
+        count += places.size
+        if not is_uniform(places):
+            faults.append("answers do not follow the table they were drawn from")
+    return NoiseTest(faults=tuple(faults), draws=count, fits=_FITS)
+
+
+def is_too_narrow(standardized: Floats, *, gaussian: bool, error: float = ERROR) -> bool:
+    """Tell whether noise in units of its width is too narrow; wrongly yes with probability `error`.
+
+    Squares of n normal draws, and magnitudes of n Laplace draws, sum to a gamma distribution.
+    """
+    count = standardized.size
+    if gaussian:
+        below = gammainc(count / 2, float(np.sum(standardized**2)) / 2)
+    else:
+        below = gammainc(count, float(np.sum(np.abs(standardized))))
+    return bool(below < error)
+
+
+def is_uniform(places: Floats, *, error: float = ERROR) -> bool:
+    """Tell whether numbers may be uniform on [0, 1]; wrongly no with probability at most `error`.
+
+    The bound is that of Dvoretzky, Kiefer and Wolfowitz with Massart's constant.
+    """
+    count = places.size
+    rising = np.sort(places)
+    above = np.arange(1, count + 1) / count - rising
+    farthest = float(np.max(np.maximum(above, 1 / count - above)))
+    return farthest <= math.sqrt(math.log(2 / error) / (2 * count))
+
+
+def is_reused(passages: Sequence[Passage]) -> bool:
+    """Tell whether a run of noise occurs twice, within a draw or across draws and fits."""
+    seen: set[bytes] = set()
+    for passage in passages:
+        runs = _runs(passage)
+        if any(run in seen for run in runs) or len(set(runs)) < len(runs):
+            return True
+        seen.update(runs)
+    return _is_correlated(passages)
+
+
+def _is_correlated(passages: Sequence[Passage]) -> bool:
+    """Tell whether the noise of two draws goes together, though their widths differ."""
+    noise = [
+        (one.told - one.given).reshape(-1) / one.width
+        for one in passages
+        if isinstance(one, Additive) and one.given.size >= _LONG
+    ]
+    for place, first in enumerate(noise):
+        for second in noise[place + 1 :]:
+            size = min(first.size, second.size)
+            together = abs(float(np.corrcoef(first[:size], second[:size])[0, 1]))
+            # For independent normal numbers the square of the correlation has a beta distribution.
+            if betainc(size / 2 - 1, 0.5, max(1 - together**2, 0.0)) < math.exp(_NEVER):
+                return True
+    return False
+
+
+def _runs(passage: Passage) -> list[bytes]:
+    """Return what identifies the noise of a draw; nothing where it could agree with another by chance."""
+    if isinstance(passage, Table):
+        shares = np.diff(passage.starts, axis=1, append=np.uint64(0)) / float(WORDS)
+        agree = np.log(np.maximum(np.sum(shares**2, axis=1), 1e-300))[passage.rows.reshape(-1)]
+        return [passage.told.tobytes()] if float(agree.sum()) < _NEVER else []
+    if not isinstance(passage, Additive) or passage.width < _WIDE:
+        return []
+    noise = np.ascontiguousarray((passage.told - passage.given).reshape(-1))
+    run = min(_RUN, noise.size)
+    return [noise[start : start + run].tobytes() for start in range(noise.size - run + 1)] if run > 1 else []
+
+
+def _places(passages: Sequence[Passage], seed: int) -> Floats:
+    """Return where among its possible answers each answer fell, spread evenly over its own probability."""
+    spread, random = experiment_generator(seed, "places"), PrivacyRandom.simulate(seed)
+    drawn = [passage for passage in passages if isinstance(passage, Table | Cells)]
+    parts: list[Floats] = []
+    while drawn and sum(part.size for part in parts) < DRAWS:
+        for passage in drawn:
+            shares, told = _answers_of(passage)
+            chosen = np.arange(told.size)
+            below = np.cumsum(shares, axis=1)[chosen, told] - shares[chosen, told]
+            parts.append(below + spread.random(told.size) * shares[chosen, told])
+        drawn = [_again(passage, random) for passage in drawn]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _answers_of(passage: Table | Cells) -> tuple[Floats, Indices]:
+    """Return how likely each answer was, one row a draw, and which was given."""
+    if isinstance(passage, Cells):
+        return cell_answers(passage.mechanism)[dense_cells(passage)], told_cells(passage)
+    rows = passage.rows.reshape(-1)
+    return np.diff(passage.starts, axis=1, append=np.uint64(0))[rows] / float(WORDS), passage.told.reshape(-1)
+
+
+def _again(passage: Table | Cells, random: PrivacyRandom) -> Table | Cells:
+    if isinstance(passage, Table):
+        return replace(passage, told=draws.draw_from_table(passage.starts, passage.rows, random))
+    told = answer_cells(passage.mechanism, passage.rated, passage.ratings, passage.count, random)
+    return replace(passage, told=told)
+
+
+def finest_bit(outputs: npt.ArrayLike) -> int:
+    """Return the exponent of the lowest binary digit that is set anywhere; a grid has the same for all data.
+
+    Example:
+        >>> finest_bit([0.75, 2.0]), finest_bit([1 / 3])
+        (-2, -54)
+    """
+    numbers = np.asarray(outputs, dtype=np.float64).reshape(-1)
+    fractions, exponents = np.frexp(numbers[numbers != 0])
+    whole = np.ldexp(fractions, 53).astype(np.int64)
+    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    return int(np.min(lowest + exponents - 53, initial=1023))
+
+
+def is_on_a_grid(release: Callable[[Floats], Floats], count: int = DRAWS) -> bool:
+    """Tell whether outputs lie on one grid whatever the input: floats that do not are the attack of 2012.
+
+    References:
+        Mironov, On significance of the least significant bits for differential privacy (2012).
+    """
+    inputs = (np.zeros(count), np.full(count, 1 / 3), np.full(count, -math.pi))
+    return len({finest_bit(release(values)) for values in inputs}) == 1
+
+
+def _topped_up(recorded: Sequence[Additive], seed: int) -> Floats:
+    """Return the noise of these draws in units of its width, and more draws of the same widths."""
+    parts = [(one.told - one.given).astype(np.float64).reshape(-1) / one.width for one in recorded]
+    widths = sorted({one.width for one in recorded})
+    draw = draws.discrete_gaussian if recorded[0].gaussian else draws.discrete_laplace
+    random, missing = PrivacyRandom.simulate(seed), DRAWS - sum(part.size for part in parts)
+    if missing > 0:
+        each = math.ceil(missing / len(widths))
+        parts += [draw(width, each, random).astype(np.float64) / width for width in widths]
+    return np.concatenate(parts)

@@ -1,0 +1,176 @@
+"""Look inside: what a fit pays exactly, over searched worlds, and whether anything gets out unpaid.
+
+No statistics are involved. A fit is recorded in one world and replayed in the others; every difference either
+has a price, or reaches the file without noise and is a leak.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import final
+
+import numpy as np
+
+from discreet.audit.prices import price
+from discreet.audit.tape import Player, Recorder, StrayError
+from discreet.audit.worlds import Crowd, Worlds, additive_worlds, neighboring
+from discreet.checks import DiscreetError, PrivacyError
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
+from discreet.models.progress import silent
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Neighbors, Unit
+from discreet.randomness import PrivacyRandom
+
+# Prices are computed in double precision.
+ROUNDING = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhiteBox:
+    """Say what a model promises, what it was seen to pay in the costliest world, and what got out unpaid."""
+
+    promised: float
+    delta: float
+    paid: float
+    world: str
+    leaks: tuple[str, ...]
+    additive: bool
+    fits: int
+    seconds: float
+
+    @property
+    def refuted(self) -> float:
+        """Return the epsilon below which every promise is refuted; infinite where something leaks."""
+        return math.inf if self.leaks else self.paid
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether nothing leaked and no world paid more than was promised."""
+        return self.refuted <= self.promised * (1 + ROUNDING)
+
+    @property
+    def ratio(self) -> float:
+        """Return what is paid over what is promised: 1 where nothing is given away."""
+        return self.refuted / self.promised
+
+
+def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int = 0) -> WhiteBox:
+    """Record and replay the estimator over neighboring worlds.
+
+    Raises:
+        PrivacyError: the model draws noise that does not pass the hook, so nothing can be said about it.
+    """
+    start, fits, leaks = time.perf_counter(), 0, []
+    promise = estimator.promise((crowd or Crowd()).facts(implicit=estimator.feedback == "implicit"))
+    paid, costliest = 0.0, ""
+    for worlds in neighboring(estimator, crowd):
+        seen = _replayed(estimator, worlds, promise.delta, seed)
+        fits += 2 + len(worlds.others)
+        leaks += seen.leaks
+        if seen.paid > paid:
+            paid, costliest = seen.paid, seen.world
+    return WhiteBox(
+        promised=promise.epsilon,
+        delta=promise.delta,
+        paid=paid,
+        world=costliest,
+        leaks=tuple(leaks),
+        additive=_is_additive(estimator, crowd or Crowd(), seed),
+        fits=fits,
+        seconds=time.perf_counter() - start,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    paid: float
+    world: str
+    leaks: list[str]
+
+
+def _replayed(estimator: Estimator, worlds: Worlds, delta: float, seed: int) -> _Seen:
+    recorder = Recorder()
+    file = _file(estimator, worlds.base, PrivacyRandom.taped(seed, recorder))
+    _require_hook(estimator, worlds.base, recorder, file)
+    paid, costliest, leaks = 0.0, "", []
+    for name, world in worlds.others.items():
+        player = Player(recorder.passages)
+        try:
+            same = _file(estimator, world, PrivacyRandom.taped(seed, player)) == file
+            player.finish()
+        except StrayError as error:
+            leaks.append(f"{name}: {error}")
+            continue
+        except DiscreetError as error:
+            leaks.append(f"{name}: refused, which tells of the canary: {error}")
+            continue
+        if not same:
+            leaks.append(f"{name}: told the same, the two fits publish different files")
+        cost = price(recorder.passages, player.passages).epsilon(delta)
+        if cost > paid:
+            paid, costliest = cost, name
+    return _Seen(paid=paid, world=costliest, leaks=leaks)
+
+
+def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, file: bytes) -> None:
+    """Refuse a model that is not the same fit again when it is told the same."""
+    player = Player(recorder.passages)
+    try:
+        again = _file(estimator, data, PrivacyRandom.taped(0, player))
+        player.finish()
+    except StrayError as error:
+        raise PrivacyError(f"{estimator.name} cannot be audited: {error}") from error
+    if again != file or not recorder.passages:
+        raise PrivacyError(
+            f"{estimator.name} cannot be audited: told the same on the same data it publishes another file, "
+            "or nothing passes the hook, so some randomness goes around it."
+        )
+
+
+def _file(estimator: Estimator, data: Interactions, random: PrivacyRandom) -> bytes:
+    """Return the file a stranger would hold."""
+    model = estimator.fit(data, random=random, progress=silent)
+    ask(estimator, model.scorer, data)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        return path.read_bytes()
+
+
+def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
+    """Ask a model that answers in its process for as many cells as were paid for."""
+    if estimator.answers_in_process:
+        cells = np.arange(int(estimator.settings.get("cells", 1)))
+        scorer.predict(data, cells // data.n_items, cells % data.n_items)
+
+
+def _is_additive(estimator: Estimator, crowd: Crowd, seed: int) -> bool:
+    """Tell whether a canary moves every statistic by its own vector, bit for bit, whoever else is there.
+
+    Only a promise about one person more or less rests on that; for others there is nothing to add up.
+    """
+    facts = crowd.facts(implicit=estimator.feedback == "implicit")
+    promise = estimator.promise(facts)
+    if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
+        return True
+    recorder, statistics = Recorder(), []
+    many, few = additive_worlds(facts, crowd)
+    estimator.rehearse(many[0], PrivacyRandom.taped(seed, recorder))
+    for world in (*many, *few):
+        player = Player(recorder.passages)
+        try:
+            estimator.rehearse(world, PrivacyRandom.taped(seed, player))
+        except DiscreetError:
+            return False
+        statistics.append(player.statistics)
+    return all(
+        np.array_equal(with_many - without_many, with_few - without_few)
+        for without_many, with_many, without_few, with_few in zip(*statistics, strict=True)
+    )

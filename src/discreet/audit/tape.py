@@ -1,0 +1,180 @@
+"""Record what enters and leaves every draw of a fit, and play the same outcomes to a fit on other data.
+
+If the second fit, told the same, publishes the same file, then all that the file can tell apart is what the
+two inputs of each draw differ by, and that has an exact price (`prices`). If it does not, something reached
+the file without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DiscreetError
+from discreet.privacy.mechanisms.cells import CellMechanism
+
+#: Draws whose outcome does not depend on data once their (public) parameters are fixed: coins.
+COINS = ("bytes", "geometric", "uniform_below", "bernoulli")
+
+
+class StrayError(DiscreetError):
+    """Say that a replayed fit asked for other draws than the recorded one."""
+
+
+class EnoughError(Exception):
+    """End a fit whose last draw has passed; what follows is arithmetic on what was told."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additive:
+    """Whole numbers that noise of a width, in the same steps, is added to."""
+
+    gaussian: bool
+    width: float
+    given: npt.NDArray[np.int64]
+    told: npt.NDArray[np.int64]
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Return what must not depend on data."""
+        return self.gaussian, self.width, self.given.shape
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of counts of 2^64 words, one row for each outcome that was drawn."""
+
+    starts: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int64]
+    told: npt.NDArray[np.int64]
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Return what must not depend on data."""
+        return self.rows.shape, self.starts.shape[1]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Answers for all cells, most of them empty: which were rated and how, and what was reported."""
+
+    mechanism: CellMechanism
+    count: int
+    rated: npt.NDArray[np.int64]
+    ratings: npt.NDArray[np.float64]
+    told: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        """Return what must not depend on data."""
+        return self.mechanism, self.count
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coins:
+    """Draws that are given no data; whoever knows them learns nothing about anybody."""
+
+    public: tuple[Any, ...]
+    told: npt.NDArray[Any]
+
+
+Passage = Additive | Table | Cells | Coins
+
+
+@final
+class Recorder:
+    """Let every draw through and keep it; after `most` draws the fit is ended."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.passages: list[Passage] = []
+        self.statistics: list[npt.NDArray[np.float64]] = []
+        self._most = most
+
+    def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Draw, and keep what was given and told."""
+        given = _given(draw, arguments)
+        told = draw(**arguments)
+        self.passages.append(given(_copied(arguments["target"] if told is None else told)))
+        if len(self.passages) == self._most:
+            raise EnoughError
+        return told
+
+    def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
+        """Keep the numbers before the noise."""
+        self.statistics.append(np.array(values, dtype=np.float64))
+
+
+@final
+class Player:
+    """Tell a fit what another one was told, and keep what it would have given for that."""
+
+    def __init__(self, recorded: Sequence[Passage], *, to_the_end: bool = True) -> None:
+        self.passages: list[Passage] = []
+        self.statistics: list[npt.NDArray[np.float64]] = []
+        self._recorded, self._to_the_end = recorded, to_the_end
+
+    def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        """Return the recorded outcome of this draw."""
+        place = len(self.passages)
+        if place == len(self._recorded):
+            raise StrayError("The fit on the other data asked for more draws.")
+        then = self._recorded[place]
+        now = _given(draw, arguments)(then.told)
+        if type(now) is not type(then) or now.public != then.public:
+            raise StrayError(f"Draw {place + 1} has another size or width on the other data.")
+        self.passages.append(now)
+        if place + 1 == len(self._recorded) and not self._to_the_end:
+            raise EnoughError
+        if "target" in arguments:
+            arguments["target"][...] = then.told
+            return None
+        return _copied(then.told)
+
+    def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
+        """Keep the numbers before the noise."""
+        self.statistics.append(np.array(values, dtype=np.float64))
+
+    def finish(self) -> None:
+        """Refuse a fit that did not ask for all that was told."""
+        if len(self.passages) < len(self._recorded):
+            raise StrayError("The fit on the other data asked for fewer draws.")
+
+
+def _given(draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[Any], Passage]:
+    """Return what makes a passage of an outcome; the inputs are copied before they can change."""
+    name = getattr(draw, "__name__", "")
+    public = {key: value for key, value in arguments.items() if key != "random"}
+    match name:
+        case "add_discrete_laplace" | "add_discrete_gaussian":
+            width = arguments.get("scale", arguments.get("sigma"))
+            given = np.array(arguments["target"])
+            return lambda told: Additive(
+                gaussian=name.endswith("gaussian"), width=float(width or 0.0), given=given, told=told
+            )
+        case "draw_from_table":
+            starts, rows = np.array(arguments["starts"]), np.array(arguments["row_index"], dtype=np.int64)
+            return lambda told: Table(starts=starts, rows=rows, told=told)
+        case "answer_cells":
+            rated, ratings = np.array(arguments["rated"]), np.array(arguments["ratings"], dtype=np.float64)
+            return lambda told: Cells(
+                mechanism=public["mechanism"],
+                count=public["cells"],
+                rated=rated.astype(np.int64),
+                ratings=ratings,
+                told=told,
+            )
+        case _ if name in COINS:
+            return lambda told: Coins(public=(name, *public.values()), told=told)
+    raise StrayError(f"An audit does not know the price of a draw called {name!r}.")
+
+
+def _copied(told: Any) -> Any:
+    return tuple(map(np.array, told)) if isinstance(told, tuple) else np.array(told)

@@ -1,0 +1,202 @@
+"""Build small worlds that differ by what a promise speaks of: one person, one cell, or one rating.
+
+The canary is searched over what has broken promises before: long rows, rows of one item, the first and the
+last id, an item nobody else rated, ties, the empty row, extreme values and values outside the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.estimator import Estimator
+from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.randomness import experiment_generator
+
+Row = Mapping[int, float]
+# Ids that sort before and behind everybody else's.
+_FIRST, _LAST = "", "~"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worlds:
+    """Hold one data set and, by name, those a promise says must look alike."""
+
+    base: Interactions
+    others: Mapping[str, Interactions]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """Say how large a world is; the last item is rated by nobody but a canary."""
+
+    people: int = 24
+    items: int = 12
+    per_person: int = 5
+    seed: int = 0
+    max_per_user: int | None = None
+
+    def rows(self, facts: PublicFacts) -> list[dict[int, float]]:
+        """Return two groups of people with opposite taste."""
+        draw = experiment_generator(self.seed, "audit crowd")
+        rows = []
+        for person in range(self.people):
+            items = np.sort(draw.choice(self.items - 1, self.per_person, replace=False))
+            likes = draw.random(self.per_person) < np.where(items % 2 == person % 2, 0.85, 0.15)
+            rows.append(
+                {
+                    int(item): facts.high if like else facts.low
+                    for item, like in zip(items, likes, strict=True)
+                }
+            )
+        return rows
+
+    def facts(self, *, implicit: bool) -> PublicFacts:
+        """Return what is public of this world."""
+        low, step = (1.0, None) if implicit else (1.0, 1.0)
+        return PublicFacts(
+            n_items=self.items,
+            low=low,
+            high=1.0 if implicit else 5.0,
+            step=step,
+            n_users=self.people,
+            max_per_user=self.max_per_user,
+        )
+
+
+def neighboring(estimator: Estimator, crowd: Crowd | None = None) -> Iterator[Worlds]:
+    """Yield worlds that the estimator's promise says must look alike."""
+    crowd = crowd or Crowd()
+    facts = crowd.facts(implicit=estimator.feedback == "implicit")
+    promise = estimator.promise(facts)
+    everybody = crowd.rows(facts)
+    if promise.unit is Unit.USER:
+        yield from _people(everybody, facts, promise)
+    elif promise.unit is Unit.CELL:
+        yield from _cells(everybody, facts)
+    else:
+        yield from _ratings(everybody, facts)
+
+
+def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
+    """Return the rows that are tried, by name."""
+    low, high, n = facts.low, facts.high, facts.n_items
+    every = range(n)
+    rows: dict[str, Row] = {
+        "every item, liked": dict.fromkeys(every, high),
+        "every item, disliked": dict.fromkeys(every, low),
+        "every item, by turns": {item: high if item % 2 else low for item in every},
+        "one item": {0: high},
+        "one item, disliked": {1: low},
+        "an item nobody rated": {n - 1: high},
+        "the two ends": {0: low, n - 1: high},
+        "a tie with somebody": dict(neighbor),
+        "the empty row": {},
+        "outside the scale": {0: high + 1e6, 1: low - 1e6, n - 1: high},
+    }
+    # On a scale of one value several of these are the same.
+    different: dict[str, Row] = {}
+    for name, row in rows.items():
+        if row not in different.values():
+            different[name] = row
+    return different
+
+
+def build(rows: Mapping[str, Row], facts: PublicFacts) -> Interactions:
+    """Return the world with these people, in the order of their ids; empty rows stay."""
+    names = sorted(rows)
+    lengths = [len(rows[name]) for name in names]
+    cells = [(item, value) for name in names for item, value in sorted(rows[name].items())]
+    return Interactions(
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        items=np.array([item for item, _ in cells], dtype=np.int32),
+        values=np.array([value for _, value in cells], dtype=np.float32),
+        users=Vocabulary.of(names),
+        catalog=Vocabulary.of(np.arange(facts.n_items)),
+        facts=facts,
+        name="audit",
+    )
+
+
+def _named(rows: list[dict[int, float]]) -> dict[str, Row]:
+    return {f"person {number:03d}": row for number, row in enumerate(rows)}
+
+
+def _people(everybody: list[dict[int, float]], facts: PublicFacts, promise: Guarantee) -> Iterator[Worlds]:
+    others, canaries = _named(everybody), canary_rows(facts, everybody[0])
+    if promise.neighbors is Neighbors.ADD_OR_REMOVE:
+        found = {name: build({**others, _LAST: row}, facts) for name, row in canaries.items()}
+        first = next(iter(canaries.values()))
+        found["every item, liked, first"] = build({**others, _FIRST: first}, facts)
+        yield Worlds(base=build(others, facts), others=found)
+        # Hardly anybody else: what one person does is all there is.
+        few = dict(list(others.items())[:2])
+        yield Worlds(
+            base=build(few, facts),
+            others={
+                f"{name}, hardly anybody else": build({**few, _LAST: row}, facts)
+                for name, row in canaries.items()
+            },
+        )
+        return
+    for start in ("every item, liked", "the empty row"):
+        if start in canaries:
+            yield Worlds(
+                base=build({**others, _LAST: canaries[start]}, facts),
+                others={
+                    f"{start}, then {name}": build({**others, _LAST: row}, facts)
+                    for name, row in canaries.items()
+                    if name != start
+                },
+            )
+
+
+def _cells(everybody: list[dict[int, float]], facts: PublicFacts) -> Iterator[Worlds]:
+    others = _named(everybody)
+    answers = {"empty": None, "low": facts.low, "high": facts.high}
+    for item in (0, facts.n_items - 1):
+        rest: dict[int, float] = {1: facts.high, 2: facts.low}
+        worlds = {
+            f"item {item} {name}": build(
+                {**others, _LAST: rest if value is None else {**rest, item: value}}, facts
+            )
+            for name, value in answers.items()
+            if name != "low" or facts.low < facts.high
+        }
+        (_, base), *found = worlds.items()
+        yield Worlds(base=base, others=dict(found))
+        if len(found) > 1:
+            yield Worlds(base=found[0][1], others=dict(found[1:]))
+
+
+def _ratings(everybody: list[dict[int, float]], facts: PublicFacts) -> Iterator[Worlds]:
+    others = _named(everybody)
+    for item, name in ((0, _FIRST), (facts.n_items - 1, _LAST)):
+        rest = {1: facts.high, 2: facts.low}
+        base = build({**others, name: {**rest, item: facts.low}}, facts)
+        yield Worlds(
+            base=base,
+            others={
+                f"item {item}, {value:g}": build({**others, name: {**rest, item: value}}, facts)
+                for value in (facts.high, (facts.low + facts.high) / 2, facts.high + 1e6)
+            },
+        )
+
+
+def additive_worlds(
+    facts: PublicFacts, crowd: Crowd
+) -> tuple[tuple[Interactions, Interactions], tuple[Interactions, Interactions]]:
+    """Return a crowd without and with a canary, and few of them without and with the same canary."""
+    everybody = _named(crowd.rows(facts))
+    few = dict(list(everybody.items())[:3])
+    canary = {item: facts.high if item % 3 else facts.low for item in range(facts.n_items)}
+    many, less = ((build(rows, facts), build({**rows, _LAST: canary}, facts)) for rows in (everybody, few))
+    return many, less

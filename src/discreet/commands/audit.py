@@ -1,0 +1,90 @@
+"""`discreet audit`: try to break a promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.checks import ParameterError
+from discreet.commands.options.declared import AsJson, Delta
+from discreet.commands.options.parsing import parse_number
+from discreet.commands.output.printing import emit, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.audit.findings import Finding
+    from discreet.models.estimator import Estimator
+
+
+def audit(
+    model: Annotated[
+        str | None, typer.Argument(help="Which model; `discreet models` lists them.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", help="The promise to try.", parser=parse_number, metavar="FLOAT"),
+    ] = 1.0,
+    delta: Delta = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try to break a model's promise. "Not refuted" is no proof; the proofs are in proofs/."""
+    from discreet.audit.findings import any_refuted
+    from discreet.audit.subjects import quick_audit
+
+    if (model is None) == (not every):
+        raise ParameterError("Name one model, or say --all.")
+    found: list[Finding] = []
+    for estimator in _subjects(model, epsilon, delta, settings or []):
+        found += quick_audit(estimator.name, estimator)
+    if as_json:
+        emit([finding.to_json() for finding in found])
+    else:
+        show(_table(found), *_sentences(found))
+    if any_refuted(found):
+        raise typer.Exit(1)
+
+
+def _subjects(model: str | None, epsilon: float, delta: float | None, settings: list[str]) -> list[Estimator]:
+    from discreet import recipes
+
+    if model is None:
+        names = sorted(name for name in recipes.MODELS if not recipes.is_never_private(name))
+        return recipes.estimators(names, [epsilon], delta)
+    chosen = {**recipes.parse_settings(model, settings), "epsilon": epsilon}
+    if delta is not None:
+        chosen["delta"] = delta
+    return [recipes.estimator(model, chosen)]
+
+
+def _table(found: list[Finding]) -> Table:
+    from rich.table import Table
+
+    table = Table("model", "attack", "promised", "refuted", "fits", "seconds", "verdict")
+    for column in (0, 1, 6):
+        table.columns[column].no_wrap = True
+    for finding in found:
+        table.add_row(
+            finding.model,
+            finding.attack,
+            f"{finding.promised:.4g}",
+            f"{finding.refuted:.4g}",
+            f"{finding.fits:,}",
+            f"{finding.seconds:.1f}",
+            finding.verdict,
+        )
+    return table
+
+
+def _sentences(found: list[Finding]) -> list[str]:
+    return [
+        f"{finding.model}, {finding.attack}: {note}"
+        for finding in found
+        if finding.broken
+        for note in finding.notes
+    ]

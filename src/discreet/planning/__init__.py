@@ -1,1 +1,0 @@
-"""What a budget allows before anything is spent: a year's releases, the attacker's odds, likely accuracy."""

@@ -1,0 +1,136 @@
+"""The white box: no promise of ours is refuted, and every faulty twin is caught."""
+
+import math
+
+import numpy as np
+import pytest
+
+from audit.twins import TWINS, cases, spoil
+from discreet.audit.noise import DRAWS, examine_noise, finest_bit, is_on_a_grid, is_reused, is_too_narrow
+from discreet.audit.structure import look_inside
+from discreet.audit.subjects import quick_audit, variants
+from discreet.audit.tape import Additive, Player, Recorder, StrayError
+from discreet.audit.worlds import Crowd, neighboring
+from discreet.checks import PrivacyError
+from discreet.privacy.guarantee import Basis
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.randomness import PrivacyRandom
+from discreet.recipes import MODELS, is_never_private
+
+NAMES = sorted(name for name in MODELS if not is_never_private(name))
+SMALL = Crowd(people=8, items=6, per_person=3)
+
+
+def is_proved(estimator):
+    return estimator.promise(Crowd().facts(implicit=estimator.feedback == "implicit")).basis is Basis.PROVED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_proved_promise_is_refuted(name):
+    estimator = MODELS[name](epsilon=1.0)
+    inside = look_inside(estimator, SMALL)
+    assert inside.holds or not is_proved(estimator), (inside.paid, inside.leaks)
+    assert inside.additive
+    noise = examine_noise(estimator, next(neighboring(estimator, SMALL)).base)
+    assert not noise.faults and noise.draws >= DRAWS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_proved_promise_is_refuted_under_any_choice(name, epsilon):
+    for variant, estimator in variants(MODELS[name], epsilon):
+        if is_proved(estimator):
+            assert not [finding for finding in quick_audit(variant, estimator) if finding.broken]
+
+
+# What the costliest world pays of the label; the others keep some back for rounding or for what nobody tells.
+FULLY_PAID = sorted(set(NAMES) - {"covariance-svd", "projected-gradient", "private-gradients"})
+
+
+@pytest.mark.parametrize("name", FULLY_PAID)
+def test_the_searched_worlds_are_sharp(name):
+    assert look_inside(MODELS[name](epsilon=1.0), SMALL).paid > 0.95
+
+
+@pytest.mark.parametrize(("twin", "model"), cases())
+def test_every_twin_is_caught(twin, model, monkeypatch):
+    estimator = spoil(monkeypatch, twin, model)
+    try:
+        inside = look_inside(estimator, SMALL)
+    except PrivacyError as error:
+        assert "goes around" in str(error)
+        return
+    caught = not inside.holds
+    if not caught:
+        caught = bool(examine_noise(estimator, next(neighboring(estimator, SMALL)).base).faults)
+    assert caught
+
+
+def test_there_are_eleven_twins_on_four_models_each():
+    assert len(TWINS) == 11
+    assert all(len(set(models)) >= 4 for _, models in TWINS.values())
+
+
+@pytest.mark.slow
+def test_sound_noise_is_called_faulty_as_seldom_as_stated():
+    estimator = MODELS["popularity"](epsilon=1.0)
+    data = next(neighboring(estimator, SMALL)).base
+    assert not [seed for seed in range(200) if examine_noise(estimator, data, seed=3 * seed).faults]
+
+
+def test_narrow_noise_is_told_from_sound_noise():
+    rng = np.random.default_rng(0)
+    for gaussian, sound in ((True, rng.standard_normal(DRAWS)), (False, rng.laplace(size=DRAWS))):
+        assert not is_too_narrow(sound, gaussian=gaussian)
+        assert is_too_narrow(0.9 * sound, gaussian=gaussian)
+
+
+def test_a_run_of_noise_that_returns_is_seen():
+    fresh = np.random.default_rng(1).integers(-(2**20), 2**20, 40)
+    zeros = np.zeros(20, dtype=np.int64)
+
+    def drawn(noise):
+        return Additive(gaussian=True, width=2.0**19, given=zeros[: noise.size], told=noise)
+
+    assert not is_reused([drawn(fresh[:20]), drawn(fresh[20:])])
+    assert is_reused([drawn(fresh[:20]), drawn(np.roll(fresh[:20], 3))])
+    assert is_reused([drawn(np.concatenate([fresh[:8], fresh[:8]]))])
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Gaussian(sigma=2.0, l2_sensitivity=1.0), Laplace(scale=2.0, l1_sensitivity=1.0)]
+)
+def test_our_outputs_lie_on_a_grid_and_floats_do_not(mechanism):
+    random = PrivacyRandom.simulate(3)
+    assert is_on_a_grid(lambda values: mechanism.release(values, random))
+    rng = np.random.default_rng(2)
+    assert not is_on_a_grid(lambda values: np.round(values * 2**20) / 2**20 + rng.laplace(size=values.size))
+    assert finest_bit([0.0]) == 1023
+
+
+def test_replaying_on_the_same_data_is_the_same_fit():
+    estimator = MODELS["biases"](epsilon=1.0)
+    data = next(neighboring(estimator)).base
+    recorder = Recorder()
+    first = estimator.rehearse(data, PrivacyRandom.taped(1, recorder))
+    player = Player(recorder.passages)
+    second = estimator.rehearse(data, PrivacyRandom.taped(2, player))
+    player.finish()
+    for key, array in first.arrays().items():
+        np.testing.assert_array_equal(array, second.arrays()[key])
+    with pytest.raises(StrayError, match="fewer"):
+        Player(recorder.passages).finish()
+    with pytest.raises(StrayError, match="more"):
+        estimator.rehearse(data, PrivacyRandom.taped(2, Player(recorder.passages[:1])))
+
+
+def test_a_rehearsal_needs_simulated_noise():
+    estimator = MODELS["popularity"](epsilon=1.0)
+    with pytest.raises(PrivacyError, match="not paid for"):
+        estimator.rehearse(next(neighboring(estimator)).base, PrivacyRandom.from_os())
+
+
+def test_a_model_without_privacy_cannot_be_audited():
+    with pytest.raises(PrivacyError, match="cannot be audited"):
+        look_inside(MODELS["popularity"](epsilon=math.inf))
