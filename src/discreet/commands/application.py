@@ -28,6 +28,7 @@ VERBS = (
     "audit",
     "reproduce",
     "budget",
+    "plan",
 )
 
 # What a shell reports for a program that wrote into a closed pipe.

@@ -10,6 +10,7 @@ import typer
 from discreet.checks import ParameterError
 from discreet.commands.options.declared import AsJson, Data, Force, Learning, Reading, remark_on_delta
 from discreet.commands.options.parsing import checked_name
+from discreet.commands.output.price import show_price
 from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
@@ -36,6 +37,9 @@ def fit(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
@@ -56,6 +60,9 @@ def fit(
     book = None if ledger is None else Ledger.open(ledger)
     if book is not None:
         _remark_on_account(book, interactions.name)
+    if dry_run:
+        show_price(estimator, interactions, book, as_json=as_json)
+        return
     fitted = estimator.fit(interactions, ledger=book)
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}

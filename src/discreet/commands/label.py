@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet.commands.options.declared import AsJson
-from discreet.commands.output.printing import emit, show
+from discreet.commands.output.printing import emit, show, write
 
 
-def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: AsJson = False) -> None:
+def label(
+    file: Annotated[Path, typer.Argument(help="A model file.")],
+    registry: Annotated[
+        Path | None,
+        typer.Option("--registry", help="Write a draft for the public registry of deployments (YAML)."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write the label as one page.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print what a model promises, and every array it holds with why it may be published."""
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee
 
     content = read_label(file)
+    _write_elsewhere(content, file, registry, page)
+    if markdown:
+        from discreet.commands.output.label_page import label_markdown
+
+        write(label_markdown(content).rstrip("\n"))
+        return
     if as_json:
         emit(content)
         return
@@ -29,3 +44,21 @@ def label(file: Annotated[Path, typer.Argument(help="A model file.")], as_json: 
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     show(facts, table)
+
+
+def _write_elsewhere(content: dict[str, Any], file: Path, registry: Path | None, page: Path | None) -> None:
+    """Write the label in the forms that were asked for; what was there is replaced, the model never."""
+    from discreet.checks import FileError
+    from discreet.files import write_whole
+
+    for path in (registry, page):
+        if path is not None and path.exists() and path.samefile(file):
+            raise FileError(f"{path} is the model itself and was left as it is. Choose another output.")
+    if registry is not None:
+        from discreet.commands.output.registry import registry_draft
+
+        write_whole(registry, registry_draft(content).encode())
+    if page is not None:
+        from discreet.commands.output.label_page import label_html
+
+        write_whole(page, label_html(content).encode())

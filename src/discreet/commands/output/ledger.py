@@ -23,19 +23,22 @@ def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
-    for column in ("data", "frame", "spent", "budget", "left"):
+    for column in ("data", "frame", "account", "spent", "budget", "left"):
         table.add_column(column, overflow="fold")
     for name in names:
-        budget, left = ledger.budget(name), ledger.remaining(name)
+        budget, balance = ledger.budget(name), ledger.balance(name)
         totals = ledger.spent_by_frame(name)
+        if budget is not None and balance is not None and totals:
+            totals[budget.guarantee.frame] = balance.spent
         frames = list(totals) or ([budget.guarantee.frame] if budget else [])
         for frame in frames:
             table.add_row(
                 Text(name),
                 "/".join(frame),
+                "none" if budget is None else budget.account.value,
                 _words(*totals[frame]) if frame in totals else "nothing",
                 "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
-                "not limited" if left is None else _words(*left),
+                "not limited" if balance is None else _words(*balance.left),
             )
     return table
 

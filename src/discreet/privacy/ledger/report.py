@@ -16,7 +16,7 @@ def report_json(ledger: Ledger, dataset: str | None = None) -> dict[str, Any]:
 
 
 def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
-    left = ledger.remaining(name)
+    balance = ledger.balance(name)
     return {
         "dataset": name,
         "spent": [
@@ -27,11 +27,16 @@ def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
             {
                 "time": budget.time.isoformat(),
                 "reason": budget.reason,
+                "account": budget.account.value,
+                "renews": None if budget.renews is None else budget.renews.value,
+                "renewed": budget.renewed,
                 "guarantee": budget.guarantee.to_json(),
             }
             for budget in ledger.budgets(name)
         ],
-        "remaining": None if left is None else _amount_json(left),
+        "counted": None if balance is None else _amount_json(balance.spent),
+        "share": None if balance is None else balance.share,
+        "remaining": None if balance is None else _amount_json(balance.left),
         "entries": [_entry_json(entry) for entry in ledger.entries(name)],
     }
 

@@ -1,0 +1,30 @@
+"""What a release would cost, told without making it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from discreet.commands.output.printing import emit, show
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.models.estimator import Estimator
+    from discreet.privacy.ledger.book import Ledger
+
+
+def show_price(estimator: Estimator, data: Interactions, book: Ledger | None, *, as_json: bool) -> None:
+    """Print the promise of a fit and what would be left of the budget; nothing is learned or paid."""
+    promise = estimator.promise(data.facts)
+    after = None if book is None else book.price(data.name, promise, estimator.events(data.facts))
+    if as_json:
+        left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
+        emit({"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left})
+        return
+    show(f"Nothing was learned and nothing was paid. {promise.sentence()}")
+    if after is None:
+        show(f"{data.name!r} has no budget, so nothing limits it.")
+    else:
+        show(
+            f"After it {100 * after.share:.3g} % of the budget of {data.name!r} would be spent; one more "
+            f"release could have epsilon = {after.left.epsilon:.4g} at delta = {after.left.delta:g}."
+        )

@@ -1,0 +1,150 @@
+"""A model's label as a draft for the public registry of differential-privacy deployments.
+
+What the label knows is filled in; what only the operator knows is left as "To be filled in", so that a draft
+is never mistaken for a finished record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.checks import ParameterError
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+
+_OPEN = "To be filled in"
+_UNITS = {Unit.USER: "User-level", Unit.CELL: "Person-item-level", Unit.VERDICT: "Rating-level"}
+_MODELS = {Trust.LOCAL: "Local", Trust.CENTRAL: "Central", Trust.JOINT: "Central"}
+_TRUST = {
+    Trust.LOCAL: "Nobody but the own device is trusted: noise is added before anything leaves it.",
+    Trust.CENTRAL: "The holder of the data is trusted; everybody who sees the release is not.",
+    Trust.JOINT: "The holder of the data is trusted. Everybody else is not, but for the person whose own "
+    "recommendations are computed from their own history (joint differential privacy).",
+}
+_NEIGHBORS = {
+    Neighbors.ADD_OR_REMOVE: "Neighboring data sets differ in the presence of one unit (added or removed).",
+    Neighbors.REPLACE: "Neighboring data sets differ in the content of one unit (replaced).",
+}
+
+
+def registry_draft(label: Mapping[str, Any]) -> str:
+    """Return a draft in YAML for the label of a model.
+
+    Raises:
+        ParameterError: The model makes no promise, so there is nothing to register.
+    """
+    promise = Guarantee.from_json(label["guarantee"])
+    if not math.isfinite(promise.epsilon):
+        raise ParameterError("This model makes no promise, so there is no deployment to register.")
+    if promise.simulated:
+        raise ParameterError("This model was made with simulated noise, which protects nobody; fit it again.")
+    slug = "".join(letter if letter.isalnum() else "-" for letter in str(label["name"]).lower())
+    return _yaml({"url_slug": slug, "deployment": _deployment(label, promise)})
+
+
+def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
+    pure = promise.delta == 0
+    return {
+        "basic": {
+            "name": f"Recommendations by {label['name']}",
+            "data_curators": [{"data_curator_name": _OPEN, "data_curator_type": _OPEN}],
+            "description": f"A recommender ({label['name']}) learned from ratings or choices with discreet.",
+            "intended_use": _OPEN,
+            "data_product_type": "Machine learning model",
+            "data_product_region": _OPEN,
+            "data_product_sector": _OPEN,
+            "publication_date": "1900-01-01",
+        },
+        "dp_variant": {
+            "variant_name": "Pure DP" if pure else "Approximate DP",
+            "data_domain": "Who rated or chose what, and how: one row of bounded ratings a person.",
+            "unprotected_quantities": "\n".join(f"- {text}" for text in promise.assumes) or "None.",
+        },
+        "privacy_loss": {
+            "privacy_unit": _UNITS[promise.unit],
+            "privacy_unit_details": f"{dict(promise.rows())['Protects']}. {_NEIGHBORS[promise.neighbors]}",
+            "number_of_privacy_units": 1,
+            "privacy_parameters": {"epsilon": promise.epsilon} | ({} if pure else {"delta": promise.delta}),
+            "privacy_parameters_details": promise.sentence(),
+        },
+        "deployment_model": {
+            "model_name": _MODELS[promise.trust],
+            "model_name_details": f"Against {dict(promise.rows())['Against']}.",
+            "trust_assumptions": _TRUST[promise.trust],
+            "actors": _OPEN,
+            "release_type": _OPEN,
+            "release_type_details": "One model file; further releases are counted in the operator's ledger.",
+            "data_source_type": _OPEN,
+            "data_source_type_details": _OPEN,
+            "access_type": "Non-interactive",
+            "access_type_details": "The released numbers are in one file, each with where it comes from.",
+        },
+        "accounting": _accounting(promise),
+        "implementation": _implementation(label, promise),
+        "administrative": {
+            "evidence_sources": {
+                "proof": {"evidence_source_type": "Source code", "note": _evidence(promise)}
+            },
+            "status": "Draft",
+            "registry_authors": [_OPEN],
+            "tier": 2,
+        },
+    }
+
+
+def _accounting(promise: Guarantee) -> dict[str, str]:
+    return {
+        "composition": "All releases of one fit are composed beforehand and paid in a ledger as one promise.",
+        "post_processing": "Shrinkage by the known noise, factorization of released sums, and ranking; "
+        "a person's own vector is computed from their own history when asked.",
+    }
+
+
+def _implementation(label: Mapping[str, Any], promise: Guarantee) -> dict[str, str]:
+    origins = "\n".join(f"- {name}: {origin}" for name, origin in label["provenance"].items())
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Ratings are clipped to the declared scale and rows "
+        "bounded one person at a time. Settings: " + json.dumps(label["parameters"]),
+        "mechanisms": "Exact integer noise on a power-of-two grid from an AES stream keyed by the operating "
+        "system.\n" + origins,
+        "justification": _OPEN,
+        "utility": _OPEN,
+        "additional_information": f"Model file of discreet, format {label['version']}.",
+    }
+
+
+def _evidence(promise: Guarantee) -> str:
+    if promise.basis is Basis.PROVED:
+        return f"The promise is proved in {promise.proof}, which comes with the package."
+    return "The promise is as published; we could not prove it."
+
+
+def _yaml(value: Any, indent: int = 0) -> str:
+    """Write mappings, lists and scalars as YAML; texts are quoted as in JSON, so nothing is misread."""
+    pad = "  " * indent
+    if isinstance(value, Mapping):
+        parts = []
+        for key, inner in value.items():
+            nested = isinstance(inner, Mapping | list)
+            parts.append(
+                f"{pad}{key}:" + ("\n" + _yaml(inner, indent + 1) if nested else f" {_scalar(inner)}\n")
+            )
+        return "".join(parts)
+    lines = []
+    for inner in value:
+        if isinstance(inner, Mapping):
+            first, *rest = _yaml(inner, indent + 1).splitlines(keepends=True)
+            lines.append(f"{pad}- {first.lstrip()}" + "".join(rest))
+        else:
+            lines.append(f"{pad}- {_scalar(inner)}\n")
+    return "".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    """Write a scalar; YAML takes 1e-06 for a text and 1.0e-06 for a number."""
+    text = json.dumps(value)
+    if isinstance(value, float) and "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text

@@ -1,0 +1,1 @@
+"""What a budget allows before anything is spent: a year's releases, the attacker's odds, likely accuracy."""

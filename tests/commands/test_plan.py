@@ -1,0 +1,80 @@
+"""A plan needs numbers, says them plainly and as JSON, and a dry run pays nothing."""
+
+import json
+
+import pytest
+
+from command_line import one_sentence
+
+
+def test_a_year_in_json(discreet):
+    code, shown, _ = discreet(
+        "plan", "--epsilon", "5", "--delta", "1e-6", "--releases", "12", "--people", "6000", "--json"
+    )
+    found = json.loads(shown)
+    assert code == 0
+    assert found["per_release"]["epsilon"] == pytest.approx(1.266, abs=1e-3)
+    assert found["adding"]["epsilon"] == pytest.approx(5 / 12)
+    assert 0.5 < found["attacker"]["one"] < found["attacker"]["all"] < 1
+    assert 0.7 < found["expected"]["value"] < 1.1
+
+
+def test_a_plan_is_said_and_drawn(discreet, tmp_path):
+    picture = tmp_path / "plan.svg"
+    code, shown, _ = discreet(
+        "plan", "--epsilon", "2", "--people", "20000", "--releases", "4", "--out", picture
+    )
+    assert code == 0 and "times in 100" in shown and "*" in shown
+    assert picture.read_text().startswith("<?xml")
+    code, shown, _ = discreet("plan", "--people", "6000", "--wanted", "0.9")
+    assert code == 0 and "takes epsilon" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--epsilon", "0"),
+        ("--epsilon", "1", "--releases", "0"),
+        ("--wanted", "0.9"),
+        ("--wanted", "0.01", "--people", "100"),
+        ("--epsilon", "1", "--metric", "joy", "--people", "100"),
+        ("--epsilon", "1", "--people", "100", "--out", "plan.txt"),
+        ("--epsilon", "1", "--out", "plan.svg"),
+    ],
+)
+def test_a_plan_without_numbers_is_one_sentence(discreet, arguments):
+    one_sentence(*discreet("plan", *arguments))
+
+
+def test_a_dry_run_tells_the_price_and_pays_nothing(discreet, ratings, tmp_path):
+    ledger, out = tmp_path / "year.ledger", tmp_path / "m.discreet"
+    year = ("budget", ledger, "--name", "shop", "--epsilon", "5", "--delta", "1e-6", "--account", "gaussian")
+    assert discreet(*year, "--renews", "yearly")[0] == 0
+    fit = ("fit", ratings, "--model", "biases", "--out", out, "--ledger", ledger, "--name", "shop")
+    code, shown, _ = discreet(*fit, "--epsilon", "1.26", "--dry-run", "--json")
+    assert code == 0 and not out.exists()
+    assert json.loads(shown)["left"]["share_spent"] == pytest.approx(1 / 12, rel=0.02)
+    code, shown, _ = discreet(*fit, "--epsilon", "1.26", "--dry-run")
+    assert code == 0 and "Nothing was learned and nothing was paid" in " ".join(shown.split())
+    one_sentence(*discreet(*fit, "--epsilon", "6", "--dry-run"))
+    code, shown, _ = discreet("budget", ledger, "--json")
+    assert json.loads(shown)["datasets"][0]["entries"] == []
+
+
+def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, ratings, tmp_path):
+    ledger, out, page = tmp_path / "y.ledger", tmp_path / "m.discreet", tmp_path / "year.html"
+    year = ("budget", ledger, "--name", "shop", "--epsilon", "5", "--delta", "1e-6")
+    assert discreet(*year, "--account", "gaussian")[0] == 0
+    fit = ("fit", ratings, "--model", "biases", "--out", out, "--ledger", ledger, "--name", "shop")
+    assert discreet(*fit, "--epsilon", "2")[0] == 0
+    one_sentence(*discreet(*year, "--account", "adding", "--reason", "simpler"))
+    one_sentence(*discreet(*year, "--account", "guessing"))
+    one_sentence(*discreet("budget", ledger, "--account", "gaussian"))
+    lowered = ("budget", ledger, "--name", "shop", "--epsilon", "1", "--delta", "1e-6")
+    code, _, error = discreet(*lowered)
+    assert code == 0 and "more than this budget" in " ".join(error.split())
+    code, shown, _ = discreet("budget", ledger, "--html", page)
+    assert code == 0 and "gaussian" in shown
+    text = page.read_text()
+    assert "<svg" in text and "http" not in text.replace("http-equiv", "")

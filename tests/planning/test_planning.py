@@ -1,0 +1,75 @@
+"""A plan is arithmetic on public numbers: what a year allows, what an attacker gains, what to expect."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from discreet.checks import ParameterError
+from discreet.planning.expected import Curve, curves, similar_curve
+from discreet.planning.odds import best_chance, best_chance_gaussian
+from discreet.planning.schedule import schedule
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
+
+
+@pytest.mark.parametrize("releases", [1, 4, 12, 52])
+def test_a_schedule_uses_its_budget_and_no_more(releases):
+    plan = schedule(5.0, 1e-6, releases)
+    mu = math.sqrt(releases) / gaussian_multiplier(plan.per_release.epsilon, 1e-6)
+    assert gaussian_epsilon(1 / mu, 1e-6) == pytest.approx(5.0, rel=1e-6)
+    assert plan.adding.epsilon * releases == pytest.approx(5.0)
+    assert plan.per_release.epsilon >= plan.adding.epsilon * (1 - 1e-9)
+    assert 0.5 < plan.from_one <= plan.from_all < plan.at_most <= 1
+
+
+def test_the_odds_are_what_the_best_guess_wins():
+    """Play the game: N(0, 1) or N(mu, 1), guess by the likelihood; nothing does better than the odds say."""
+    rng, games, multiplier = np.random.default_rng(3), 400_000, 0.8
+    present = rng.integers(0, 2, games)
+    seen = rng.standard_normal(games) + present / multiplier
+    won = np.mean((seen > 0.5 / multiplier) == present)
+    spread = 5 * math.sqrt(0.25 / games)
+    assert abs(won - best_chance_gaussian(multiplier)) < spread
+    assert abs(won - best_chance_gaussian(1.1 * multiplier)) > spread  # the twin
+    epsilon = gaussian_epsilon(multiplier, 1e-6)
+    assert best_chance_gaussian(multiplier) <= best_chance(epsilon, 1e-6)
+    assert best_chance(1e-9, 0.0) == pytest.approx(0.5) and best_chance(1000.0, 0.0) == 1.0
+
+
+@pytest.mark.parametrize("bad", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"delta": 0.0}, {"releases": 0}])
+def test_a_plan_without_numbers_is_one_sentence(bad):
+    with pytest.raises(ParameterError):
+        schedule(**{"epsilon": 5.0, "delta": 1e-6, "releases": 12, **bad})
+
+
+def test_a_curve_is_read_both_ways():
+    curve = Curve(
+        dataset="x",
+        people=1000,
+        ratings_per_person=20.0,
+        metric="rmse",
+        points=((0.1, 1.0), (1.0, 0.9), (10.0, 0.8)),
+        floor=1.1,
+        bar=0.75,
+    )
+    assert curve.at(1.0, 1000) == pytest.approx(0.9) and curve.at(0.5, 2000) == pytest.approx(0.9)
+    assert curve.at(1e-3, 1000) == 1.0 and curve.at(100.0, 1000) == 0.8
+    for wanted in (0.95, 0.9, 0.83):
+        assert curve.at(curve.smallest_epsilon(wanted, 500), 500) == pytest.approx(wanted)
+    assert curve.smallest_epsilon(0.7, 1000) is None
+
+
+def test_committed_curves_are_whole_and_the_nearest_is_found():
+    found = curves()
+    assert found
+    for curve in found:
+        places = [place for place, _ in curve.points]
+        assert places == sorted(places) and len(places) >= 3
+        assert similar_curve(curve.metric, curve.people, curve.ratings_per_person) == curve
+    with pytest.raises(ParameterError):
+        similar_curve("taste", 100, 10.0)
+
+
+def test_a_gaussian_tells_less_than_its_epsilon_allows():
+    assert norm.cdf(0.5) == pytest.approx(best_chance_gaussian(1.0))
