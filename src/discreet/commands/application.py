@@ -29,7 +29,12 @@ VERBS = (
     "reproduce",
     "budget",
     "plan",
+    "federation",
+    "party",
+    "keeper",
 )
+# Verbs that come in several: each is the function of that name in the module of that name, in a folder.
+SEVERAL = {"federation": ("init", "simulate", "run"), "party": ("serve",), "keeper": ("serve",)}
 
 # What a shell reports for a program that wrote into a closed pipe.
 _UNREAD = 141
@@ -65,10 +70,23 @@ class _Verbs(TyperGroup):
 def verb_command(name: str) -> Any:
     """Return a verb as the command line runs it."""
     function = name.replace("-", "_")
-    verb = getattr(importlib.import_module(f"discreet.commands.{function}"), function)
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-    alone.command(name)(_stoppable(spread(verb)))
+    alone = typer.Typer(
+        name=name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    if name in SEVERAL:
+        package = importlib.import_module(f"discreet.commands.{function}")
+        what = (package.__doc__ or "").partition(": ")[2].capitalize()
+        alone.callback(no_args_is_help=True, help=what)(lambda: None)
+        for part in SEVERAL[name]:
+            _add(alone, part, f"discreet.commands.{function}.{part}")
+    else:
+        _add(alone, name, f"discreet.commands.{function}")
     return typer.main.get_command(alone)
+
+
+def _add(verbs: typer.Typer, name: str, module: str) -> None:
+    verb = getattr(importlib.import_module(module), name.replace("-", "_"))
+    verbs.command(name)(_stoppable(spread(verb)))
 
 
 app = typer.Typer(

@@ -48,7 +48,7 @@ def collect(
             refused[Refusal.TWICE.value if name in answers else Refusal.WRONG_SENDER.value] += 1
         else:
             try:
-                answers[name] = judged(question, name, raw, protocol, shapes)
+                answers[name] = judged(question, name, transport.opened(name, raw), protocol, shapes)
                 reasons.pop(name, None)
             except Refused as error:
                 refused[error.reason.value] += 1

@@ -23,6 +23,10 @@ class Transport(ABC):
         iterator may be closed early. Parties that never answer are not mentioned.
         """
 
+    def opened(self, name: str, raw: bytes) -> bytes:
+        """Return the message in what came under a party's name, or raise `Refused` if it is another's."""
+        return raw
+
 
 @final
 class InProcess(Transport):

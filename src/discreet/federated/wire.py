@@ -52,6 +52,7 @@ class Refusal(StrEnum):
     NOT_FINITE = "not finite"
     OUT_OF_RANGE = "out of range"
     WRONG_SENDER = "wrong sender"
+    WRONG_SIGNATURE = "wrong signature"
     TWICE = "twice"
     WITHOUT_MASK = "without mask"
     DECLINED = "declined"

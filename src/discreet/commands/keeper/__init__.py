@@ -1,0 +1,1 @@
+"""`discreet keeper`: keep the keys of masks for a federation."""

@@ -1,0 +1,1 @@
+"""`discreet party`: take part in a federation."""

@@ -1,0 +1,1 @@
+"""The app that Flower runs; it is packed from these files, and imports flwr alone."""

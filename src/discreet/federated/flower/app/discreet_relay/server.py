@@ -1,0 +1,94 @@
+"""Hand the coordinator's questions to the parties' nodes and their answers back, until it hangs up."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import Any
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.serverapp import Grid, ServerApp
+
+from . import frames
+
+app = ServerApp()
+_LOOK_EVERY = 0.1
+# How often Flower is asked which nodes it hears from; it takes a minute to miss one.
+_ROLL_CALL_EVERY = 1.0
+# A node that was restarted has lost its message: after this many seconds it is asked again.
+_ASK_AGAIN = 60.0
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Serve the coordinator behind the socket that the run names."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(context.run_config["socket"]))
+        while True:
+            try:
+                header, question = frames.receive(line)
+                _Round(grid, line, header, question).run()
+            except ConnectionError:
+                return
+
+
+class _Round:
+    """Hold one question: which nodes have answered, and the messages that are on their way to the others."""
+
+    def __init__(self, grid: Grid, line: socket.socket, header: dict[str, Any], question: bytes) -> None:
+        self._grid, self._line, self._header, self._question = grid, line, header, question
+        self._end = time.monotonic() + float(header["seconds"])
+        self._silent: set[str] = set(header["nodes"])
+        self._sent: dict[str, str] = {}
+        self._since: dict[str, float] = {}
+
+    def run(self) -> None:
+        """Pass on what comes until all have answered, time is up or the coordinator has something to say."""
+        roll_call = 0.0
+        while self._silent and time.monotonic() < self._end:
+            if time.monotonic() > roll_call:
+                roll_call = time.monotonic() + _ROLL_CALL_EVERY
+                self._call_roll()
+            if select.select([self._line], [], [], _LOOK_EVERY)[0]:
+                return
+            self._pass_on()
+
+    def _call_roll(self) -> None:
+        """Ask nodes that came, or came back; a party answers a question twice with the same bytes."""
+        online = {str(node) for node in self._grid.get_node_ids()}
+        now = time.monotonic()
+        due = [
+            n for n in sorted(self._silent & online) if now - self._since.get(n, -_ASK_AGAIN) >= _ASK_AGAIN
+        ]
+        messages = [self._message(int(node)) for node in due]
+        for node, message_id in zip(due, self._grid.push_messages(messages), strict=True):
+            if message_id:
+                self._sent[message_id], self._since[node] = node, now
+        self._tell({"absent": sorted(self._silent - online)})
+
+    def _pass_on(self) -> None:
+        for reply in self._grid.pull_messages(list(self._sent)) if self._sent else ():
+            node = self._sent.pop(reply.metadata.reply_to_message_id, None)
+            if node in self._silent:
+                self._silent.discard(node)
+                self._tell({"node": node, "error": reply.has_error()}, _contents(reply))
+
+    def _tell(self, header: dict[str, Any], body: bytes = b"") -> None:
+        frames.send(self._line, {"ask": self._header["ask"], **header}, body)
+
+    def _message(self, node: int) -> Message:
+        record = RecordDict({"message": ConfigRecord({"bytes": self._question})})
+        left = max(self._end - time.monotonic(), 1.0)
+        return Message(record, dst_node_id=node, message_type="query", ttl=left)
+
+
+def _contents(reply: Message) -> bytes:
+    """Return the bytes that a node sent; nothing if it sent anything else."""
+    if reply.has_error():
+        return b""
+    try:
+        sent = reply.content["message"]["bytes"]
+    except KeyError:
+        return b""
+    return sent if isinstance(sent, bytes) and len(sent) <= frames.MOST_BODY else b""

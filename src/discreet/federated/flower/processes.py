@@ -1,0 +1,173 @@
+"""Start Flower's processes and give them orders; Flower may live in an environment of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from discreet.checks import FileError
+from discreet.federated.identity.certificates import AUTHORITY, CERTIFICATE, KEY, NODE_KEY
+from discreet.federated.wire import FederationError
+
+_HERE = Path(__file__).resolve().parent
+#: Names the folder of Flower's programs where it is not installed beside discreet.
+VARIABLE = "DISCREET_FLOWER"
+_START_SECONDS = 90.0
+_CONNECTION = "federation"
+
+
+@final
+class Flower:
+    """Know where Flower is installed, and keep what it writes in a folder of the run.
+
+    Parameters:
+        programs: The folder of Flower's `python` and `flwr`; by default that of `DISCREET_FLOWER`, or of the
+            Python that runs this.
+        folder: A member's folder, with its keys and certificates.
+    """
+
+    def __init__(self, folder: Path, programs: Path | None = None) -> None:
+        self._folder, self._home = folder.resolve(), folder.resolve() / "flower"
+        here = os.environ.get(VARIABLE) or Path(sys.executable).parent
+        self._programs = Path(programs or here).absolute()
+        if not (self._programs / "flower-superlink").exists():
+            raise FileError(
+                f"Flower is not installed in {self._programs}. Install discreet[federated] there, or name "
+                f"the folder of its programs with --flower or {VARIABLE}."
+            )
+        self._home.mkdir(mode=0o700, exist_ok=True)
+
+    def start_superlink(self, address: tuple[str, int]) -> subprocess.Popen[bytes]:
+        """Start the SuperLink, with TLS and for known nodes only, and wait until it answers."""
+        if _answers(address):
+            raise FederationError(f"Something answers at {address[0]}:{address[1]} already.")
+        options = ["--host", address[0], "--port", str(address[1])]
+        options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
+        options += ["--ssl-ca-certfile", self._own(AUTHORITY), "--enable-supernode-auth"]
+        options += ["--disable-runtime-dependency-installation"]
+        process = self._start("superlink", options)
+        end = time.monotonic() + _START_SECONDS
+        while not _answers(address):
+            if process.poll() is not None or time.monotonic() > end:
+                process.kill()
+                raise FederationError(f"Flower's SuperLink did not start; {self._log('superlink')} says why.")
+            time.sleep(0.1)
+        connection = {
+            "address": f"{_reached(address[0])}:{address[1]}",
+            "root-certificates": self._own(AUTHORITY),
+        }
+        lines = [f"{key} = {json.dumps(value)}" for key, value in connection.items()]
+        text = "\n".join([f'[superlink]\ndefault = "{_CONNECTION}"', f"[superlink.{_CONNECTION}]", *lines])
+        (self._home / "config.toml").write_text(text + "\n")
+        return process
+
+    def start_supernode(
+        self, address: tuple[str, int], daemon: Path, seconds: float
+    ) -> subprocess.Popen[bytes]:
+        """Start a party's SuperNode, which forwards questions to the daemon's socket."""
+        options = ["--superlink", f"{address[0]}:{address[1]}", "--root-certificates", self._own(AUTHORITY)]
+        options += ["--auth-supernode-private-key", self._own(NODE_KEY)]
+        options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
+        options += ["--ssl-ca-certfile", self._own(AUTHORITY), "--port", str(_free_port())]
+        options += ["--node-config", f"socket={json.dumps(str(daemon))} seconds={seconds:.1f}"]
+        return self._start("supernode", options)
+
+    def start_relay(self, keys: Mapping[str, str], path: Path) -> dict[str, str]:
+        """Let nodes with these public keys take part, and start the app that connects to a socket.
+
+        Returns the number that Flower gives each node, by name.
+        """
+        orders = []
+        for name, key in keys.items():
+            file = self._home / f"{name}.pub"
+            file.write_text(key + "\n")
+            orders.append(["supernode", "register", str(file), _CONNECTION, "--name", name])
+        settings = f"socket={json.dumps(str(path))}"
+        orders.append(["run", str(_HERE / "app"), _CONNECTION, "--run-config", settings])
+        *registered, _ = self._orders(orders)
+        return {name: str(answer["node-id"]) for name, answer in zip(keys, registered, strict=True)}
+
+    def _orders(self, orders: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Give orders to Flower's command line and return what it says to each."""
+        command = [str(self._programs / "python"), str(_HERE / "launch.py"), "orders"]
+        told = json.dumps([[*order, "--format", "json"] for order in orders])
+        with self._log("flwr").open("ab") as log:
+            done = subprocess.run(
+                command,
+                input=told.encode(),
+                env=self._environment(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                timeout=_START_SECONDS,
+                check=False,
+            )
+            log.write(done.stdout)
+        answers = _documents(done.stdout.decode(errors="replace"))
+        if len(answers) < len(orders) or not all(answer.get("success") for answer in answers):
+            raise FederationError(f"Flower refused an order; {self._log('flwr')} says why.")
+        return answers
+
+    def _start(self, what: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        command = [str(self._programs / "python"), str(_HERE / "launch.py"), what, *options]
+        with self._log(what).open("ab") as log:
+            return subprocess.Popen(
+                command, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _environment(self) -> dict[str, str]:
+        """Return an environment in which Flower finds itself, keeps to itself and calls nobody."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        path = os.pathsep.join([str(self._programs), os.environ.get("PATH", os.defpath)])
+        own = {
+            "PATH": path,
+            "FLWR_HOME": str(self._home),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        }
+        return kept | own
+
+    def _own(self, name: str) -> str:
+        return str(self._folder / name)
+
+    def _log(self, what: str) -> Path:
+        return self._home / f"{what}.log"
+
+
+def _documents(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects that a program printed one after the other."""
+    found, reader = [], json.JSONDecoder()
+    with contextlib.suppress(ValueError):
+        while text := text.strip():
+            document, end = reader.raw_decode(text)
+            found.append(document)
+            text = text[end:]
+    return found
+
+
+def _reached(host: str) -> str:
+    """Return where this machine reaches a server that listens at `host`."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host
+
+
+def _answers(address: tuple[str, int]) -> bool:
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((_reached(address[0]), address[1]), timeout=1.0),
+    ):
+        return True
+    return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,92 @@
+"""Ask parties through Flower: the relay in its ServerApp connects to us and carries sealed bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import final
+
+from discreet.checks import positive
+from discreet.federated.flower.app.discreet_relay import frames
+from discreet.federated.serving.daemon import listen
+from discreet.federated.transport import Answered, Transport
+from discreet.federated.wire import FederationError
+
+# A frame that has begun to come is whole soon: the relay runs on this machine.
+_LOCAL_SECONDS = 60.0
+_GONE = "Flower's side of the run is gone. Start the run again; it goes on where it was."
+
+
+@final
+class FlowerTransport(Transport):
+    """Reach parties by the numbers that Flower gave their nodes.
+
+    Parameters:
+        path: The local socket at which the relay is awaited.
+        patience: How long a node that Flower does not hear from is waited for in a round, in seconds.
+    """
+
+    def __init__(self, path: Path, *, patience: float = 10.0) -> None:
+        self._path = path
+        self.nodes: Mapping[str, str] = {}
+        """The number of each party's node, as text."""
+        self._patience = positive("patience", patience)
+        self._listener = listen(path)
+        self._line: socket.socket | None = None
+        self._asked = 0
+
+    def wait_for_relay(self, seconds: float) -> None:
+        """Wait until the relay is there."""
+        self._listener.settimeout(seconds)
+        try:
+            self._line, _ = self._listener.accept()
+        except TimeoutError as error:
+            raise FederationError("Flower did not start its part of the run in time.") from error
+
+    def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
+        """Yield what nodes send, as it comes; who is away longer than `patience` is gone."""
+        if self._line is None:
+            raise FederationError(_GONE)
+        names = {self.nodes[name]: name for name in parties if name in self.nodes}
+        yield from ((name, None) for name in parties if name not in self.nodes)
+        self._asked += 1
+        end = time.monotonic() + seconds
+        try:
+            self._line.settimeout(_LOCAL_SECONDS)
+            frames.send(self._line, {"ask": self._asked, "nodes": list(names), "seconds": seconds}, question)
+            yield from self._answers(self._line, names, end)
+        except OSError as error:
+            raise FederationError(_GONE) from error
+
+    def _answers(self, line: socket.socket, names: dict[str, str], end: float) -> Iterator[Answered]:
+        patient_until = time.monotonic() + self._patience
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([line], [], [], left)[0]:
+                return
+            header, body = frames.receive(line)
+            if header.get("ask") != self._asked:
+                continue
+            for node in header.get("absent", ()):
+                if time.monotonic() > patient_until and node in names:
+                    yield names.pop(node), None
+            name = names.get(str(header.get("node")))
+            if name is not None:
+                yield name, None if header.get("error") else body
+
+    def close(self) -> None:
+        """Hang up, by which the relay knows that the run is over."""
+        with contextlib.suppress(OSError):
+            if self._line is not None:
+                self._line.close()
+            self._listener.close()
+            self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> FlowerTransport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Who is who: keys, certificates and what all sides of a run agreed on."""

@@ -1,0 +1,173 @@
+"""Hold what all members of a run agreed on, in one public file that each of them has a copy of.
+
+The run's name ends with a fingerprint of the agreement, and every message carries that name: a member with
+another agreement, one number of it changed, is in another run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, final
+
+from discreet.checks import DataError, FileError, ParameterError
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.identity.certificates import Authority, write_secret
+from discreet.federated.identity.keys import PublicKey, key_text, new_key, read_key_text
+from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.protocol import names_digest
+
+COORDINATOR, KEEPER, AUTHORITY = "coordinator", "keeper", "authority"
+_FILE, _ITEMS = "agreement.json", "items.json"
+_FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Say what is learned, at which price, by whom, and how everybody is known and reached.
+
+    `recipe` is the model and its settings as TOML, `addresses` says where coordinator and keeper listen and
+    `keys` holds the public key of every member by name.
+    """
+
+    recipe: str
+    facts: PublicFacts
+    catalog: Vocabulary
+    missing: int
+    parties: tuple[str, ...]
+    addresses: Mapping[str, str]
+    keys: Mapping[str, str]
+    label: str = "run"
+
+    def __post_init__(self) -> None:
+        for name in (*self.parties, self.label):
+            if not _NAME.fullmatch(name) or name in (COORDINATOR, KEEPER, AUTHORITY):
+                raise ParameterError(
+                    f"{name!r} cannot be a name. Names are of letters, digits, '-', '_' and '.', and not "
+                    f"{COORDINATOR}, {KEEPER} or {AUTHORITY}."
+                )
+        if len(set(self.parties)) != len(self.parties):
+            raise ParameterError("Two parties have one name.")
+        if len(set(self.keys.values())) != len(self.keys):
+            raise ParameterError("Two members have one key.")
+        if set(self.keys) != {*self.parties, COORDINATOR, KEEPER}:
+            raise ParameterError("Every party, the coordinator and the keeper need a key, and nobody else.")
+
+    @property
+    def noise(self) -> SharedNoise:
+        """Return who adds how much noise."""
+        return SharedNoise(parties=len(self.parties), missing=self.missing)
+
+    @property
+    def run(self) -> str:
+        """Return the run's name, which nobody else's agreement leads to."""
+        text = json.dumps(self._record(), sort_keys=True)
+        return f"{self.label} {hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+    def key(self, name: str) -> PublicKey:
+        """Return a member's public key."""
+        return read_key_text(self.keys[name])
+
+    def address(self, name: str) -> tuple[str, int]:
+        """Return where the coordinator or the keeper listens."""
+        return read_address(self.addresses[name])
+
+    def members(self) -> dict[str, str]:
+        """Return the names behind the keys."""
+        return {key: name for name, key in self.keys.items()}
+
+    def write(self, folder: Path) -> None:
+        """Write the agreement into a member's folder."""
+        write_secret(folder / _FILE, json.dumps(self._record(), indent=2).encode())
+        write_secret(folder / _ITEMS, json.dumps(self.catalog.ids.tolist()).encode())
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "label": self.label,
+            "recipe": self.recipe,
+            "facts": self.facts.to_json(),
+            "items": names_digest(self.catalog),
+            "missing": self.missing,
+            "parties": list(self.parties),
+            "addresses": dict(self.addresses),
+            "keys": dict(self.keys),
+        }
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read a member's copy; one that does not hold together is refused."""
+        try:
+            record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            catalog = Vocabulary.of(json.loads((folder / _ITEMS).read_text(encoding="utf-8")))
+            if record["format"] != _FORMAT:
+                raise FileError(f"{folder / _FILE} is of another version of discreet.")
+            found = cls(
+                recipe=str(record["recipe"]),
+                facts=PublicFacts.from_json(record["facts"]),
+                catalog=catalog,
+                missing=record["missing"],
+                parties=tuple(map(str, record["parties"])),
+                addresses={str(name): str(address) for name, address in record["addresses"].items()},
+                keys={str(name): str(key) for name, key in record["keys"].items()},
+                label=str(record["label"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(
+                f"{folder} does not hold an agreement that `discreet federation init` wrote."
+            ) from error
+        if record["items"] != names_digest(catalog):
+            raise DataError(f"{folder / _ITEMS} is not the catalog that was agreed on.")
+        return found
+
+
+def found_federation(
+    folder: Path,
+    *,
+    recipe: str,
+    facts: PublicFacts,
+    catalog: Vocabulary,
+    missing: int,
+    parties: tuple[str, ...],
+    addresses: Mapping[str, str],
+    label: str,
+) -> Agreement:
+    """Make keys, certificates and a folder for every member, for a try-out; return the agreement."""
+    for address in addresses.values():
+        read_address(address)
+    names = (COORDINATOR, KEEPER, *parties)
+    keys = {name: new_key() for name in names}
+    agreement = Agreement(
+        recipe=recipe,
+        facts=facts,
+        catalog=catalog,
+        missing=missing,
+        parties=parties,
+        addresses=addresses,
+        keys={name: key_text(key.public_key()) for name, key in keys.items()},
+        label=label,
+    )
+    authority = Authority.new(label)
+    authority.write(folder / AUTHORITY)
+    for name in names:
+        host = read_address(addresses[name])[0] if name in addresses else "localhost"
+        authority.write_member(folder / name, name, keys[name], host)
+        agreement.write(folder / name)
+    return agreement
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Read HOST:PORT."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ParameterError(f"{text!r} must have the form HOST:PORT.")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,77 @@
+"""Be a party: its data, ledger and journal behind a local socket, and Flower's SuperNode beside it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import final
+
+from discreet.checks import FileError
+from discreet.data.interactions import Interactions
+from discreet.federated.flower.processes import Flower
+from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
+from discreet.federated.identity.certificates import KEY
+from discreet.federated.identity.keys import key_text, read_private_key
+from discreet.federated.party import Party
+from discreet.federated.protocols.protocol import Protocol
+from discreet.federated.serving.daemon import LocalServer
+from discreet.federated.serving.sealed import sealed_endpoint
+from discreet.federated.serving.tls import TlsLine
+from discreet.privacy.ledger.book import Ledger
+
+# How long the forwarder waits for an answer; a party computes as long as it needs to.
+_ANSWER_SECONDS = 600.0
+
+
+@final
+class PartyDaemon:
+    """Answer the coordinator of one run, as the member whose key lies in `folder`."""
+
+    def __init__(
+        self, folder: Path, agreement: Agreement, protocol: Protocol, data: Interactions, ledger: Ledger
+    ) -> None:
+        folder = folder.resolve()
+        own = read_private_key(folder / KEY)
+        self.name = agreement.members().get(key_text(own.public_key()), "")
+        if self.name not in agreement.parties:
+            raise FileError(f"The key in {folder} is not that of a party of this run.")
+        self._folder, self._agreement = folder, agreement
+        line = TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER])
+        self._party = Party(
+            self.name,
+            data,
+            protocol,
+            run=agreement.run,
+            ledger=ledger,
+            state=folder / "party.state",
+            keeper=line,
+        )
+        endpoint = sealed_endpoint(self._party.answer, own, agreement.key(COORDINATOR))
+        self.path = folder / "party.socket"
+        self._server = LocalServer(self.path, endpoint)
+        self._flower: subprocess.Popen[bytes] | None = None
+
+    def start_flower(self, programs: Path | None = None) -> None:
+        """Start the SuperNode that brings questions; it ends with this process."""
+        flower = Flower(self._folder, programs)
+        self._flower = flower.start_supernode(
+            self._agreement.address(COORDINATOR), self.path, _ANSWER_SECONDS
+        )
+
+    def run(self) -> None:
+        """Answer until closed."""
+        self._server.run()
+
+    def close(self) -> None:
+        """Stop answering."""
+        if self._flower is not None:
+            self._flower.terminate()
+            self._flower.wait(30)
+        self._server.close()
+        self._party.close()
+
+    def __enter__(self) -> PartyDaemon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

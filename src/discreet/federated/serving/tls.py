@@ -1,0 +1,155 @@
+"""Answer messages behind mutual TLS, from members whose keys are known, and reach such a server.
+
+A stranger gets no further than the handshake. Whoever is slow is cut off after a fixed time, and when many
+knock at once the one that has waited longest without proving who it is makes room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import final
+
+from discreet.checks import FileError
+from discreet.federated.flower.app.discreet_relay import frames
+from discreet.federated.identity.certificates import AUTHORITY, CERTIFICATE, KEY
+from discreet.federated.identity.keys import key_of_certificate
+from discreet.federated.wire import FederationError
+
+#: Who asks, by the key that was proved, and what; the answer.
+Service = Callable[[str, bytes], bytes]
+_MOST_KNOCKING = 64
+_MOST_SERVED = 256
+_HANDSHAKE_SECONDS = 5.0
+_MESSAGE_SECONDS = 60.0
+
+
+def tls_context(folder: Path, *, server: bool) -> ssl.SSLContext:
+    """Return TLS 1.3 with this member's certificate, which asks the other side for one of the authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    # Members are known by their keys, wherever they are reached.
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_verify_locations(folder / AUTHORITY)
+        context.load_cert_chain(folder / CERTIFICATE, folder / KEY)
+    except OSError as error:
+        raise FileError(f"{folder} does not hold a member's certificate, key and authority.") from error
+    return context
+
+
+@final
+class TlsServer:
+    """Listen at an address; `members` maps the keys that may ask to names."""
+
+    def __init__(
+        self, address: tuple[str, int], folder: Path, members: Mapping[str, str], service: Service
+    ) -> None:
+        self._context = tls_context(folder, server=True)
+        self._members, self._service = dict(members), service
+        self._knocking: OrderedDict[socket.socket, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._served = threading.BoundedSemaphore(_MOST_SERVED)
+        try:
+            self._listener = socket.create_server(address)
+        except OSError as error:
+            raise FederationError(f"{address[0]}:{address[1]} cannot be used: {error.strerror}.") from error
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+
+    def run(self) -> None:
+        """Answer until the server is closed."""
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self._knocking[peer] = None
+                if len(self._knocking) > _MOST_KNOCKING:
+                    _hang_up(self._knocking.popitem(last=False)[0])
+            threading.Thread(target=self._meet, args=(peer,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _meet(self, peer: socket.socket) -> None:
+        """Let one caller prove who it is, and answer one message."""
+        with contextlib.suppress(OSError, ValueError), peer:
+            try:
+                with _cut_off(peer, _HANDSHAKE_SECONDS):
+                    line = self._context.wrap_socket(peer, server_side=True)
+            finally:
+                with self._lock:
+                    self._knocking.pop(peer, None)
+            with line:
+                name = self._members.get(key_of_certificate(line.getpeercert(binary_form=True) or b""))
+                if name is not None and self._served.acquire(blocking=False):
+                    try:
+                        self._answer(line, name)
+                    finally:
+                        self._served.release()
+
+    def _answer(self, line: ssl.SSLSocket, name: str) -> None:
+        with _cut_off(line, _MESSAGE_SECONDS):
+            _, raw = frames.receive(line)
+            frames.send(line, {}, self._service(name, raw))
+
+
+@final
+class TlsLine:
+    """Reach a server whose key is known; any failure is a `FederationError`."""
+
+    def __init__(self, address: tuple[str, int], folder: Path, key: str, *, seconds: float = 60.0) -> None:
+        self._address, self._key, self._seconds = address, key, seconds
+        self._context = tls_context(folder, server=False)
+
+    def __call__(self, raw: bytes) -> bytes:
+        """Return the answer to one message."""
+        end = time.monotonic() + self._seconds
+        while True:
+            try:
+                return self._once(raw)
+            except ssl.SSLCertVerificationError as error:
+                raise FederationError("The keeper of masks is not who it should be.") from error
+            except OSError as error:
+                if time.monotonic() > end:
+                    sentence = "The keeper of masks cannot be reached. Resume the run later."
+                    raise FederationError(sentence) from error
+                time.sleep(0.2)
+
+    def _once(self, raw: bytes) -> bytes:
+        with (
+            socket.create_connection(self._address, timeout=self._seconds) as peer,
+            self._context.wrap_socket(peer) as line,
+        ):
+            if key_of_certificate(line.getpeercert(binary_form=True) or b"") != self._key:
+                raise FederationError("The keeper of masks is not who it should be.")
+            frames.send(line, {}, raw)
+            return frames.receive(line)[1]
+
+
+@contextlib.contextmanager
+def _cut_off(line: socket.socket, seconds: float) -> Iterator[None]:
+    """Hang up on a peer that takes longer: a timeout of one read would start again with every byte."""
+    watch = threading.Timer(seconds, _hang_up, (line,))
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+def _hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
