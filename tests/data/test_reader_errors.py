@@ -43,7 +43,6 @@ def refuse(path, kind, says, **options):
         (HEADER + "1,2,3\n1,3,secret\n", "1 of 2 ratings are text where a number belongs"),
         (HEADER + "1,2,3\n1,2,4\n1,2,5\n", "2 of 3 ratings repeat a pair.*duplicates="),
         (HEADER + ",2,3\n1,2,4\n", "1 of 2 user ids are missing"),
-        (HEADER + "1,2,3\n1\n", "missing"),
         ("user,item,rating,time\n1,2,3,noon\n", "1 of 1 times are text"),
         ("user,item,rating,time\n1,2,3,\n1,3,3,5\n", "1 of 2 times are missing"),
     ],
@@ -88,8 +87,14 @@ def test_files_that_are_not_there_or_not_tables(tmp_path):
         ("fake.gz", b"\x1f\x8b" + bytes(50), "damaged"),
         ("pack.zip", b"PK\x03\x04" + bytes(50), "zip archive"),
         ("half.parquet", b"PAR1" + bytes(50), "damaged"),
-        ("ragged.csv", b"user,item,rating\n1,2,3\n1,3,4,5,6\n", "differ in their number of fields"),
-        ("latin.csv", "user,item,rating\nJos\u00e9,2,3\n".encode("latin-1"), "UTF-8"),
+        ("ragged.csv", b"user,item,rating\n1,2,3\n1,3,4,5,6\n", "Line 3 .* 5 fields where 3 belong"),
+        ("short.csv", b"user,item,rating\n1,2,3\n1\n", "Line 3 .* 1 field where 3 belong"),
+        ("open.csv", b'user,item,rating\n1,2,3\n1,"2,4\n', "Line 3 .* opens a quote"),
+        (
+            "latin.csv",
+            "user,item,rating\nJos\u00e9,2,3\n".encode("latin-1"),
+            "Line 2 .* UTF-8.*--encoding latin-1",
+        ),
     ],
 )
 def test_files_that_are_damaged_or_foreign(tmp_path, name, content, says):

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from discreet.checks import DiscreetError
 from discreet.commands.options.groups import spread
-from discreet.commands.output.printing import UnreadError, write
+from discreet.commands.output.printing import UnreadError, speak, write
 
 # In the order in which help lists them. Each is the function of that name in the module of that name.
 VERBS = (
@@ -112,8 +112,11 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say what is done, on standard error.")
+    ] = False,
 ) -> None:
-    pass
+    speak(verbose=verbose)
 
 
 def run() -> None:

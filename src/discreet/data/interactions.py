@@ -109,8 +109,12 @@ class Interactions:
         duplicates = declared.get("duplicates", "refuse")
         size = (len(people), len(catalog))
         data = sort_ratings(rows, columns, ratings, moments, size, duplicates)
-        facts = settle_facts(data.values, *size, values is None, declared)
-        check_scale(data.values, facts)
+        # Means lie between the steps, so what is declared is held against the ratings themselves.
+        averaged = duplicates == "mean"
+        seen = ratings if averaged else data.values
+        facts = settle_facts(seen, *size, values is None, declared)
+        check_scale(seen, facts)
+        facts = replace(facts, step=None) if averaged else facts
         return cls(
             indptr=data.indptr,
             items=data.items,

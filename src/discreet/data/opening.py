@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet.checks import FileError
 from discreet.data.datasets import catalog
-from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.readers import read
+from discreet.data.reading.readers import ReadOptions, read
 from discreet.data.reading.tables import locate
+from discreet.data.reading.zeros import Zeros
 
 
 def open_data(
@@ -23,20 +23,21 @@ def open_data(
     columns: Mapping[str, str] | None = None,
     name: str | None = None,
     implicit: bool = False,
-    **declared: Unpack[Declarations],
+    zeros: Zeros = "ratings",
+    **options: Unpack[ReadOptions],
 ) -> Interactions:
     """Return the interactions behind a path or a dataset's name; what is not declared is read.
 
     A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
     """
     if Path(source).exists():
-        return read(Path(source), columns=columns, name=name, implicit=implicit, **declared)
+        return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
     if source not in catalog.DATASETS:
         raise FileError(
             f"{source} is neither a file nor a known dataset. "
             f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
         )
-    data = catalog.load(source, max_per_user=declared.get("max_per_user"), name=name)
+    data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
     if not implicit:
         return data
     chosen = replace(data.facts, low=1.0, high=1.0, step=None)

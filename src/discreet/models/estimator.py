@@ -9,8 +9,10 @@ from dataclasses import fields, replace
 from typing import Any, ClassVar, final
 
 from discreet.checks import DataError, PrivacyError, failure_probability, instance, positive, require
+from discreet.data.accepting import accept
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.log import logger
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, silent, terminal_progress
 from discreet.models.scorers.scorer import Scorer
@@ -84,7 +86,7 @@ class Estimator(ABC):
     @final
     def fit(
         self,
-        data: Interactions,
+        data: Interactions | object,
         *,
         ledger: Ledger | None = None,
         random: PrivacyRandom | None = None,
@@ -92,6 +94,8 @@ class Estimator(ABC):
     ) -> FittedModel:
         """Learn from `data` and return a model that carries its promise.
 
+        `data` are interactions, or what can be read as such: the path of a file, a dataset's name, a data
+        frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
@@ -99,12 +103,11 @@ class Estimator(ABC):
                 one person or equal ratings); nothing was spent.
             BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
-        do = "Read a file with discreet.read, a data frame with discreet.from_frame."
-        instance("data", data, Interactions, do)
         if ledger is not None:
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
+        data = accept(data, implicit=self.feedback == "implicit")
         self._refuse(data)
         random = random or PrivacyRandom.from_os()
         promise = self.promise(data.facts)
@@ -115,11 +118,13 @@ class Estimator(ABC):
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(data.name)))
         ledger = ledger or Ledger.in_memory()
+        logger.info("Fitting %s on %s. %s", self.name, data.name, promise.sentence())
         with (
             ledger.spend(data.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
             scorer = self._train(self._bound(data), random, report)
+        logger.info("Fitted %s; what it released is paid for.", self.name)
         return FittedModel(
             guarantee=promise,
             facts=data.facts,

@@ -65,6 +65,28 @@ class Reading:
     duplicates: Annotated[
         str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
     ] = "refuse"
+    zeros: Annotated[
+        str, typer.Option("--zeros", help="What a rating of 0 is: one of the ratings, or missing.")
+    ] = "ratings"
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="What stands between fields (else told from the file).")
+    ] = None
+    quote: Annotated[
+        str | None,
+        typer.Option("--quote", help="What stands around fields, or none; default: a double quote."),
+    ] = None
+    escape: Annotated[
+        str | None, typer.Option("--escape", help="What stands before a quote inside quotes, as in \\\\.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="latin-1, cp1252, ...; default: UTF-8.")
+    ] = None
+    comment: Annotated[
+        str | None, typer.Option("--comment", help="What lines to leave out begin with, such as #.")
+    ] = None
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Leave out lines that do not fit, and say how many.")
+    ] = False
     implicit: Annotated[
         bool,
         typer.Option(
@@ -84,6 +106,7 @@ class Reading:
 
         low, high, step = parse_scale(self.scale)
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
                 integer(option, count, least=1)
@@ -99,6 +122,13 @@ class Reading:
             n_users=self.people,
             catalog=None if self.items is None else read_items(self.items),
             duplicates=self.duplicates,  # type: ignore[arg-type]
+            zeros=self.zeros,  # type: ignore[arg-type]
+            delimiter=self.delimiter,
+            quote=self.quote,
+            escape=self.escape,
+            encoding=self.encoding,
+            comment=self.comment,
+            skip_bad_lines=self.skip_bad_lines,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ def parse_number(text: str) -> float:
 
 def read_items(path: Path) -> Vocabulary:
     """Read a catalog: one item id a line."""
+    from discreet.data.reading.columns import recognizes
     from discreet.data.vocabulary import Vocabulary
 
     try:
@@ -32,6 +34,9 @@ def read_items(path: Path) -> Vocabulary:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
     ids = [line.strip() for line in lines if line.strip()]
+    # A file with one column may have a name for it.
+    if ids and recognizes(ids[:1], None):
+        ids = ids[1:]
     numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
     return Vocabulary.of([int(text) for text in ids] if numbers_only else ids)
 
@@ -40,7 +45,8 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
     """Read `user=NAME,item=NAME,rating=NAME`."""
     if text is None:
         return None
-    pairs = [part.partition("=") for part in text.split(",")]
+    # A column's name may hold a comma: only one before a role begins the next.
+    pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
     if any(not separator or not value for _, separator, value in pairs):
         raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.checks import FileError
+from discreet.log import logger
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,6 +47,21 @@ def remark(sentence: str) -> None:
     from discreet.commands.output.terminal import plain_console
 
     plain_console(stderr=True).print(sentence)
+
+
+class _Remarks(logging.Handler):
+    """Print what the library has to say beside the answer."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        remark(f"discreet: {record.getMessage()}")
+
+
+def speak(*, verbose: bool) -> None:
+    """Let the library's logger speak on standard error: warnings, and what is done if `verbose`."""
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+    if not any(isinstance(handler, _Remarks) for handler in logger.handlers):
+        logger.addHandler(_Remarks())
 
 
 @contextlib.contextmanager

@@ -18,14 +18,20 @@ Choice = Mapping[str, str | None]
 
 # Names in letters and digits only, lower case; earlier ones win.
 _USUAL_NAMES = {
-    USER: "userid user uid reviewerid customerid customer personid person memberid visitorid profileid",
+    USER: "userid user users uid reviewerid customerid customer personid person memberid visitorid profileid",
     ITEM: (
-        "itemid item iid movieid movie placeid place productid product asin parentasin bookid isbn book "
-        "businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid newsid"
+        "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
+        "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
+        "newsid"
     ),
     RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
     TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat",
 }
+
+# A message lists so many columns of a wide table.
+_MOST_NAMED = 12
+# A comma before one or two digits stands for a decimal point; before three it may separate thousands.
+_DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2})$"
 
 # How dates may be written; a text is tried with each in this order.
 _DATES = (
@@ -89,7 +95,8 @@ def _simplify(name: str) -> str:
 
 
 def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str]) -> None:
-    there = f"the columns are {', '.join(names)}"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    there = f"the columns are {', '.join(names[:_MOST_NAMED])}{more}"
     for role, name in found.items():
         if name not in names:
             raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
@@ -133,7 +140,8 @@ def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Ser
         raise DataError(
             f"The {what} must be numbers, not {series.dtype}; choose another column or convert it."
         )
-    numbers = series.str.strip_chars().cast(dtype, strict=False)
+    text = series.str.strip_chars().str.replace(_DECIMAL_COMMA, "${1}.${2}")
+    numbers = text.cast(dtype, strict=False)
     bad = numbers.null_count() - series.null_count()
     if bad:
         raise DataError(
@@ -164,7 +172,9 @@ def to_seconds(series: pl.Series) -> pl.Series:
 
 
 def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
-    """Return the columns of a polars or pandas frame; pandas itself is not needed for that."""
+    """Return the columns of a frame of polars, pandas or pyarrow; the latter two are not needed for that."""
+    if hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "iloc"):
+        frame = pl.DataFrame(frame)
     if isinstance(frame, pl.LazyFrame):
         names: list[Any] = frame.collect_schema().names()
         roles = choose(names, choice, implicit=implicit)
@@ -172,7 +182,9 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     if isinstance(frame, pl.DataFrame):
         return from_table(frame, choose(frame.columns, choice, implicit=implicit), pl.Float64)
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise ParameterError(f"A {type(frame).__name__} is not a data frame; pass one of pandas or polars.")
+        raise ParameterError(
+            f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
+        )
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
     return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles, pl.Float64)

@@ -7,14 +7,19 @@ import gzip
 import re
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from discreet.checks import DataError, FileError
 from discreet.data.reading.columns import RATING, ROLES, Choice, choose, recognizes
+from discreet.data.reading.dialect import Dialect
 
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
-_GZIP, _ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+GZIP, _ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+# Where the first line begins with it, lines that do are remarks.
+_COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _JESTER_COLUMNS = 101
 
@@ -28,11 +33,20 @@ class Layout:
     names: tuple[str, ...]
     roles: dict[str, str]
     whole: frozenset[str]
+    #: How many lines come before the first rating, and what begins those that are remarks.
+    skip: int
+    comment: str | None
+    dialect: Dialect
 
     @property
     def is_dense(self) -> bool:
         """Tell whether each row is a person and each column an item, as in Jester."""
         return not self.roles
+
+    @property
+    def is_careful(self) -> bool:
+        """Tell whether lines must be looked at one by one before they are read as a table."""
+        return self.dialect.is_careful or self.comment is not None
 
 
 def magic(path: Path) -> bytes:
@@ -44,55 +58,87 @@ def magic(path: Path) -> bytes:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def sniff(path: Path, choice: Choice | None, *, implicit: bool) -> Layout:
+def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect | None = None) -> Layout:
     """Return the layout of a text file; refuse an empty one and one that is no text."""
-    lines = _first_lines(path)
-    separator = next((mark for mark in _SEPARATORS if mark in lines[0]), None)
+    dialect = dialect or Dialect()
+    top = _first_lines(path, dialect)
+    separator = dialect.delimiter or next((mark for mark in _SEPARATORS if mark in top.lines[0]), None)
     if separator is None:
         raise DataError(f"{path.name} has one column only; a table needs the person and the item at least.")
-    fields = _split(lines, separator)
+    fields = _split(top.lines, separator, dialect)
     first = fields[0]
     unnamed = tuple(f"column_{k + 1}" for k in range(len(first)))
+    shape = partial(Layout, separator=separator, comment=top.comment, dialect=dialect)
     if len(first) == _JESTER_COLUMNS and all(map(_is_number, first)) and not choice:
-        return Layout(separator=separator, header=False, names=unnamed, roles={}, whole=frozenset())
+        return shape(header=False, names=unnamed, roles={}, whole=frozenset(), skip=top.skip)
     header = _has_header(fields, choice, path.name)
     names = tuple(first) if header else unnamed
-    if header and len(lines) == 1:
+    if header and len(fields) == 1:
         raise DataError(f"{path.name} has a header and no ratings.")
     roles = choose(names, choice if header else _by_position(names, choice), implicit=implicit)
-    sample = fields[1:] if header else fields
-    return Layout(
-        separator=separator, header=header, names=names, roles=roles, whole=_whole(sample, names, roles)
-    )
+    whole = _whole(fields[1:] if header else fields, names, roles)
+    return shape(header=header, names=names, roles=roles, whole=whole, skip=top.skip + header)
 
 
-def _split(lines: list[str], separator: str) -> list[list[str]]:
+def _split(lines: list[str], separator: str, dialect: Dialect) -> list[list[str]]:
     if len(separator) > 1:
         return [line.split(separator) for line in lines]
-    return list(csv.reader(lines, delimiter=separator))
+    if dialect.quote is None:
+        return list(csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE))
+    return list(csv.reader(lines, delimiter=separator, quotechar=dialect.quote, escapechar=dialect.escape))
 
 
-def _first_lines(path: Path) -> list[str]:
+class _Top(NamedTuple):
+    """The first lines that are neither blank nor remarks, and how many of those come before them."""
+
+    lines: list[str]
+    skip: int
+    comment: str | None
+
+
+def _first_lines(path: Path, dialect: Dialect) -> _Top:
+    head = _head(path)
+    # The last line may be cut, and so may be a letter of it.
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    lines = head.decode(encoding, errors="replace").splitlines()
+    if len(head) == _HEAD and len(lines) > 1:
+        lines.pop()
+    filled = [place for place, line in enumerate(lines) if line.strip()]
+    if not filled:
+        raise DataError(f"{path.name} is empty.")
+    first = lines[filled[0]]
+    comment = dialect.comment
+    if comment is None and first.startswith(_COMMENT) and not _is_marked_header(first):
+        comment = _COMMENT
+    if comment is not None:
+        filled = [place for place in filled if not lines[place].startswith(comment)]
+    if not filled:
+        raise DataError(f"{path.name} has comments and no ratings.")
+    kept = [lines[place] for place in filled]
+    kept[0] = kept[0].removeprefix(_COMMENT).lstrip() if _is_marked_header(kept[0]) else kept[0]
+    return _Top(kept, filled[0], comment)
+
+
+def _is_marked_header(line: str) -> bool:
+    """Tell whether a line is a header behind a comment sign, as in `# user,item,rating`."""
+    names = re.split(r"[,;|\t ]+|::", line.removeprefix(_COMMENT).strip())
+    return line.startswith(_COMMENT) and len(names) > 1 and recognizes(names[:2], None) and len(names) < 5
+
+
+def _head(path: Path) -> bytes:
     start = magic(path)
     if start == _ZIP:
         raise FileError(f"{path.name} is a zip archive; unpack it and name the file inside.")
     try:
-        with gzip.open(path, "rb") if start.startswith(_GZIP) else path.open("rb") as file:
-            head = file.read(_HEAD)
+        with gzip.open(path, "rb") if start.startswith(GZIP) else path.open("rb") as file:
+            head: bytes = file.read(_HEAD)
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{path.name} is damaged and cannot be unpacked; fetch it again.") from error
     if b"\x00" in head:
         raise FileError(
             f"{path.name} is not a text table; CSV, TSV, Parquet and MovieLens files can be read."
         )
-    # The last line may be cut, and so may be a letter of it.
-    text = head.decode("utf-8-sig", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(head) == _HEAD and len(lines) > 1:
-        lines.pop()
-    if not lines:
-        raise DataError(f"{path.name} is empty.")
-    return lines
+    return head
 
 
 def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bool:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack, cast, get_args
 
 import polars as pl
 
-from discreet.checks import DataError, ParameterError
+from discreet.checks import DataError, ParameterError, one_of
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, of_frame
+from discreet.data.reading.dialect import TextOptions, take_dialect
 from discreet.data.reading.tables import TableSource, read_source
+from discreet.data.reading.zeros import Zeros, remark_on_zeros, without_zeros
 from discreet.data.vocabulary import Vocabulary
+
+
+class ReadOptions(Declarations, TextOptions, total=False):
+    """Say what is known before the ratings are seen, and how their text is written."""
 
 
 def read(
@@ -21,15 +27,17 @@ def read(
     columns: Choice | None = None,
     name: str | None = None,
     implicit: bool = False,
-    **declared: Unpack[Declarations],
+    zeros: Zeros = "ratings",
+    **options: Unpack[ReadOptions],
 ) -> Interactions:
     """Read a CSV, TSV or Parquet file, or a MovieLens, Jester or RC file or folder; `.gz` is accepted.
 
     Columns with usual names (`userId`, `item_id`, `rating`, `timestamp`...) are found; `columns` names the
     others, as in `{"user": "who", "item": "what"}`; `{"time": None}` leaves the times out, and with
     `{"user": None}` all rows are one person's history. A file without header lists person, item, rating and
-    time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1.
-    Facts are declared as in `Interactions.from_arrays`.
+    time; its columns are called column_1, column_2... With `implicit` ratings are not read and count as 1;
+    with `zeros="missing"` a rating of 0 means that there is none. Facts are declared as in
+    `Interactions.from_arrays`; `TextOptions` say how an unusual text file is written.
 
     Raises:
         FileError: There is no such file, or it cannot be read as a table.
@@ -39,7 +47,10 @@ def read(
         raise ParameterError(
             f"read takes the path of a file, not a {type(path).__name__}. Tables: from_frame, from_scipy."
         )
-    return build([read_source(path, columns, implicit=implicit)], name=name, declared=declared)
+    declared = dict(options)
+    dialect = take_dialect(declared)
+    source = read_source(path, columns, implicit=implicit, dialect=dialect)
+    return build([source], name=name, declared=cast(Declarations, declared), zeros=zeros)
 
 
 def from_frame(
@@ -48,11 +59,12 @@ def from_frame(
     columns: Choice | None = None,
     name: str = "data",
     implicit: bool = False,
+    zeros: Zeros = "ratings",
     **declared: Unpack[Declarations],
 ) -> Interactions:
-    """Read a data frame of polars or pandas; columns are found as in `read`."""
+    """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`."""
     source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name)
-    return build([source], name=name, declared=declared)
+    return build([source], name=name, declared=declared, zeros=zeros)
 
 
 def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declarations]) -> Interactions:
@@ -68,11 +80,18 @@ def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declaratio
     return Interactions.from_arrays(cells.row, cells.col, cells.data, name=name, **declared)
 
 
-def build(sources: list[TableSource], *, name: str | None, declared: Declarations) -> Interactions:
+def build(
+    sources: list[TableSource], *, name: str | None, declared: Declarations, zeros: Zeros = "ratings"
+) -> Interactions:
     """Put the columns of one or several files together; what the caller declares beats what a layout does."""
+    one_of("zeros", zeros, get_args(Zeros))
     parts = [source.columns for source in sources]
+    if zeros == "missing":
+        parts = [without_zeros(part) for part in parts]
     if not sum(len(part.users) for part in parts):
         raise DataError(f"{sources[0].name} holds no ratings.")
+    if zeros == "ratings" and declared.get("low") is None:
+        remark_on_zeros(parts, sources[0].name)
     return Interactions.from_arrays(
         _join([part.users for part in parts]),
         _join([part.items for part in parts]),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import io
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from discreet.checks import DataError, FileError
 from discreet.data.declaring import Declarations
-from discreet.data.reading.columns import RATING, Choice, Columns, from_table, of_frame
+from discreet.data.reading.columns import RATING, TIME, Choice, Columns, from_table, of_frame
+from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
+from discreet.data.reading.lines import fitting_lines, why_unreadable
 from discreet.data.vocabulary import Vocabulary
 
 # Looked for in a folder, in this order, also with .gz behind.
@@ -38,12 +41,27 @@ class TableSource:
     declared: Declarations = field(default_factory=lambda: Declarations())
 
 
-def read_source(path: str | Path, columns: Choice | None, *, implicit: bool) -> TableSource:
+class _Below(NamedTuple):
+    """Where ratings begin: in a file below its first lines, or in lines that were looked at."""
+
+    file: Path | io.BytesIO
+    skip: int = 0
+
+    def start(self) -> Path | io.BytesIO:
+        """Return what polars reads, from its beginning."""
+        if isinstance(self.file, io.BytesIO):
+            self.file.seek(0)
+        return self.file
+
+
+def read_source(
+    path: str | Path, columns: Choice | None, *, implicit: bool, dialect: Dialect | None = None
+) -> TableSource:
     """Return the needed columns of a file, or of the file in a folder."""
     file = locate(Path(path))
     if magic(file) == PARQUET:
         return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file))
-    layout = sniff(file, columns, implicit=implicit)
+    layout = sniff(file, columns, implicit=implicit, dialect=dialect)
     if layout.is_dense:
         return _read_dense(file, layout)
     return TableSource(
@@ -90,9 +108,15 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
     try:
-        return of_frame(pl.scan_parquet(file, glob=False), columns, implicit=implicit)
+        found = of_frame(pl.scan_parquet(file, glob=False), columns, implicit=implicit)
+        # As in text files, blanks around an id are no part of it.
+        return replace(found, users=_stripped(found.users), items=_stripped(found.items))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
+
+
+def _stripped(ids: pl.Series) -> pl.Series:
+    return ids.str.strip_chars() if ids.dtype == pl.String else ids
 
 
 def _read_text(file: Path, layout: Layout) -> Columns:
@@ -101,25 +125,26 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     Ids are whole numbers only if each of them is written as one, in the usual way: then no two texts are the
     same number, and it does not matter for anybody whether somebody else's id is text.
     """
+    source = _Below(fitting_lines(file, layout)) if layout.is_careful else _Below(file, layout.skip)
     try:
-        table = _collect(file, layout, pl.Float32)
+        table = _collect(source, layout, pl.Float32)
     except (pl.exceptions.PolarsError, OSError):
         # Perhaps a rating is written in a way that only the reading of text forgives.
-        table = _collect_as_text(file, layout)
+        table = _collect_as_text(file, source, layout)
+    if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
+        # Lines that are blank or too short leave gaps; the latter are named.
+        table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
     return from_table(table, {role: role for role in layout.roles}, pl.Float32)
 
 
-def _collect_as_text(file: Path, layout: Layout) -> pl.DataFrame:
+def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:
     try:
-        return _collect(file, layout, pl.String)
+        return _collect(source, layout, pl.String)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(
-            f"{file.name} cannot be read as a table: it is damaged, it is not UTF-8 text, "
-            "or its lines differ in their number of fields."
-        ) from error
+        raise FileError(why_unreadable(file, layout)) from error
 
 
-def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFrame:
+def _collect(source: _Below, layout: Layout, rating: type[pl.DataType]) -> pl.DataFrame:
     """Return the table, with whole numbers where every field of a column is one, and text elsewhere.
 
     Columns are called by their roles: a name from a file could mean something to polars.
@@ -128,7 +153,7 @@ def _collect(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.DataFr
     # Blanks are rare, so they are taken off only where a column is not whole numbers as it stands.
     tries = {role: [pl.col(role), pl.col(role).str.strip_chars()] for role in whole}
     while True:
-        lines = _scan(file, layout, rating)
+        lines = _scan(source, layout, rating)
         numbers = {role: left[0] for role, left in tries.items() if left}
         table = lines.select(
             *(role for role in layout.roles if role not in numbers),
@@ -152,7 +177,7 @@ def _is_no_number(field: pl.Expr) -> pl.Expr:
     return ~usual | (field.cast(pl.Int64, strict=False).is_null() & field.is_not_null())
 
 
-def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame:
+def _scan(source: _Below, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame:
     # polars knows separators of one letter only: read with ":", every second column of a "::" file is empty.
     stride = len(layout.separator)
     width = (len(layout.names) - 1) * stride + 1
@@ -161,18 +186,20 @@ def _scan(file: Path, layout: Layout, rating: type[pl.DataType]) -> pl.LazyFrame
     if RATING in layout.roles:
         schema[place[RATING]] = rating
     lines = pl.scan_csv(
-        file,
+        source.start(),
         separator=layout.separator[0],
         has_header=False,
-        skip_rows=1 if layout.header else 0,
+        skip_rows=source.skip,
         schema=schema,
         # Where "::" stands between fields nothing is quoted.
-        quote_char='"' if stride == 1 else None,
+        quote_char=layout.dialect.quote if stride == 1 else None,
         raise_if_empty=False,
         # A bracket or a star in a file's name is part of the name.
         glob=False,
     )
-    return lines.select(pl.col(column).alias(role) for role, column in place.items())
+    needed = lines.select(pl.col(column).alias(role) for role, column in place.items())
+    # A blank line has no field at all.
+    return needed.filter(pl.any_horizontal(pl.all().is_not_null()))
 
 
 def _read_dense(file: Path, layout: Layout) -> TableSource:

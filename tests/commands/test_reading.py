@@ -1,0 +1,78 @@
+"""Options that say how a file is written and what is declared about it."""
+
+import json
+
+import pytest
+
+from command_line import one_sentence
+
+
+@pytest.fixture
+def fit(discreet, tmp_path):
+    def call(text, *options):
+        path = tmp_path / "odd.csv"
+        path.write_text(text)
+        out = tmp_path / "m.discreet"
+        return discreet(
+            "fit", path, "--model", "biases", "--epsilon", "1", "--force", "--out", out, "--json", *options
+        )
+
+    return call
+
+
+ROWS = "".join(f"u{k},i{k % 7},{k % 5 + 1}\n" for k in range(50))
+
+
+def items(shown):
+    return next(line for line in json.loads(shown)["guarantee"]["assumes"] if "catalog" in line)
+
+
+def test_a_bad_line_is_named_and_can_be_skipped(fit):
+    text = "user,item,rating\n" + ROWS + "u1,i1\n"
+    code, out, error = fit(text)
+    one_sentence(code, out, error)
+    assert "Line 52 of odd.csv" in error and "--skip-bad-lines" in error
+    code, _, error = fit(text, "--skip-bad-lines")
+    assert code == 0 and "1 of 51 lines" in error and error.count("\n") == 1
+
+
+def test_unusual_text_is_read_as_told(fit):
+    text = ("user,item,rating\n" + ROWS).replace(",", "~")
+    code, _, error = fit(
+        "% mine\n" + text.replace("i1", "'i~1'"), *("--delimiter", "~", "--quote", "'", "--comment", "%")
+    )
+    assert code == 0, error
+    assert fit(text, "--delimiter", "~", "--encoding", "latin-1", "--escape", "\\")[0] == 0
+
+
+def test_a_column_may_have_a_comma_in_its_name(fit):
+    text = '"who, really",what,"stars, of five"\n' + ROWS
+    code, _, error = fit(text, "--columns", "user=who, really,item=what,rating=stars, of five")
+    assert code == 0, error
+
+
+def test_a_header_above_declared_items_is_no_item(fit, tmp_path):
+    listed = tmp_path / "items.txt"
+    listed.write_text("item\n" + "\n".join(f"i{k}" for k in range(9)) + "\n")
+    code, shown, error = fit("user,item,rating\n" + ROWS, "--items", listed)
+    assert code == 0 and "9 items" in items(shown), error
+
+
+def test_zeros_are_remarked_on_and_left_out_when_told(fit):
+    text = "user,item,rating\n" + ROWS + "".join(f"v{k},i{k % 7},0\n" for k in range(50))
+    code, shown, error = fit(text)
+    assert (
+        code == 0
+        and "--zeros missing" in error
+        and "0 to 5" in " ".join(json.loads(shown)["guarantee"]["assumes"])
+    )
+    code, shown, error = fit(text, "--zeros", "missing")
+    assert code == 0 and error == "" and "1 to 5" in " ".join(json.loads(shown)["guarantee"]["assumes"])
+    one_sentence(*fit(text, "--zeros", "perhaps"))
+
+
+def test_verbose_says_what_is_done(discreet, ratings, tmp_path):
+    code, _, error = discreet(
+        "--verbose", "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m", "--json"
+    )
+    assert code == 0 and "Fitting biases" in error and "Fitted biases" in error

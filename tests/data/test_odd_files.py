@@ -1,0 +1,168 @@
+"""Files as people have them: each oddity is read, or named with its line and what to do about it."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+import discreet
+from discreet.checks import DataError, FileError, ParameterError
+
+PLAIN = "user,item,rating\nann,tea,3\nbob,jam,4\nbob,tea,5\n"
+
+
+def cells(data):
+    people, items = data.users.id_at(data.rows()).tolist(), data.catalog.id_at(data.items).tolist()
+    return sorted(zip(people, items, data.values.tolist(), strict=True))
+
+
+def written(tmp_path, text, encoding="utf-8", name="odd.csv"):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+ODD = {
+    "blank lines": PLAIN.replace("\nbob,jam", "\n\nbob,jam"),
+    "lines of blanks": PLAIN.replace("\nbob,jam", "\n   \nbob,jam"),
+    "a trailing blank line": PLAIN + "\n\n",
+    "blank lines before the header": "\n\n" + PLAIN,
+    "remarks": "# written by hand\n" + PLAIN.replace("\nbob,jam", "\n# bob\nbob,jam"),
+    "a header behind a remark sign": "# " + PLAIN,
+    "windows lines": PLAIN.replace("\n", "\r\n") + "\r\n",
+    "a mark of byte order": "\ufeff" + PLAIN,
+    "decimal commas": PLAIN.replace(",", ";").replace("3\n", "3,0\n").replace("4\n", "4,00\n"),
+    "plural names": PLAIN.replace("user,item,rating", "users,items,ratings"),
+    "padded ids": PLAIN.replace("bob", " bob ").replace("tea", "tea  "),
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_read_as_if_it_were_plain(tmp_path, text):
+    assert cells(discreet.read(written(tmp_path, text))) == cells(
+        discreet.read(written(tmp_path, PLAIN, name="plain.csv"))
+    )
+
+
+BOOKS = "".join(f"p{k},title {k % 7},{k % 5 + 1}\n" for k in range(40))
+ESCAPED = r'p1,"a \"fine, odd\" book",2' + "\n"
+BROKEN = "user,item,rating\n" + BOOKS + ESCAPED + BOOKS.replace("p", "q") + ESCAPED.replace("p1", "p2")
+
+
+def test_an_escaped_quote_is_named_skipped_or_read(tmp_path, caplog):
+    path = written(tmp_path, BROKEN)
+    with pytest.raises(FileError, match=r"Line 42 of odd.csv .*2 lines.*escape.*--skip-bad-lines"):
+        discreet.read(path)
+    with caplog.at_level(logging.WARNING, "discreet"):
+        skipped = discreet.read(path, skip_bad_lines=True)
+    assert skipped.n_ratings == 80 and "2 of 82 lines" in caplog.text and "fine" not in caplog.text
+    whole = discreet.read(path, escape="\\")
+    assert whole.n_ratings == 82 and 'a "fine, odd" book' in whole.catalog.ids.tolist()
+
+
+def test_somebody_elses_bad_line_changes_nothing(tmp_path):
+    plain = discreet.read(written(tmp_path, "user,item,rating\n" + BOOKS, name="plain.csv"))
+    broken = discreet.read(written(tmp_path, BROKEN), skip_bad_lines=True)
+    assert set(cells(plain)) <= set(cells(broken))
+
+
+def test_encodings_delimiters_quotes_and_comments(tmp_path):
+    latin = written(tmp_path, PLAIN.replace("ann", "zoé"), "latin-1")
+    with pytest.raises(FileError, match=r"Line 2 of odd.csv is not UTF-8.*latin-1"):
+        discreet.read(latin)
+    assert "zoé" in discreet.read(latin, encoding="latin-1").users.ids.tolist()
+    with pytest.raises(ParameterError, match="not known"):
+        discreet.read(latin, encoding="klingon")
+    bars = written(tmp_path, PLAIN.replace(",", "^"))
+    assert cells(discreet.read(bars, delimiter="^")) == cells(discreet.read(written(tmp_path, PLAIN)))
+    ticks = written(tmp_path, PLAIN.replace("tea", "'green, tea'"))
+    assert "green, tea" in discreet.read(ticks, quote="'").catalog.ids.tolist()
+    inches = written(tmp_path, PLAIN.replace("tea", '"9 inch'))
+    assert '"9 inch' in discreet.read(inches, quote="none").catalog.ids.tolist()
+    marked = written(tmp_path, PLAIN + "% the end, so far\n")
+    assert discreet.read(marked, comment="%").n_ratings == 3
+    with pytest.raises(ParameterError, match="one letter"):
+        discreet.read(marked, delimiter="~~")
+
+
+def test_thousands_are_not_decimals(tmp_path):
+    path = written(tmp_path, "user;item;plays\na;x;1,234\na;y;3\nb;x;2\n")
+    with pytest.raises(DataError, match="1 of 3 ratings are text"):
+        discreet.read(path)
+
+
+def test_many_columns_are_not_listed_whole(tmp_path):
+    path = written(
+        tmp_path, ",".join(f"c{k}" for k in range(300)) + "\n" + ",".join(["x"] * 299 + ["1"]) + "\n"
+    )
+    with pytest.raises(DataError, match="c11 and 288 more") as caught:
+        discreet.read(path)
+    assert "c12" not in str(caught.value)
+
+
+def test_parquet_pads_like_text(tmp_path):
+    table = pl.DataFrame({"user": [" a", "a ", "b"], "item": ["x", "y ", " x"], "rating": [1, 2, 3]})
+    table.write_parquet(tmp_path / "r.parquet")
+    table.write_csv(tmp_path / "r.csv")
+    assert cells(discreet.read(tmp_path / "r.parquet")) == cells(discreet.read(tmp_path / "r.csv"))
+
+
+def test_means_of_repeated_ratings_keep_a_declared_scale(tmp_path):
+    path = written(tmp_path, "user,item,rating\na,x,3\na,x,4\nb,x,5\nb,y,1\n")
+    data = discreet.read(path, duplicates="mean", low=1, high=5, step=1)
+    assert ("a", "x", 3.5) in cells(data) and data.facts.step is None
+    off = written(tmp_path, "user,item,rating\na,x,3.3\na,x,4\nb,y,1\n")
+    with pytest.raises(DataError, match="not on the declared steps"):
+        discreet.read(off, duplicates="mean", low=1, high=5, step=1)
+
+
+def test_zeros_are_pointed_out_and_left_out_when_told(tmp_path, caplog):
+    rows = "".join(f"u{k},i{k % 9},{0 if k % 3 else k % 10 + 1}\n" for k in range(90))
+    path = written(tmp_path, "user,item,rating\n" + rows)
+    with caplog.at_level(logging.WARNING, "discreet"):
+        assert discreet.read(path).n_ratings == 90
+        assert "--zeros missing" in caplog.text
+        caplog.clear()
+        left = discreet.read(path, zeros="missing")
+        discreet.read(path, low=0, high=10)
+    assert left.n_ratings == 30 and left.facts.low == 1 and caplog.text == ""
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy polars": lambda columns: pl.DataFrame(columns).lazy(),
+    "pyarrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+def test_fit_takes_a_frame(make):
+    rng = np.random.default_rng(0)
+    columns = {"user": np.repeat(np.arange(30), 5), "item": np.tile(np.arange(5), 30)}
+    frame = make({**columns, "rating": rng.integers(1, 6, 150).astype(float)})
+    model = discreet.Biases(epsilon=1.0).fit(frame)
+    assert len(model.catalog) == 5 and any("taken from" in line for line in model.guarantee.assumes)
+    assert len(discreet.Popularity(epsilon=1.0).fit(make(columns)).catalog) == 5
+
+
+def test_fit_takes_a_path_a_matrix_and_nothing_else(tmp_path):
+    path = written(tmp_path, PLAIN)
+    assert len(discreet.Biases(epsilon=1.0).fit(path).catalog) == 2
+    matrix = sp.csr_matrix(np.array([[1.0, 2.0], [3.0, 0.0]]))
+    assert len(discreet.Biases(epsilon=1.0).fit(matrix).catalog) == 2
+    for wrong in (None, 7, [["secret", "tea", 3]], {"secret": 1}):
+        with pytest.raises(ParameterError, match="data must be") as caught:
+            discreet.Biases(epsilon=1.0).fit(wrong)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_frame_that_does_not_fit_is_not_quoted():
+    for frame in (pa.table({"a": ["secret"], "b": [1]}), pl.DataFrame({"a": ["secret"], "b": [1]})):
+        with pytest.raises(DataError) as caught:
+            discreet.from_frame(frame)
+        assert "secret" not in str(caught.value)
