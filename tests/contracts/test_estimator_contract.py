@@ -373,14 +373,14 @@ def test_one_more_cell_changes_one_cell_of_what_is_used(name, data):
 
 
 def test_things_of_another_kind_are_one_sentence(explicit):
-    """A file's name for a ledger, a data frame for the data: what people try first."""
+    """A file's name for a ledger, a mapping for the data: what people try first."""
     model = estimator("biases", {"epsilon": 1.0, "delta": 1e-6})
     for arguments in (
         {"data": {"user": [1], "item": [2]}},
         {"data": explicit, "ledger": "paid.ledger"},
         {"data": explicit, "random": 3},
     ):
-        with pytest.raises(ParameterError, match="must be of type"):
+        with pytest.raises(ParameterError, match=r"must be (of type|interactions)"):
             model.fit(**arguments)
 
 
