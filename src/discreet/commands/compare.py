@@ -19,6 +19,7 @@ from discreet.commands.options.declared import (
 )
 from discreet.commands.options.parsing import listed, numbers
 from discreet.commands.output.printing import emit, remark, show
+from discreet.commands.private_scores import measure_privately
 from discreet.files import refuse_output
 
 
@@ -30,6 +31,22 @@ def compare(
     measuring: Measuring,
     reading: Reading,
     delta: Delta = None,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Fit and score all models under one promise and choose the best.",
+        ),
+    ] = False,
+    share: Annotated[
+        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
+    ] = 0.1,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="With --private: pay from this ledger file.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -42,6 +59,9 @@ def compare(
     chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
     if reading.implicit:
         refuse_without_ratings(chosen)
+    if private or ledger is not None or dry_run:
+        measure_privately(chosen, data, measuring, reading, share, ledger, private, dry_run, as_json=as_json)
+        return
     require_libraries()
     folder = folder_of(data)
     read = [*files_of(data), *measuring.files(folder), *reading.files()]

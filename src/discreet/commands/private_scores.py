@@ -1,0 +1,87 @@
+"""What `evaluate --private`, `compare --private` and their `--dry-run` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.checks import ParameterError
+from discreet.commands.output.printing import emit, show
+
+if TYPE_CHECKING:
+    from discreet.commands.options.declared import Measuring, Reading
+    from discreet.evaluation.private.together import Together
+    from discreet.models.estimator import Estimator
+
+
+def measure_privately(
+    estimators: Sequence[Estimator],
+    data: str,
+    measuring: Measuring,
+    reading: Reading,
+    share: float,
+    ledger: Path | None,
+    private: bool,
+    dry_run: bool,
+    *,
+    as_json: bool,
+) -> None:
+    """Fit and score under one promise, or say what that would cost."""
+    from discreet.evaluation.private.together import fit_and_evaluate
+    from discreet.privacy.ledger import Ledger
+
+    if not private and not dry_run:
+        raise ParameterError("--ledger pays for private scores; add --private.")
+    if not private:
+        show("Nothing is paid for scores without --private; they have no noise and must not be published.")
+        return
+    interactions = reading.load(data)
+    book = None if ledger is None else Ledger.open(ledger)
+    if dry_run:
+        from discreet.commands.output.price import show_price
+
+        show_price(estimators[0], interactions, book, as_json=as_json)
+        return
+    found = fit_and_evaluate(estimators, interactions, metrics=measuring.metrics, share=share, ledger=book)
+    names = [one.name for one in estimators]
+    if as_json:
+        emit(_as_json(found, names))
+    else:
+        _show(found, names)
+
+
+def _as_json(found: Together, names: list[str]) -> dict[str, object]:
+    scores = {
+        metric: {name: one.to_json() for name, one in zip(names, values, strict=True)}
+        for metric, values in found.scores.items()
+    }
+    return {"scores": scores, "best": _best(found, names), "guarantee": found.guarantee.to_json()}
+
+
+def _best(found: Together, names: list[str]) -> dict[str, str]:
+    from discreet.evaluation.private.release import best_of
+
+    return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
+
+
+def _show(found: Together, names: list[str]) -> None:
+    from rich.table import Table
+
+    table = Table("metric", "model", "score", "95 times in 100 within", "of it noise")
+    for metric, values in found.scores.items():
+        for name, one in zip(names, values, strict=True):
+            table.add_row(
+                metric,
+                name,
+                f"{one.value:.4f}",
+                f"{one.low:.4f} to {one.high:.4f}",
+                f"± {1.96 * one.noise:.4f}",
+            )
+    show(table)
+    if len(names) > 1:
+        show("Best: " + ", ".join(f"{name} by {metric}" for metric, name in _best(found, names).items()))
+    show(
+        f"Models and scores together: {found.guarantee.sentence()}",
+        "These scores may be published. One item of each person was hidden for them.",
+    )

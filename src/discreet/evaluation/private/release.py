@@ -1,0 +1,240 @@
+"""Release what people's scores come to: a mean, a difference, or the best of a few, with the noise stated.
+
+One person tells (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2, so a vector of length at most
+sqrt(m + 1) / 2. Sums are taken in whole steps of 2^-24 and are exact. Proof: proofs/private_evaluation.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.checks import DataError, ParameterError, require
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.private.hiding import hide_one_each
+from discreet.evaluation.private.personal import personal_scores, private_metric, scale_of
+from discreet.models.estimator import check_budget
+from discreet.models.fitted import FittedModel
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+
+PROOF = "proofs/private_evaluation.md"
+_STEPS = 2.0**24
+# A two-sided normal interval that holds 95 times in 100.
+_DEVIATIONS = 1.96
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateScore:
+    """Hold a released score, where the truth lies 95 times in 100, and how much of that is the noise.
+
+    `noise` is the standard deviation that the noise alone gives the value; `people` is a noisy count.
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    noise: float
+    people: float
+    guarantee: Guarantee
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what may be published, which is everything."""
+        return {
+            "metric": self.metric,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "noise": self.noise,
+            "people": self.people,
+            "guarantee": self.guarantee.to_json(),
+        }
+
+
+def evaluate_privately(
+    model: FittedModel,
+    data: Interactions,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    metric: str = "hr@10",
+    against: FittedModel | None = None,
+    ledger: Ledger | None = None,
+    random: PrivacyRandom | None = None,
+) -> PrivateScore:
+    """Release how well a model serves people's own hidden items, or how much better than another one.
+
+    Everybody's latest item (without times one by a public hash) is hidden, the model sees the rest of that
+    person's row. Data that the model was learned from flatter it; use people or months it has not seen, or
+    `fit_and_evaluate`.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
+        (proofs/private_evaluation.md).
+
+    Example:
+        >>> import discreet
+        >>> from discreet.randomness import PrivacyRandom
+        >>> data = discreet.catalog.load("discreet-demo")
+        >>> noise = PrivacyRandom.simulate(0)
+        >>> model = discreet.Popularity(epsilon=1.0).fit(data, random=noise)
+        >>> score = evaluate_privately(model, data, epsilon=0.5, metric="hr@10", random=noise)
+        >>> bool(score.low < score.value < score.high)
+        True
+    """
+    asked = private_metric(metric)
+    check_budget(epsilon, delta, gaussian=True)
+    require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
+    for one in (model, against):
+        if one is not None and one.catalog != data.catalog:
+            raise DataError("The model knows another catalog than these people's histories name.")
+    random = random or PrivacyRandom.from_os()
+    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
+    noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
+    book, what = ledger or Ledger.in_memory(), f"score {asked}"
+    with book.spend(data.name, promise, what=what, events=[noise.event()]):
+        split = hide_one_each(data)
+        told = personal_scores(model, split, asked) - 0.5
+        if against is not None:
+            told = (told + 0.5 - personal_scores(against, split, asked)) / 2
+        sums, count = release_sums(told[:, None], noise, random)
+    return read_score(asked, sums[0], count, noise.sigma, data, promise, difference=against is not None)
+
+
+def choose_privately(
+    models: Mapping[str, FittedModel],
+    data: Interactions,
+    *,
+    epsilon: float,
+    delta: float = 1e-6,
+    metric: str = "hr@10",
+    ledger: Ledger | None = None,
+    random: PrivacyRandom | None = None,
+) -> tuple[str, dict[str, PrivateScore]]:
+    """Release the scores of a few models together and return the name of the best one.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history; the choice reads released numbers only
+        (proofs/private_evaluation.md).
+    """
+    asked = private_metric(metric)
+    check_budget(epsilon, delta, gaussian=True)
+    require(len(models) >= 2, "models", list(models), "must name at least two")
+    random = random or PrivacyRandom.from_os()
+    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
+    noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
+    book, what = ledger or Ledger.in_memory(), f"choice by {asked}"
+    with book.spend(data.name, promise, what=what, events=[noise.event()]):
+        split = hide_one_each(data)
+        scores = score_all(list(models.values()), split, asked, noise, data, promise, random)
+    named = dict(zip(models, scores, strict=True))
+    return best_of(named), named
+
+
+def score_all(
+    models: Sequence[FittedModel],
+    split: Split,
+    metric: Metric,
+    noise: Gaussian,
+    data: Interactions,
+    promise: Guarantee,
+    random: PrivacyRandom,
+) -> list[PrivateScore]:
+    """Release the scores of several models on one split; the noise must be that of so many."""
+    told = np.column_stack([personal_scores(model, split, metric) - 0.5 for model in models])
+    sums, count = release_sums(told, noise, random)
+    return [read_score(metric, total, count, noise.sigma, data, promise, difference=False) for total in sums]
+
+
+def best_of(scores: Mapping[str, PrivateScore]) -> str:
+    """Return the name of the best released score."""
+    sign = -1 if next(iter(scores.values())).metric == "rmse" else 1
+    return max(scores, key=lambda name: sign * scores[name].value)
+
+
+def noise_of(multiplier: float, scores: int) -> Gaussian:
+    """Return the noise for so many scores at once: a person's vector is at most sqrt(scores + 1) / 2 long."""
+    length = math.sqrt(scores + 1) / 2
+    return Gaussian(sigma=multiplier * length * (1 + 2.0**-40), l2_sensitivity=length)
+
+
+def release_sums(told: Floats, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
+    """Return the noisy sum of each column and how many people there are, noisily."""
+    if np.any(np.abs(told) > 0.5):
+        raise ParameterError("A person's score must lie between -1/2 and 1/2 when it is told.")
+    steps = np.trunc(told * _STEPS).astype(np.int64).sum(axis=0)
+    exact = np.append(steps / _STEPS, 0.5 * len(told))
+    noisy = noise.release(exact, random)
+    return noisy[:-1], 2 * float(noisy[-1])
+
+
+def read_score(
+    metric: Metric,
+    total: float,
+    count: float,
+    sigma: float,
+    data: Interactions,
+    promise: Guarantee,
+    *,
+    difference: bool,
+) -> PrivateScore:
+    """Turn a noisy sum into a mean with an interval that covers sampling and noise."""
+    people = max(count, 1.0)
+    mean = float(np.clip(total / people, -0.5, 0.5))
+    # Numbers in an interval of length 1 vary no more than two values at its ends would.
+    sampling = (0.5 + mean) * (0.5 - mean) / people
+    added = (sigma / people) ** 2 * (1 + 4 * mean**2)
+    spread = math.sqrt(sampling + added)
+    middle, scale = (0.0, 2.0) if difference else (0.5, 1.0)
+    ends = [float(np.clip(mean + side * _DEVIATIONS * spread, -0.5, 0.5)) for side in (-1, 0, 1)]
+    low, value, high = (middle + scale * end for end in ends)
+    noise = scale * math.sqrt(added)
+    if metric.kind == "rmse":
+        low, value, high, noise = _as_errors(low, value, high, noise, scale_of(data), difference=difference)
+    return PrivateScore(
+        metric=f"{metric} (difference)" if difference else str(metric),
+        value=value,
+        low=low,
+        high=high,
+        noise=noise,
+        people=people,
+        guarantee=promise,
+    )
+
+
+def _as_errors(
+    low: float, value: float, high: float, noise: float, width: float, *, difference: bool
+) -> tuple[float, float, float, float]:
+    """Turn squared errors in squares of the scale into errors; differences stay squared."""
+    if difference:
+        return low * width**2, value * width**2, high * width**2, noise * width**2
+    low, value, high = (width * math.sqrt(max(number, 0.0)) for number in (low, value, high))
+    return low, value, high, noise * width**2 / max(2 * value, 1e-12)
+
+
+def promise_of_scores(facts: PublicFacts, epsilon: float, delta: float, *, simulated: bool) -> Guarantee:
+    """Return the promise of releasing scores; it depends on epsilon and delta alone."""
+    promise = Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        assumes=facts.assumptions(),
+        basis=Basis.PROVED,
+        proof=PROOF,
+    )
+    return promise.as_simulated() if simulated else promise

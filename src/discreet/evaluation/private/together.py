@@ -1,0 +1,112 @@
+"""Fit one model or several and score them on what was hidden from them, all under one promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from discreet.checks import ParameterError, PrivacyError, probability, require
+from discreet.data.interactions import Interactions
+from discreet.evaluation.private.hiding import hide_one_each
+from discreet.evaluation.private.personal import private_metric
+from discreet.evaluation.private.release import (
+    PrivateScore,
+    noise_of,
+    promise_of_scores,
+    score_all,
+)
+from discreet.models.estimator import Estimator
+from discreet.models.fitted import FittedModel
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee, Trust, Unit
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+
+# More than all rounding between a multiplier, its epsilon and back.
+_HAIR_MORE = 1 + 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Hold models and their scores, which cost one promise together."""
+
+    models: tuple[FittedModel, ...]
+    scores: dict[str, tuple[PrivateScore, ...]]
+    guarantee: Guarantee
+
+
+def fit_and_evaluate(
+    estimators: Sequence[Estimator],
+    data: Interactions,
+    *,
+    metrics: Sequence[str] = ("hr@10",),
+    share: float = 0.02,
+    ledger: Ledger | None = None,
+    random: PrivacyRandom | None = None,
+) -> Together:
+    """Hide one item of each person, fit on the rest, and release the scores: one promise for all of it.
+
+    All estimators must have one epsilon and delta, which is what everything costs together. `share` of it (of
+    the precision of the noise) pays for the scores, the rest is shared equally by the fits.
+
+    Guarantee
+        (epsilon, delta) of the estimators for a person's whole history (proofs/private_evaluation.md).
+
+    Raises:
+        PrivacyError: An estimator does not promise to protect a person's whole history by Gaussian noise.
+    """
+    asked = [private_metric(text) for text in metrics]
+    require(len(estimators) >= 1 and len(asked) >= 1, "estimators", len(estimators), "must not be empty")
+    probability("share", share)
+    require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
+    _refuse_other_promises(estimators, data)
+    epsilon, delta = _common(estimators)
+    random = random or PrivacyRandom.from_os()
+    whole = gaussian_multiplier(epsilon, delta)
+    each = (1 - share) / len(estimators)
+    *fits, scoring = split_gaussian(whole, [each] * len(estimators) + [share])
+    cheaper = [_with_multiplier(one, multiplier) for one, multiplier in zip(estimators, fits, strict=True)]
+    noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
+    events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
+    events += [noise.event() for noise in noises]
+    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
+    named = "+".join(one.name for one in estimators)
+    book, what = ledger or Ledger.in_memory(), f"{named} with scores"
+    with book.spend(data.name, promise, what=what, events=events):
+        split = hide_one_each(data)
+        models = tuple(one.fit(split.train, random=random) for one in cheaper)
+        scores = {
+            str(metric): tuple(score_all(models, split, metric, noise, data, promise, random))
+            for metric, noise in zip(asked, noises, strict=True)
+        }
+    return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:
+    settings = {(one.epsilon, one.delta) for one in estimators}
+    if len(settings) > 1:
+        raise ParameterError("All models must have one epsilon and delta: it is what they cost together.")
+    ((epsilon, delta),) = settings
+    return epsilon, delta
+
+
+def _with_multiplier(estimator: Estimator, multiplier: float) -> Estimator:
+    """Return the estimator at the epsilon that a hair more than this noise costs."""
+    epsilon = gaussian_epsilon(multiplier * _HAIR_MORE, estimator.delta)
+    return type(estimator)(**{**estimator.settings, "epsilon": epsilon})
+
+
+def _refuse_other_promises(estimators: Sequence[Estimator], data: Interactions) -> None:
+    """Refuse models whose promise cannot be shared out as the precision of Gaussian noise."""
+    for one in estimators:
+        promise = one.promise(data.facts)
+        if math.isinf(one.epsilon):
+            raise ParameterError(f"{one.name} runs without privacy; its scores are what `evaluate` prints.")
+        if promise.unit is not Unit.USER or promise.trust is not Trust.JOINT or promise.delta == 0:
+            raise PrivacyError(
+                f"{one.name} does not protect a person's whole history by Gaussian noise, so its budget "
+                "cannot be shared with scores. Evaluate it with a promise of its own (evaluate_privately)."
+            )

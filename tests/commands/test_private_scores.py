@@ -1,0 +1,34 @@
+"""Private scores on the command line: paid, stated with their noise, and refused where they mean nothing."""
+
+import json
+
+from command_line import one_sentence
+
+
+def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
+    ledger = tmp_path / "year.ledger"
+    evaluate = ("evaluate", ratings, "--model", "biases", "--epsilon", "2", "--metric", "rmse", "--private")
+    code, shown, _ = discreet(*evaluate, "--share", "0.2", "--ledger", ledger, "--json")
+    found = json.loads(shown)
+    assert code == 0 and found["guarantee"]["epsilon"] == 2.0
+    score = found["scores"]["rmse"]["biases"]
+    assert score["low"] <= score["value"] <= score["high"] and score["noise"] > 0
+    code, shown, _ = discreet("budget", ledger, "--json")
+    (entry,) = json.loads(shown)["datasets"][0]["entries"]
+    assert entry["guarantee"]["epsilon"] == 2.0 and entry["what"] == "biases with scores"
+    code, shown, _ = discreet(*evaluate, "--dry-run")
+    assert code == 0 and "Nothing was learned" in shown
+
+
+def test_the_better_of_two_is_named(discreet, ratings, tmp_path):
+    compare = ("compare", ratings, "--models", "biases,covariance-svd", "--epsilons", "4", "--private")
+    code, shown, _ = discreet(*compare, "--metric", "rmse", "--out", tmp_path / "page.html")
+    assert code == 0 and "Best: " in shown
+
+
+def test_what_cannot_be_scored_privately_is_one_sentence(discreet, ratings, tmp_path):
+    evaluate = ("evaluate", ratings, "--epsilon", "2")
+    one_sentence(*discreet(*evaluate, "--model", "biases", "--metric", "mrr", "--private"))
+    one_sentence(*discreet(*evaluate, "--model", "one-bit-input", "--metric", "rmse", "--private"))
+    one_sentence(*discreet(*evaluate, "--model", "biases", "--ledger", tmp_path / "x.ledger"))
+    one_sentence(*discreet(*evaluate, "--model", "biases", "--private", "--share", "2"))

@@ -1,0 +1,145 @@
+"""Private scores: one bounded number a person, noise stated, paid before, the same whoever else is there."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.checks import BudgetError, DataError, ParameterError, PrivacyError
+from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
+from discreet.evaluation.private.hiding import hide_one_each
+from discreet.evaluation.private.personal import personal_scores, private_metric
+from discreet.evaluation.private.release import noise_of, release_sums
+from discreet.evaluation.scoring import measure
+from discreet.privacy.accounting.accountant import epsilon_at
+from discreet.privacy.accounting.events import event_from_json
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger import Ledger
+from discreet.randomness import PrivacyRandom
+from toy import toy_interactions
+
+DATA = toy_interactions(n_users=600, n_items=30, per_user=10, seed=4)
+MODEL = discreet.Biases(epsilon=4.0).fit(DATA, random=PrivacyRandom.simulate(1))
+LISTS = discreet.Popularity(epsilon=4.0).fit(DATA, random=PrivacyRandom.simulate(1))
+
+
+@pytest.mark.parametrize("metric", ["hr@5", "ndcg@5", "rmse"])
+def test_people_score_what_an_exact_evaluation_says(metric):
+    split = hide_one_each(DATA)
+    own = personal_scores(MODEL, split, private_metric(metric))
+    exact = measure(MODEL, split.train, split.test, [metric])[metric]
+    found = 4 * math.sqrt(own.mean()) if metric == "rmse" else own.mean()
+    assert found == pytest.approx(exact, rel=1e-6)
+    assert own.shape == (600,) and own.min() >= 0 and own.max() <= 1
+
+
+def test_a_score_is_the_same_with_and_without_anybody_else():
+    """What one person tells depends on their own row: leave out others and compare bit by bit."""
+    metric = private_metric("ndcg@5")
+    everybody = personal_scores(MODEL, hide_one_each(DATA), metric)
+    for some in (np.arange(0, 600, 7), np.array([3]), np.arange(599, -1, -1)):
+        alone = personal_scores(MODEL, hide_one_each(DATA.select_users(some)), metric)
+        np.testing.assert_array_equal(alone, everybody[some])
+
+
+def test_what_is_hidden_is_the_own_latest_item():
+    times = np.arange(DATA.n_ratings)[::-1].copy()
+    dated = discreet.Interactions.from_arrays(
+        DATA.rows(), DATA.catalog.id_at(DATA.items), DATA.values, times=times, facts=DATA.facts
+    )
+    split = hide_one_each(dated)
+    assert np.diff(split.test.indptr).tolist() == [1] * 600
+    latest = np.maximum.reduceat(dated.times, dated.indptr[:-1])
+    np.testing.assert_array_equal(split.test.times, latest)
+
+
+def test_the_released_value_is_the_truth_and_stated_noise():
+    """The spread of many releases is the noise that is stated; a claim 30 % off is rejected."""
+    told = np.full((4000, 1), 0.3)
+    noise = noise_of(gaussian_multiplier(1.0, 1e-6), 1)
+    random = PrivacyRandom.simulate(5)
+    sums = np.array([release_sums(told, noise, random)[0][0] for _ in range(600)])
+    deviation = sums.std()
+    slack = 5 / math.sqrt(2 * 600)
+    assert abs(deviation / noise.sigma - 1) < slack
+    assert abs(deviation / (1.3 * noise.sigma) - 1) > slack
+    assert abs(sums.mean() - 1200) < 5 * noise.sigma / math.sqrt(600) + 1e-3
+    with pytest.raises(ParameterError):
+        release_sums(np.array([[0.7]]), noise, random)
+
+
+def test_intervals_cover_and_would_not_without_the_noise():
+    """Draw people from a known rate many times: about 95 in 100 intervals hold it, noise included."""
+    from discreet.evaluation.private.release import promise_of_scores, read_score
+
+    rng, random, rate, games = np.random.default_rng(6), PrivacyRandom.simulate(7), 0.2, 1500
+    noise = noise_of(gaussian_multiplier(0.2, 1e-6), 1)
+    promise, metric = promise_of_scores(DATA.facts, 0.5, 1e-6, simulated=True), private_metric("hr@10")
+    covered = without = 0
+    for _ in range(games):
+        hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
+        sums, count = release_sums(hits, noise, random)
+        score = read_score(metric, sums[0], count, noise.sigma, DATA, promise, difference=False)
+        covered += score.low <= rate <= score.high
+        blind = read_score(metric, sums[0], count, 0.0, DATA, promise, difference=False)
+        without += blind.low <= rate <= blind.high
+    assert covered / games > 0.93
+    assert without / games < 0.9
+
+
+def test_two_models_are_compared_and_the_better_one_chosen():
+    rated = discreet.Biases(epsilon=math.inf).fit(DATA)
+    flat = discreet.Biases(epsilon=0.01).fit(DATA, random=PrivacyRandom.simulate(2))
+    random = PrivacyRandom.simulate(3)
+    score = evaluate_privately(rated, DATA, epsilon=4.0, metric="rmse", against=flat, random=random)
+    assert score.value < 0 and score.metric == "rmse (difference)"
+    best, scores = choose_privately(
+        {"flat": flat, "rated": rated}, DATA, epsilon=8.0, metric="rmse", random=random
+    )
+    assert best == "rated" and set(scores) == {"flat", "rated"}
+
+
+def test_fit_and_score_cost_one_promise():
+    ledger = Ledger.in_memory()
+    estimators = [discreet.Biases(epsilon=2.0), discreet.UserFactorization(epsilon=2.0)]
+    found = fit_and_evaluate(estimators, DATA, metrics=["rmse", "hr@5"], share=0.1, ledger=ledger)
+    (entry,) = ledger.entries()
+    events = [event_from_json(record) for record in entry.events]
+    assert epsilon_at(events, 1e-6) <= 2.0
+    assert epsilon_at(events, 1e-6) == pytest.approx(2.0, rel=1e-6)
+    assert len(found.models) == 2 and set(found.scores) == {"rmse", "hr@5"}
+    assert all(model.guarantee.epsilon < 2.0 for model in found.models)
+
+
+def test_a_budget_is_asked_before_anybody_is_scored(monkeypatch):
+    ledger = Ledger.in_memory()
+    promise = discreet.Biases(epsilon=0.5).promise(DATA.facts)
+    ledger.set_budget(DATA.name, promise)
+    monkeypatch.setattr(
+        "discreet.evaluation.private.release.personal_scores", lambda *_: pytest.fail("scored without paying")
+    )
+    with pytest.raises(BudgetError):
+        evaluate_privately(MODEL, DATA, epsilon=1.0, ledger=ledger)
+
+
+@pytest.mark.parametrize("metric", ["mrr", "hr@10:99", "accuracy", "coverage@10", "hr@10:liked", "joy"])
+def test_other_metrics_are_refused(metric):
+    with pytest.raises(ParameterError):
+        evaluate_privately(MODEL, DATA, epsilon=1.0, metric=metric)
+
+
+def test_bad_arguments_are_one_sentence():
+    other = toy_interactions(n_users=50, n_items=12, per_user=5)
+    with pytest.raises(DataError):
+        evaluate_privately(MODEL, other, epsilon=1.0)
+    with pytest.raises(ParameterError):
+        evaluate_privately(MODEL, DATA, epsilon=math.inf)
+    with pytest.raises(ParameterError):
+        choose_privately({"one": MODEL}, DATA, epsilon=1.0)
+    with pytest.raises(ParameterError):
+        fit_and_evaluate([discreet.Biases(epsilon=1.0), discreet.Biases(epsilon=2.0)], DATA)
+    with pytest.raises(PrivacyError):
+        fit_and_evaluate([discreet.OneBitInput(epsilon=1.0)], DATA)
+    with pytest.raises(ParameterError):
+        fit_and_evaluate([discreet.Als()], DATA)
