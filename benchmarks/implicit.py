@@ -65,7 +65,8 @@ def sweeper(data, factors: int = FACTORS):
 
     plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()
     random = PrivacyRandom.simulate(0)
-    favor = server.read_votes(plan.votes.release(party.votes(data, "l2"), random), deviation(plan.votes))
+    votes = data.total(party.ProfileVotes(n_items=data.n_items, norm="l2"))
+    favor = server.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
     vectors = np.random.default_rng(0).standard_normal((data.n_items, factors))
     profiles = party.Profiles.of(
         vectors,

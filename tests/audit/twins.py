@@ -14,6 +14,7 @@ from discreet.privacy.sampling import draws
 from discreet.privacy.sampling.taping import taped
 from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS
+from small_crowds import heard
 
 # A fault that has no meaning for a model with one release is tried on another.
 USUAL = ("biases", "popularity", "user-factorization", "covariance-svd")
@@ -118,7 +119,7 @@ def float_noise(patch, kind):
     """Add floats of numpy's generator, off any grid and past the hook."""
 
     def release(self, vector, random):
-        values = np.asarray(vector, dtype=np.float64)
+        values = heard(vector, "release")
         return values + self.sigma * np.random.standard_normal(values.shape)
 
     patch.setattr(additive.Additive, "release", release)

@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.contributions.blocks import blocks
-from discreet.contributions.item_vectors import LocalModel, item_statistics
-from discreet.contributions.row_moment import RowMoment
-from discreet.models import biases
+from discreet.contributions.item_sums import ItemResiduals
+from discreet.contributions.item_vectors import ItemVectors
+from discreet.contributions.people import MEAN_LENGTH, PersonMeans
+from discreet.contributions.row_moment import ResidualMoment, add_rows
 from discreet.models.biases import FirstLook, first_look
-from discreet.models.user_factorization import taste
 from discreet.models.user_factorization.budget_split import plan
 from discreet.models.user_factorization.taste import Taste, free_directions
 from discreet.randomness import PrivacyRandom
 from discreet.solvers import rows
 from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows
+from small_crowds import people_of
 from toy import toy_interactions
 
 
@@ -36,38 +37,19 @@ def seen(data) -> FirstLook:
 def item_sums(data, effects):
     """Return what all people tell about items: the release of item effects without its noise."""
     pull = np.linspace(0.3, 2.0, data.n_items)
-    sums, counts = biases._release_residuals(
-        data, (3.0, 2.0), 0.1, effects, pull, 0.0, PrivacyRandom.simulate(0)
-    )
-    return np.stack([sums, counts * biases.COUNT_PART])
-
-
-class Recorder:
-    """Stand in for the Gaussian mechanism: keep what it is given and the sensitivity it is told."""
-
-    def __init__(self, *, sigma, l2_sensitivity):
-        self.sensitivity = l2_sensitivity
-
-    def release(self, values, random):
-        heard.append((values.copy(), self.sensitivity))
-        return values
-
-
-heard: list = []
+    return data.total(ItemResiduals(middle=3.0, half=2.0, mean=0.1, effects=effects, pull=pull)).floats()
 
 
 @pytest.mark.parametrize("scale", [(1, 5), (-10, 10), (0.1, 0.1 + 1e-12), (1000.00001, 1000.00002)])
-def test_the_mean_and_the_count_move_by_at_most_the_sensitivity(scale, monkeypatch):
-    monkeypatch.setattr(biases, "Gaussian", Recorder)
+def test_the_mean_and_the_count_move_by_at_most_the_sensitivity(scale):
     low, high = scale
     data = toy_interactions(seed=9)
     data = data.with_facts(dataclasses.replace(data.facts, low=low, high=high, step=None)).bounded()
-    middle, half = (low + high) / 2, (high - low) / 2
-    heard.clear()
-    for one in (data, data.select_users(np.arange(1, data.n_users))):
-        biases._release_mean(one, middle, half, 1.0, PrivacyRandom.simulate(0))
-    (with_them, sensitivity), (without, _) = heard
-    assert 0 < squared_length(with_them - without) <= Fraction(sensitivity) ** 2
+    means = PersonMeans(middle=(low + high) / 2, half=(high - low) / 2)
+    with_them, without = (
+        one.total(means).floats() for one in (data, data.select_users(np.arange(1, data.n_users)))
+    )
+    assert 0 < squared_length(with_them - without) <= Fraction(MEAN_LENGTH) ** 2
 
 
 def test_one_person_moves_item_sums_by_exactly_their_own_vector():
@@ -101,7 +83,9 @@ def test_blocks_cover_everybody_once_whatever_their_size():
 
 def local_model(n_items, size, rng):
     features = np.column_stack([np.ones(n_items), rng.normal(size=(n_items, size - 1))])
-    return LocalModel(
+    return ItemVectors(
+        middle=0.0,
+        half=1.0,
         features=features,
         offsets=rng.normal(size=n_items) / 4,
         ridge=rng.uniform(0.05, 4, size),
@@ -119,21 +103,26 @@ def test_what_a_person_tells_about_vectors_is_at_most_1_long(seed, ratings, size
     model = local_model(30, size, rng)
     columns = np.sort(rng.choice(30, ratings, replace=False)).astype(np.int32)
     values = np.clip(rng.normal(size=ratings) * spread, -1, 1).astype(np.float32)
-    told = item_statistics(Rows(np.array([0, ratings]), columns, values), model)
-    assert squared_length(told.sums, told.counts) <= 1
-    assert squared_length(told.moment) <= 1
-    np.testing.assert_array_equal(told.moment, told.moment.T)
+    vectors, moment = told_by(Rows(np.array([0, ratings]), columns, values), model)
+    assert squared_length(vectors) <= 1
+    assert squared_length(moment) <= 1
+    np.testing.assert_array_equal(moment, moment.T)
 
 
 def test_a_person_without_ratings_tells_nothing():
     model = local_model(5, 3, np.random.default_rng(0))
-    told = item_statistics(Rows(np.array([0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32)), model)
-    assert not told.sums.any() and not told.counts.any() and not told.moment.any()
+    empty = Rows(np.array([0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    assert not any(piece.any() for piece in told_by(empty, model))
+
+
+def told_by(rows, model):
+    told = people_of(rows, len(model.features)).total(model)
+    return told.floats("vectors"), told.floats("moment")
 
 
 def told_about_vectors(data, model):
     values = ((data.values - 3) / 2).astype(np.float32)
-    return item_statistics(Rows(data.indptr, data.items, values), model)
+    return told_by(Rows(data.indptr, data.items, values), model)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -161,7 +150,7 @@ def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
     model = local_model(data.n_items, 4, rng)
     features = model.features.copy()
     features[data.items[0], 1] = bad
-    broken = model._replace(features=features)
+    broken = dataclasses.replace(model, features=features)
     told = told_about_vectors(data.select_users([0]), broken)
     assert not any(piece.any() for piece in told)
     untouched = np.array([data.items[0] not in data.items[a:b] for a, b in pairwise(data.indptr)])
@@ -176,16 +165,16 @@ def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
 
 def test_a_singular_problem_tells_nothing_and_raises_nothing():
     model = local_model(5, 3, np.random.default_rng(0))
-    singular = model._replace(features=np.ones((5, 3)), ridge=np.zeros(3))
+    singular = dataclasses.replace(model, features=np.ones((5, 3)), ridge=np.zeros(3))
     people = Rows(np.array([0, 2]), np.array([1, 3], np.int32), np.ones(2, np.float32))
-    assert not any(piece.any() for piece in item_statistics(people, singular))
+    assert not any(piece.any() for piece in told_by(people, singular))
 
 
 def test_a_row_that_is_not_finite_adds_no_moment():
-    moment = RowMoment(np.arange(4), 4)
-    indptr, columns = np.array([0, 2, 4]), np.array([0, 1, 2, 3], np.int32)
-    moment.add(indptr, columns, np.array([0.5, np.nan, 0.5, 0.5]))
-    assert np.flatnonzero(moment.total().sum(axis=0)).tolist() == [2, 3]
+    moment = np.zeros((4, 4), dtype=np.int64)
+    indptr, places = np.array([0, 2, 4]), np.array([0, 1, 2, 3], np.int32)
+    add_rows(indptr, places, np.array([0.5, np.nan, 0.5, 0.5]), moment)
+    assert np.argwhere(moment).tolist() == [[2, 3]]
 
 
 @pytest.mark.parametrize("person", [0, 33])
@@ -196,8 +185,18 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     top, pull = np.arange(0, data.n_items, 2), look.counts**-0.25
     keep = np.arange(data.n_users) != person
 
+    told = ResidualMoment(
+        top=top,
+        pull=pull,
+        middle=look.middle,
+        half=look.half,
+        offsets=start.offsets,
+        features=start.features,
+        ridge=start.ridge,
+    )
+
     def moment(one):
-        return taste._second_moment(one, look, start, top, pull)
+        return one.total(told).floats()
 
     alone = moment(data.select_users(~keep))
     np.testing.assert_array_equal(moment(data) - moment(data.select_users(keep)), alone)

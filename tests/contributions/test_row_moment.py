@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
 from discreet.contributions import row_moment
-from discreet.contributions.choices import ChoicePlaces, choice_statistics
-from discreet.contributions.item_vectors import LocalModel, item_statistics
-from discreet.contributions.row_moment import RowMoment
+from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.item_vectors import ItemVectors
 from discreet.solvers.rows import Rows
 from discreet.solvers.shrinkage import shrink_coordinates
+from small_crowds import people_of
 
 
 def some_rows(n_rows=40, n_columns=15, seed=0):
@@ -30,18 +29,12 @@ def test_second_moment_is_that_of_the_dense_rows(monkeypatch, threads):
     dense[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.columns] = entries
     expected = dense[:, chosen].T @ dense[:, chosen]
     np.fill_diagonal(expected, 0)
-    moment = RowMoment(chosen, 15)
-    assert moment.takes_part(rows.columns).sum() == np.isin(rows.columns, chosen).sum()
-    moment.add(rows.indptr, rows.columns, entries)
-    np.testing.assert_allclose(moment.total(), expected, atol=40 * 2.0**-13)
-
-
-def test_more_people_than_can_be_summed_exactly_are_refused(monkeypatch):
-    monkeypatch.setattr(row_moment, "_MOST_PEOPLE", 50)
-    rows, moment = some_rows(), RowMoment(np.arange(15), 15)
-    moment.add(rows.indptr, rows.columns, rows.values.astype(np.float64) / 4)
-    with pytest.raises(DataError, match="not exact"):
-        moment.add(rows.indptr, rows.columns, rows.values.astype(np.float64) / 4)
+    places = np.full(15, -1, dtype=np.int32)
+    places[chosen] = np.arange(chosen.size)
+    upper = np.zeros(expected.shape, dtype=np.int64)
+    row_moment.add_rows(rows.indptr, places[rows.columns], entries, upper)
+    found = (upper + upper.T) / 2.0**28
+    np.testing.assert_allclose(found, expected, atol=40 * 2.0**-13)
 
 
 def test_factors_leave_their_own_rating_out():
@@ -50,10 +43,21 @@ def test_factors_leave_their_own_rating_out():
     features = np.column_stack([np.ones(12), rng.normal(size=(12, size - 1))])
     offsets, ridge, scale = rng.normal(size=12) / 5, np.array([2.0, 1.0, 3.0]), np.array([1.0, 0.3, 0.2])
     pull = rng.uniform(0.5, 2, 12)
-    model = LocalModel(features, offsets, ridge, scale, 100.0, pull, 0.2)
+    model = ItemVectors(
+        middle=0.0,
+        half=1.0,
+        features=features,
+        offsets=offsets,
+        ridge=ridge,
+        scale=scale,
+        longest=100.0,
+        pull=pull,
+        count_part=0.2,
+    )
     columns = np.sort(rng.choice(12, ratings, replace=False)).astype(np.int32)
     values = rng.uniform(-1, 1, ratings).astype(np.float32)
-    told = item_statistics(Rows(np.array([0, ratings]), columns, values), model)
+    told = people_of(Rows(np.array([0, ratings]), columns, values), 12).total(model)
+    sums, counts = model.split(told.floats("vectors"))
     vectors = np.zeros((ratings, size))
     residuals = np.zeros(ratings)
     for j in range(ratings):
@@ -66,25 +70,24 @@ def test_factors_leave_their_own_rating_out():
     lengths = (vectors**2).sum(axis=1)
     weight = 1 / np.sqrt((pull[columns] ** 2 * (residuals**2 * lengths + 0.04)).sum())
     expected = (weight * pull[columns] * residuals)[:, None] * vectors
-    np.testing.assert_allclose(told.sums[columns], expected, atol=3e-6)
-    np.testing.assert_allclose(told.counts[columns], weight * pull[columns] * 0.2, atol=3e-6)
+    np.testing.assert_allclose(sums[columns], expected, atol=3e-6)
+    np.testing.assert_allclose(counts[columns], weight * pull[columns] * 0.2, atol=3e-6)
     moment = vectors.T @ vectors / ratings
-    np.testing.assert_allclose(told.moment, moment / np.sqrt(np.trace(moment)) / 100, atol=3e-6)
+    np.testing.assert_allclose(told.floats("moment"), moment / np.sqrt(np.trace(moment)) / 100, atol=3e-6)
 
 
 def test_places_leave_their_own_item_out():
     rng = np.random.default_rng(2)
     vectors, squares = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, 6)
-    places = ChoicePlaces(vectors, squares, 100.0, np.ones(6), 0.5)
-    told = choice_statistics(
-        Rows(np.array([0, 3]), np.array([0, 2, 5], np.int32), np.ones(3, np.float32)), places
-    )
+    places = ChoicePlaces(vectors=vectors, squares=squares, longest=100.0, pull=np.ones(6), count_part=0.5)
+    people = people_of(Rows(np.array([0, 3]), np.array([0, 2, 5], np.int32), np.ones(3, np.float32)), 6)
+    sums, counts = places.split(people.total(places).floats())
     own = np.array(
         [(vectors[a] + vectors[b]) / np.sqrt(squares[a] + squares[b]) for a, b in ((2, 5), (0, 5), (0, 2))]
     )
     weight = 1 / np.sqrt((own**2).sum() + 3 * 0.25)
-    np.testing.assert_allclose(told.sums[[0, 2, 5]], weight * own, atol=3e-6)
-    np.testing.assert_allclose(told.counts[[0, 2, 5]], weight * 0.5, atol=3e-6)
+    np.testing.assert_allclose(sums[[0, 2, 5]], weight * own, atol=3e-6)
+    np.testing.assert_allclose(counts[[0, 2, 5]], weight * 0.5, atol=3e-6)
 
 
 def test_coordinates_are_shrunk_by_their_noise():

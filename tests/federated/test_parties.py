@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.checks import ParameterError, PrivacyError
+from discreet.contributions.placed_items import PlacedItems
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
@@ -243,10 +244,11 @@ def test_one_person_moves_what_a_party_sums_by_at_most_one(person, raw):
 def test_one_person_moves_shared_profiles_by_at_most_one():
     protocol = AveragedUsers(epsilon=math.inf, factors=3)
     profiles = protocol.profiles([], DATA.n_users)
-    from discreet.federated.protocols.averaged_users import _unit_places, item_sums
+    from discreet.federated.protocols.averaged_users import _unit_places
 
     silenced = DATA.where(DATA.rows() != 5)
-    moved = item_sums(DATA, 100 * profiles) - item_sums(silenced, 100 * profiles)
+    placed = PlacedItems(n_items=DATA.n_items, profiles=100 * profiles)
+    moved = DATA.total(placed).floats() - silenced.total(placed).floats()
     assert 0.9 < np.linalg.norm(moved) <= 1
     items = np.random.default_rng(0).standard_normal((DATA.n_items, 3))
     moved = _unit_places(DATA, items) - _unit_places(silenced, items)

@@ -27,6 +27,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
+from small_crowds import heard
 from toy import toy_interactions
 
 ESTIMATORS = {
@@ -85,8 +86,8 @@ def record_releases(monkeypatch, answers=None):
     for name in ("release", "release_symmetric"):
         real = getattr(Gaussian, name)
 
-        def release(self, value, random, real=real):
-            noted.append((self, np.array(value)))
+        def release(self, value, random, real=real, name=name):
+            noted.append((self, heard(value, name)))
             return real(self, value, random) if answers is None else answers[len(noted) - 1].copy()
 
         monkeypatch.setattr(Gaussian, name, release)
@@ -123,8 +124,8 @@ def test_a_person_moves_every_release_by_at_most_its_sensitivity(estimator, toy,
 
 @pytest.mark.parametrize("name", ["covariance rounds", "oja", "covariance-svd", "projected-gradient"])
 def test_rows_that_are_too_long_would_be_caught(name, toy, monkeypatch):
-    monkeypatch.setattr(second_moment, "_ROUNDING", 1.9)
-    monkeypatch.setattr(projection, "_ROUNDING", 4.0)
+    monkeypatch.setattr(second_moment, "ROUNDING", 1.9)
+    monkeypatch.setattr(projection, "ROUNDING", 4.0)
     assert max(steps_between_neighbors(ESTIMATORS[name], toy, 7, monkeypatch)) > 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from discreet.checks import ParameterError
 from discreet.contributions import profile_sums as party
+from discreet.contributions.blocks import rows_of
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.implicit_objective import items as items_of
@@ -60,11 +61,21 @@ def ask(data: Interactions, loss: str, norm: str, factors=3) -> party.Question:
 def told_by_all(data: Interactions, loss: str, norm: str, *, growing: bool) -> dict[str, np.ndarray]:
     profiles = profiles_for(data, growing=growing)
     return {
-        "votes": party.votes(data, norm),
-        "moment": party.second_moment(data, np.arange(3, 30), np.linspace(1, 2, data.n_items), norm),
-        "gram": party.gram(data, profiles, norm),
-        "linear": party.linear_terms(data, profiles, ask(data, loss, norm)),
+        "votes": votes_of(data, norm),
+        "moment": data.total(
+            party.StartMoment(items=np.arange(3, 30), pull=np.linspace(1, 2, data.n_items), norm=norm)
+        ).floats(),
+        "gram": data.total(party.ProfileGram(profiles=profiles, norm=norm)).floats(),
+        "linear": terms_of(data, profiles, ask(data, loss, norm)),
     }
+
+
+def votes_of(data, norm):
+    return data.total(party.ProfileVotes(n_items=data.n_items, norm=norm)).floats()
+
+
+def terms_of(data, profiles, asked):
+    return data.total(party.LinearTerms(profiles=profiles, question=asked)).floats()
 
 
 @pytest.mark.parametrize("growing", [False, True])
@@ -99,14 +110,14 @@ def test_a_profile_leaves_out_the_item_it_is_told_to():
     data = choices(n_users=50)
     profiles = profiles_for(data)
     asked = dataclasses.replace(ask(data, "shared", "l2"), pull=np.ones(data.n_items))
-    told = party.linear_terms(data, profiles, asked)
+    told = terms_of(data, profiles, asked)
     item, expected = 5, np.zeros(3)
     dense = data.to_scipy().toarray() > 0
     for person in np.flatnonzero(dense[:, item]):
         row = data.select_users(np.array([person]))
         norm = party.norms_of_all(row, profiles, asked)[0]
         if dense[person].sum() > 1:
-            expected += profiles.places(row.where(row.items != item))[0] / norm
+            expected += profiles.places(rows_of(row.where(row.items != item)))[0] / norm
     np.testing.assert_allclose(told[item, 1:], expected, atol=1e-5)
 
 
@@ -114,7 +125,7 @@ def test_profiles_never_exceed_their_length():
     data = choices()
     for growing in (False, True):
         profiles = profiles_for(data, growing=growing)
-        lengths = np.linalg.norm(profiles.places(data), axis=1)
+        lengths = np.linalg.norm(profiles.places(rows_of(data)), axis=1)
         assert lengths.max() == pytest.approx(profiles.lens.clip)
 
 
@@ -208,11 +219,12 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
     )
     norms = party.norms_of_all(data, profiles, asked)
     bound = np.mean(asked.pull) * (asked.count_part + 3) * 64
-    honest = party.linear_terms(data, profiles, asked, np.minimum(norms / bound, 1.0) / norms)
+    weights = np.minimum(norms / bound, 1.0) / norms
+    honest = party.weighted_terms(data, profiles, asked, weights) / 2.0**24
     error = np.abs(draws.mean(axis=0) - honest)
     # Six deviations of a mean of 400; twice the noise's own variance covers what sampling adds.
     assert error.max() < 6 * math.sqrt(2 * noise.variance / 400) + 0.02
-    twin = np.abs(draws.mean(axis=0) - party.linear_terms(data, profiles, asked))
+    twin = np.abs(draws.mean(axis=0) - terms_of(data, profiles, asked))
     assert twin.max() > 6 * math.sqrt(2 * noise.variance / 400) + 0.02
 
 
@@ -227,7 +239,7 @@ def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
 
 
 def test_people_are_counted_with_noise_only():
-    told = party.votes(choices(n_users=250), "l2")
+    told = votes_of(choices(n_users=250), "l2")
     assert server.read_votes(told, 0.0).people == pytest.approx(250, rel=1e-6)
     assert server.read_votes(told * 0, 3.0).people >= 1
 
@@ -235,8 +247,8 @@ def test_people_are_counted_with_noise_only():
 def test_covariance_follows_the_gram_and_forgets_it_under_noise():
     data = choices(n_users=400)
     profiles = profiles_for(data)
-    shared = party.gram(data, profiles, "l2")
-    places = profiles.places(data)
+    shared = data.total(party.ProfileGram(profiles=profiles, norm="l2")).floats()
+    places = profiles.places(rows_of(data))
     close = items_of._covariance(shared, 0.0, profiles, "l2")
     true = np.cov(places.T, bias=True)
     np.testing.assert_allclose(close, true, atol=0.1 + 1e-3)

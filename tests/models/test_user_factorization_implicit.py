@@ -9,7 +9,8 @@ import pytest
 
 import discreet
 from discreet.checks import ParameterError
-from discreet.contributions.choices import ChoicePlaces, choice_statistics
+from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.row_moment import ChoiceMoment
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.protocol import evaluate
@@ -26,6 +27,7 @@ from discreet.randomness import PrivacyRandom
 from discreet.solvers import rows
 from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows
+from small_crowds import people_of
 from toy import toy_interactions
 
 
@@ -159,11 +161,17 @@ def some_places(n_items, size, seed):
     silent = rng.random(n_items) < 0.3
     vectors = np.where(silent[:, None], 0.0, rng.normal(size=(n_items, size)))
     squares = np.where(silent, 0.0, rng.uniform(0.01, 1, n_items))
-    return ChoicePlaces(vectors, squares, math.sqrt(size + 2), rng.uniform(0.05, 4, n_items), 0.7)
+    return ChoicePlaces(
+        vectors=vectors,
+        squares=squares,
+        longest=math.sqrt(size + 2),
+        pull=rng.uniform(0.05, 4, n_items),
+        count_part=0.7,
+    )
 
 
 def told_by(data, places):
-    return choice_statistics(Rows(data.indptr, data.items, data.values), places)
+    return places.split(data.total(places).floats())
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -185,10 +193,10 @@ def test_broken_numbers_and_single_choices_tell_nothing():
     data = toy_interactions(seed=2)
     places = some_places(data.n_items, 3, 5)
     for bad in (np.nan, np.inf):
-        broken = places._replace(vectors=np.full_like(places.vectors, bad))
+        broken = dataclasses.replace(places, vectors=np.full_like(places.vectors, bad))
         assert not any(piece.any() for piece in told_by(data, broken))
     single = Rows(np.array([0, 1]), np.array([2], np.int32), np.ones(1, np.float32))
-    assert not any(piece.any() for piece in choice_statistics(single, places))
+    assert not any(piece.any() for piece in told_by(people_of(single, data.n_items), places))
 
 
 @pytest.mark.parametrize("person", [0, 33])
@@ -197,8 +205,9 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     top = np.arange(0, data.n_items, 2)
     weight = np.random.default_rng(0).uniform(0.1, 2, top.size)
     keep = np.arange(data.n_users) != person
-    alone = clicks._second_moment(data.select_users(~keep), top, weight)
-    without = clicks._second_moment(data.select_users(keep), top, weight)
-    np.testing.assert_array_equal(clicks._second_moment(data, top, weight) - without, alone)
+    moment = ChoiceMoment(n_items=data.n_items, top=top, weight=weight)
+    alone = data.select_users(~keep).total(moment).floats()
+    without = data.select_users(keep).total(moment).floats()
+    np.testing.assert_array_equal(data.total(moment).floats() - without, alone)
     assert 0.5 < squared_length(alone) <= 1
     np.testing.assert_array_equal(alone, alone.T)

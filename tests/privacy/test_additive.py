@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from discreet.checks import DataError, ParameterError
 from discreet.privacy.accounting import accountant
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
 from discreet.randomness import PrivacyRandom
 from evidence import follows, gap, samples_to_separate
 
@@ -343,3 +344,41 @@ def test_the_result_is_the_only_large_array(mechanism):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 16_000_000 + 5_000_000
+
+
+def quiet_grid(exponent):
+    return NoiseGrid(exponent=exponent, noise=1.0, off_diagonal=1.0, add=lambda steps, noise, random: None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(-(2**62) + 1, 2**62 - 1), min_size=1, max_size=5),
+    st.sampled_from([24, 26, 28]),
+    st.integers(-90, 40),
+)
+def test_whole_steps_are_rounded_to_the_grid_exactly(counts, bits, exponent):
+    """As fractions say, halves to even, where a float would already have lost digits."""
+    exact = [Fraction(count) / 2**bits / Fraction(2) ** exponent for count in counts]
+    grid = quiet_grid(exponent)
+    if any(abs(one) >= 2**62 for one in exact):
+        with pytest.raises(DataError, match="the end of the grid"):
+            grid._shifted(np.array(counts), bits)
+    else:
+        assert grid._shifted(np.array(counts), bits).tolist() == [round(one) for one in exact]
+
+
+def test_a_float_would_move_a_large_sum_by_more_than_the_person_did():
+    """The twin: beyond 2^53 steps the float of a sum does not see one step, or sees two."""
+    assert float(2**60 + 1) - float(2**60) != 1
+    grid = quiet_grid(-28)
+    large, larger = (grid._shifted(np.array([2**60 + more]), 28) for more in (0, 1))
+    assert larger - large == 1
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_whole_steps_get_the_noise_that_the_same_floats_get(mechanism):
+    counts = np.random.default_rng(0).integers(-(2**50), 2**50, (40, 40))
+    steps, floats = WholeSteps(counts, 28), np.ldexp(counts.astype(np.float64), -28)
+    for release in ("release", "release_symmetric"):
+        one, other = (getattr(mechanism, release)(it, PrivacyRandom.simulate(3)) for it in (steps, floats))
+        np.testing.assert_array_equal(one, other)

@@ -1,21 +1,30 @@
-"""Add up where the people who chose an item stand; sums are exact, whatever the order or threads."""
+"""Add up where the people who chose an item stand, seen without that choice."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.contributions.blocks import Block
+from discreet.contributions.grid import Steps
 from discreet.contributions.kernels.choices import add_choices
-from discreet.solvers.rows import Rows, require_fit, summed_over_rows
+from discreet.contributions.statistic import Part, Statistic
+from discreet.solvers.rows import require_fit, summed_over_rows
 
 
-class ChoicePlaces(NamedTuple):
-    """Say where choices put a person: the sum of the items' `vectors` over the root of their `squares`' sum.
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChoicePlaces(Statistic):
+    """Sum, for each item, the weighted places of those who chose it, and their weight.
 
-    A place is shortened to `longest`; `pull` is the weight of an item in what a person tells, `count_part`
-    what counting takes of it.
+    Choices put a person at p: the sum of the items' `vectors` over the root of the sum of their `squares`,
+    shortened to `longest`. With p_i the place without item i, weights q_i = `pull` and c = `count_part` a
+    person tells (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its length
+    is 1.
     """
 
     vectors: Floats
@@ -24,21 +33,25 @@ class ChoicePlaces(NamedTuple):
     pull: Floats
     count_part: float
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one vector: all items' sums of places, then all their weights."""
+        n_items, size = self.vectors.shape
+        return (Part("places", (n_items * (size + 1),)),)
 
-class ChoiceStatistics(NamedTuple):
-    """Hold the sum of what people told; one person's (sums, counts) are together at most 1 long."""
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        people = block.rows(np.ones(block.items.size))
+        require_fit(people, self.vectors.shape[0])
 
-    sums: Floats
-    counts: Floats
+        def part(start: int, stop: int) -> tuple[Steps]:
+            told = np.zeros(sums[0].shape, dtype=np.int64)
+            places, counts = self.split(told)
+            given = (self.vectors, self.squares, self.longest, self.pull, self.count_part)
+            add_choices(start, stop, people.indptr, people.columns, *given, places, counts)
+            return (told,)
 
+        sums[0][:] += summed_over_rows(part, people.indptr)[0]
 
-def choice_statistics(people: Rows, places: ChoicePlaces) -> ChoiceStatistics:
-    """Return, for each item, the weighted places of those who chose it and their weight, summed exactly."""
-    require_fit(people, places.vectors.shape[0])
-    return ChoiceStatistics(*summed_over_rows(lambda *rows: _add(people, places, *rows), people.indptr))
-
-
-def _add(people: Rows, places: ChoicePlaces, start: int, stop: int) -> ChoiceStatistics:
-    told = ChoiceStatistics(np.zeros_like(places.vectors), np.zeros(places.vectors.shape[0]))
-    add_choices(start, stop, people.indptr, people.columns, *places, *told)
-    return told
+    def split(self, told: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the items' sums of places and their weights, as views."""
+        return told[: self.vectors.size].reshape(self.vectors.shape), told[self.vectors.size :]

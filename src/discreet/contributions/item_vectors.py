@@ -1,23 +1,36 @@
-"""Add up what people tell about item vectors; sums are exact, so blocks and threads may come in any order."""
+"""Add up what people tell about item vectors: leave-one-out residuals times that person's own factors."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.contributions.blocks import Block
+from discreet.contributions.grid import Steps
 from discreet.contributions.kernels.item_vectors import add_people
-from discreet.solvers.rows import Rows, require_fit, summed_over_rows
+from discreet.contributions.statistic import Part, Statistic
+from discreet.solvers.rows import require_fit, summed_over_rows
 
 
-class LocalModel(NamedTuple):
-    """Say how a person explains their own ratings: item features, what items bring by themselves, a ridge.
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ItemVectors(Statistic):
+    """Sum items' residuals times people's factors, the items' counts, and the factors' second moment.
 
-    `scale` turns a person's solution into factors of about unit size, no longer than `longest`; `pull` is the
-    weight of an item, `count_part` what counting takes of a person's vector.
+    A person explains the own ratings by a ridge over `features` beyond `offsets`; `scale` turns the solution
+    into factors f of about unit size, no longer than `longest`. With r_i and f_i computed without rating i,
+    weights q_i = `pull` and c = `count_part` a person tells (w q_i r_i f_i, w q_i c) for each item i,
+    w = 1 / sqrt(sum_i q_i^2 (r_i^2 |f_i|^2 + c^2)), of length 1; and, apart from that, the matrix
+    sum_i f_i f_i' / (longest sqrt(n S)) with S = sum_i |f_i|^2, whose norm is at most 1: the norm of the sum
+    is at most S, and S = sqrt(S) sqrt(S) <= sqrt(S) sqrt(n) longest.
     """
 
+    middle: float
+    half: float
     features: Floats
     offsets: Floats
     ridge: Floats
@@ -26,37 +39,39 @@ class LocalModel(NamedTuple):
     pull: Floats
     count_part: float
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the vector of all sums and then all counts, and the moment."""
+        n_items, size = self.features.shape
+        return (Part("vectors", (n_items * (size + 1),)), Part("moment", (size, size), symmetric=True))
 
-class ItemStatistics(NamedTuple):
-    """Hold the sum of what people told; each person's (sums, counts) and moment are at most 1 long."""
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        people = block.rows((block.values - self.middle) / self.half)
+        require_fit(people, self.features.shape[0])
 
-    sums: Floats
-    counts: Floats
-    moment: Floats
+        def part(start: int, stop: int) -> tuple[Steps, Steps]:
+            told, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
+            add_people(
+                start,
+                stop,
+                people.indptr,
+                people.columns,
+                people.values,
+                self.offsets,
+                self.features,
+                self.ridge,
+                self.scale,
+                self.longest,
+                self.pull,
+                self.count_part,
+                *self.split(told),
+                moment,
+            )
+            return told, moment
 
+        for total, added in zip(sums, summed_over_rows(part, people.indptr), strict=True):
+            total += added
 
-def item_statistics(people: Rows, model: LocalModel) -> ItemStatistics:
-    """Return items' residuals times factors, their counts, and the factors' second moment, summed exactly."""
-    require_fit(people, model.features.shape[0])
-    return ItemStatistics(*summed_over_rows(lambda *rows: _add(people, model, *rows), people.indptr))
-
-
-def _add(people: Rows, model: LocalModel, start: int, stop: int) -> ItemStatistics:
-    n_items, size = model.features.shape
-    told = ItemStatistics(np.zeros((n_items, size)), np.zeros(n_items), np.zeros((size, size)))
-    add_people(
-        start,
-        stop,
-        people.indptr,
-        people.columns,
-        people.values,
-        model.offsets,
-        model.features,
-        model.ridge,
-        model.scale,
-        model.longest,
-        model.pull,
-        model.count_part,
-        *told,
-    )
-    return told
+    def split(self, told: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the items' sums and counts, as views."""
+        return told[: self.features.size].reshape(self.features.shape), told[self.features.size :]

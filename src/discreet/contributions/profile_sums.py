@@ -1,37 +1,40 @@
-"""Compute what one party's people tell about items: four sums, each of norm at most 1 a person.
+"""Compute what people tell about items through their profiles: four statistics, each of norm at most 1.
 
-All functions are pure: they read people's rows, public numbers and what was released before, and return sums
-that add up over parties. Nothing here adds noise; `implicit_server.py` reads sums that carry it. Terms
-are cut toward zero on a grid of powers of two, so that double precision adds them without rounding and one
-person moves a sum by exactly what that person tells. The proof is in proofs/implicit_objective.md.
+Everything here reads people's rows, public numbers and what was released before. Nothing adds noise; the
+readers of noisy sums are in `models/implicit_objective`. The proof is in proofs/implicit_objective.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.contributions.blocks import blocks, rows_of
+from discreet.contributions.blocks import Block, rows_of
+from discreet.contributions.grid import (
+    ROOT_BITS,
+    ROOT_STEPS,
+    ROUNDING,
+    VECTOR_STEPS,
+    Steps,
+    as_steps,
+    whole_steps,
+)
 from discreet.contributions.kernels.profiles import Lens, Telling
-from discreet.contributions.profiles import profile_totals, told_norms, told_sums
+from discreet.contributions.profiles import profile_totals, told_norms, told_sums, width
 from discreet.contributions.profiles import profiles as solve_profiles
+from discreet.contributions.statistic import Norm, Part, Statistic
 from discreet.data.interactions import Interactions
-
-Norm = Literal["l1", "l2"]
+from discreet.solvers.rows import Rows
 
 #: The part of a person's votes that counts the person.
 PEOPLE_PART = 0.3
-# What rounding can have added to a norm computed from up to 2^31 terms, with room to spare.
-_ROUNDING = 1 - 1e-6
-_GRID = 2.0**-24
-# Products of two terms on this grid lie on the square of it, and 2^27 of them stay exact.
-_ROOT_GRID = 2.0**-13
-_PEOPLE_PER_BLOCK = 1 << 13
+# So many cells of a dense matrix of a block's people by items are held at a time.
+_CELLS_AT_A_TIME = 1 << 22
 
 
 @final
@@ -64,9 +67,9 @@ class Profiles:
         """Return the length of a profile."""
         return int(self.lens.vectors.shape[1])
 
-    def places(self, data: Interactions) -> Floats:
+    def places(self, people: Rows) -> Floats:
         """Return the profile of each person, computed from that person's own row."""
-        return solve_profiles(profile_totals(rows_of(data), self.lens), self.lens)
+        return solve_profiles(profile_totals(people, self.lens), self.lens)
 
 
 @final
@@ -93,72 +96,140 @@ class Question:
         return Telling(pull, self.count_part, pairs, self.pair_part)
 
 
-def votes(data: Interactions, norm: Norm) -> Floats:
-    """Return the weighted number of people of each item and, last, the number of people, times 0.3."""
-    share = (1 - PEOPLE_PART) if norm == "l1" else np.sqrt(1 - PEOPLE_PART**2)
-    told = np.zeros(data.n_items + 1)
-    for block in blocks(data):
-        own = block.counts[block.people].astype(np.float64)
-        weights = share * _ROUNDING / (own if norm == "l1" else np.sqrt(own))
-        block.add_by_item(weights, told[:-1])
-        told[-1] += math.floor(PEOPLE_PART / _GRID) * _GRID * np.count_nonzero(block.counts)
-    return told
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProfileVotes(Statistic):
+    """Sum the weighted number of people of each item and, last, the number of people, times p = 0.3.
 
-
-def second_moment(data: Interactions, items: npt.NDArray[np.int64], pull: Floats, norm: Norm) -> Floats:
-    """Return, for the chosen `items`, the sum over people of e e', where e is the person's row of norm 1.
-
-    A row holds `pull` for each of `items` the person chose and is scaled to norm 1 in l2 (l1: to sum 1), so
-    its square has norm 1 too.
+    Somebody with n choices gives each s / n (l1) or s / sqrt(n) (l2), together s = 1 - p or sqrt(1 - p^2),
+    and p for being there: the norm of it all is 1.
     """
-    column = np.full(data.n_items, -1)
-    column[items] = np.arange(items.size)
-    total = np.zeros((items.size, items.size))
-    for block in blocks(data, most_people=_PEOPLE_PER_BLOCK):
+
+    n_items: int
+    norm: Norm
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one sum an item, and one more."""
+        return (Part("votes", (self.n_items + 1,), norm=self.norm),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        share = (1 - PEOPLE_PART) if self.norm == "l1" else np.sqrt(1 - PEOPLE_PART**2)
+        own = block.counts[block.people].astype(np.float64)
+        weights = share * ROUNDING / (own if self.norm == "l1" else np.sqrt(own))
+        block.add_by_item(weights, sums[0][:-1])
+        sums[0][-1] += math.floor(PEOPLE_PART * VECTOR_STEPS) * np.count_nonzero(block.counts)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StartMoment(Statistic):
+    """Sum e e' over people, where e is the person's row over the chosen `items`, scaled to norm 1.
+
+    A row holds `pull` for each of `items` the person chose, over its own norm. In l2 |e e'|_F = |e|^2 = 1; in
+    l1 the entries' sum is (sum_i e_i)^2 = 1.
+    """
+
+    items: npt.NDArray[np.int64]
+    pull: Floats
+    norm: Norm
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of the matrix over `items`."""
+        shape = (self.items.size, self.items.size)
+        return (Part("moment", shape, bits=2 * ROOT_BITS, norm=self.norm, symmetric=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        column = np.full(self.pull.size, -1)
+        column[self.items] = np.arange(self.items.size)
         known = column[block.items] >= 0
         people, columns = block.people[known], column[block.items[known]]
-        terms = pull[items][columns]
-        lengths = np.bincount(people, terms if norm == "l1" else terms**2, minlength=block.counts.size)
-        lengths = lengths if norm == "l1" else np.sqrt(lengths)
-        rows = np.zeros((block.counts.size, items.size))
-        rows[people, columns] = np.floor(_ROUNDING * terms / lengths[people] / _ROOT_GRID) * _ROOT_GRID
-        total += rows.T @ rows
-    return total
+        terms = self.pull[self.items][columns]
+        lengths = np.bincount(people, terms if self.norm == "l1" else terms**2, minlength=block.counts.size)
+        lengths = lengths if self.norm == "l1" else np.sqrt(lengths)
+        steps = whole_steps(ROUNDING * terms / lengths[people], ROOT_BITS)
+        at_a_time = max(_CELLS_AT_A_TIME // max(self.items.size, 1), 1)
+        for start in range(0, block.counts.size, at_a_time):
+            stop = min(start + at_a_time, block.counts.size)
+            cells = slice(*np.searchsorted(people, [start, stop]))
+            rows = np.zeros((stop - start, self.items.size))
+            rows[people[cells] - start, columns[cells]] = steps[cells]
+            sums[0][:] += np.triu(as_steps(rows.T @ rows))
 
 
-def gram(data: Interactions, profiles: Profiles, norm: Norm) -> Floats:
-    """Return the sum over people of p p' for p = (1, profile), over its largest possible norm."""
-    entries = np.ones((data.n_users, profiles.factors + 1))
-    entries[:, 1:] = profiles.places(data)
-    entries[np.diff(data.indptr) == 0] = 0.0
-    scale = _ROUNDING / math.sqrt(gram_bound(profiles, norm))
-    entries = np.trunc(entries * (scale / _ROOT_GRID)) * _ROOT_GRID
-    return entries.T @ entries
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProfileGram(Statistic):
+    """Sum p p' over people for p = (1, profile), over the largest norm that it can have (`bound`).
+
+    A profile is at most `clip` long: in l2 |p p'|_F = |p|^2 <= 1 + clip^2; in l1 the entries' sizes add up to
+    (sum_i |p_i|)^2 <= (1 + clip sqrt(factors))^2.
+    """
+
+    profiles: Profiles
+    norm: Norm
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of the matrix."""
+        size = self.profiles.factors + 1
+        return (Part("gram", (size, size), bits=2 * ROOT_BITS, norm=self.norm, symmetric=True),)
+
+    @property
+    def bound(self) -> float:
+        """Return the largest norm that p p' can have."""
+        return gram_bound(self.profiles, self.norm)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        entries = np.ones((block.counts.size, self.profiles.factors + 1))
+        entries[:, 1:] = self.profiles.places(block.rows())
+        entries[block.counts == 0] = 0.0
+        entries = np.trunc(entries * (ROUNDING / math.sqrt(self.bound) * ROOT_STEPS))
+        entries[~np.isfinite(entries).all(axis=1)] = 0.0
+        sums[0][:] += np.triu(as_steps(entries.T @ entries))
 
 
 def gram_bound(profiles: Profiles, norm: Norm) -> float:
-    """Return the largest norm that p p' can have."""
+    """Return the largest norm that p p' can have, for p = (1, profile)."""
     clip = profiles.lens.clip
     return float((1 + clip * np.sqrt(profiles.factors)) ** 2 if norm == "l1" else 1 + clip**2)
 
 
-def linear_terms(
-    data: Interactions, profiles: Profiles, question: Question, weights: Floats | None = None
-) -> Floats:
-    """Return for each item the sums of what its people tell; everything one person tells has norm 1.
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearTerms(Statistic):
+    """Sum for each item what its people tell: a count, the profile's entries, and the products asked for.
 
-    Columns are the count, the profile's entries and the products asked for. `weights` replaces the weight of
-    each person, for those who bound it by other means.
+    Everything one person tells is divided by its own norm.
     """
-    sums = told_sums(
+
+    profiles: Profiles
+    question: Question
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one row of numbers an item."""
+        lens = self.profiles.lens
+        shape = (len(lens.vectors), width(lens, self.question.telling))
+        return (Part("linear", shape, norm=self.question.norm),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        telling, pure = self.question.telling, self.question.norm == "l1"
+        steps = ROUNDING * VECTOR_STEPS
+        sums[0][:] += told_sums(block.rows(), self.profiles.lens, telling, steps=steps, absolute=pure)
+
+
+def weighted_terms(data: Interactions, profiles: Profiles, question: Question, weights: Floats) -> Steps:
+    """Return the sums of `LinearTerms` in steps with given weights, for those who bound them otherwise."""
+    return told_sums(
         rows_of(data),
         profiles.lens,
         question.telling,
-        steps=_ROUNDING / _GRID,
+        steps=1.0,
         absolute=question.norm == "l1",
-        weights=None if weights is None else weights / _GRID,
+        weights=weights * VECTOR_STEPS,
     )
-    return sums * _GRID
 
 
 def norms_of_all(data: Interactions, profiles: Profiles, question: Question) -> Floats:

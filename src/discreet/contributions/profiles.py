@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.contributions.grid import Steps
 from discreet.contributions.kernels import profiles as profile_kernels
 from discreet.contributions.kernels.profiles import Lens, Telling
 from discreet.solvers.rows import Rows, require_fit, run, run_over_rows, summed_over_rows
@@ -35,7 +36,7 @@ def told_norms(rows: Rows, lens: Lens, telling: Telling, *, absolute: bool) -> F
 
 def told_sums(
     rows: Rows, lens: Lens, telling: Telling, *, steps: float, absolute: bool, weights: Floats | None = None
-) -> Floats:
+) -> Steps:
     """Return for each item the sum of what its rows tell, in whole steps, cut toward zero.
 
     Everything one row tells is scaled to norm `steps`, or multiplied by its weight where `weights` are given.
@@ -44,8 +45,8 @@ def told_sums(
     given = np.zeros(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     longest = int(np.diff(rows.indptr).max(initial=1))
 
-    def part(start: int, stop: int) -> tuple[Floats]:
-        out = np.zeros((len(lens.vectors), width(lens, telling)))
+    def part(start: int, stop: int) -> tuple[Steps]:
+        out = np.zeros((len(lens.vectors), width(lens, telling)), dtype=np.int64)
         scratch = np.zeros((longest, out.shape[1]))
         shared = (rows.indptr, rows.columns, totals, lens, telling, given, steps, absolute, scratch)
         profile_kernels.add_told(start, stop, *shared, out)

@@ -12,14 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.contributions.grid import ROOT_STEPS, ROUNDING
 from discreet.contributions.kernels import scaled_rows as row_kernels
 from discreet.solvers.low_rank.projection import Projection
 from discreet.solvers.rows import Rows, residuals, run_over_rows
 
-# Steps in a length of 1. Products are whole numbers, and sums over fewer than 2^27 rows stay below 2^53: they
-# are exact in double precision, in whatever order they are added.
-_UNIT = 2.0**13
-_ROUNDING = 1 - 1e-6
 _CELLS_PER_BLOCK = 1 << 22
 
 
@@ -48,7 +45,11 @@ def advance(rows: Rows, state: LocalSteps, projection: Projection) -> LocalSteps
 
 
 def bounded_moment(rows: Rows, state: LocalSteps, row_bound: float) -> Floats:
-    """Return the exact second moment of the moved rows over `row_bound`, none of them longer than 1."""
+    """Return the exact second moment of the moved rows over `row_bound`, none of them longer than 1.
+
+    Products are whole numbers of steps, and sums over fewer than 2^27 rows stay below 2^53: they are exact in
+    double precision, in whatever order they are added.
+    """
     n_columns = len(state.basis)
     total = np.zeros((n_columns, n_columns))
     block = max(1, _CELLS_PER_BLOCK // n_columns)
@@ -65,8 +66,8 @@ def bounded_moment(rows: Rows, state: LocalSteps, row_bound: float) -> Floats:
             state.places,
             state.basis,
             row_bound,
-            _UNIT * _ROUNDING,
+            ROOT_STEPS * ROUNDING,
             moved,
         )
         total += moved[: stop - start].T @ moved[: stop - start]
-    return total / _UNIT**2
+    return total / ROOT_STEPS**2

@@ -1,12 +1,13 @@
 """Add up the second moment of people's rows over chosen columns, exactly, off its diagonal.
 
-Entries are cut to whole steps of 2^-14 toward zero and their products added as whole numbers. For rows of
-length at most 1 and up to 2^25 people the sums stay below 2^53 steps and become floats without rounding.
+A row x of length at most 1 is cut to whole steps of 2^-14 toward zero, and the products of its entries are
+added as whole numbers. The matrix x x' without its diagonal has a Frobenius norm of at most |x|^2 <= 1.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import final
 
@@ -14,49 +15,98 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.checks import DataError
+from discreet.contributions.blocks import Block
+from discreet.contributions.grid import PRODUCT_BITS, ROW_STEPS, Steps
 from discreet.contributions.kernels.row_moment import add_moment
+from discreet.contributions.statistic import Part, Statistic
+from discreet.contributions.typical import COUNT_PART
+from discreet.solvers.als import solve_rows
 from discreet.solvers.kernels.shared import thread_count
-
-_UNIT = 2.0**14
-_MOST_PEOPLE = 1 << 25
+from discreet.solvers.rows import residuals
 
 
 @final
-class RowMoment:
-    """Gather people's rows block by block; `columns` (ascending) are those that take part."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResidualMoment(Statistic):
+    """Sum x x' off the diagonal; x weighs what a person's own ridge leaves of their ratings.
 
-    def __init__(self, columns: npt.NDArray[np.int64], n_columns: int) -> None:
-        self._place = np.full(n_columns, -1, dtype=np.int32)
-        self._place[columns] = np.arange(columns.size)
-        self._people = 0
-        self._totals = [np.zeros((columns.size, columns.size), np.int64) for _ in range(thread_count())]
+    With residuals e_i and weights q_i = `pull` over the items `top` (ascending), x_i = w q_i e_i with
+    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1.
+    """
 
-    def takes_part(self, columns: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Tell which of these columns take part."""
-        return self._place[columns] >= 0
+    top: npt.NDArray[np.int64]
+    pull: Floats
+    middle: float
+    half: float
+    offsets: Floats
+    features: Floats
+    ridge: Floats
 
-    def add(self, indptr: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], entries: Floats) -> None:
-        """Add rows at most 1 long over the columns that take part; one that is not finite is left out."""
-        self._people += indptr.size - 1
-        if self._people > _MOST_PEOPLE:
-            raise DataError(
-                f"Sums over more than {_MOST_PEOPLE:,} people are not exact; take a sample of them."
-            )
-        places = self._place[columns]
-        cuts = np.searchsorted(indptr, np.linspace(0, columns.size, len(self._totals) + 1))
-        cuts[0], cuts[-1] = 0, indptr.size - 1
-        jobs = list(zip(pairwise(cuts.tolist()), self._totals, strict=True))
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of the matrix over `top`."""
+        return (_moment_part(self.top.size),)
 
-        def job(one: tuple[tuple[int, int], npt.NDArray[np.int64]]) -> None:
-            (start, stop), total = one
-            add_moment(start, max(start, stop), indptr, places, entries, _UNIT, total)
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        places = _places(self.top, self.offsets.size)[block.items]
+        item_weight = np.where(places >= 0, self.pull[block.items], 0.0)
+        people = block.rows((block.values - self.middle) / self.half)
+        solved = solve_rows(people, self.features, ridge=self.ridge, offsets=self.offsets)
+        left = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
+        weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
+        add_rows(block.indptr, places, item_weight * left * weights, sums[0])
 
-        with ThreadPoolExecutor(len(jobs)) as pool:
-            list(pool.map(job, jobs))
 
-    def total(self) -> Floats:
-        """Return the symmetric sum with an empty diagonal."""
-        upper = np.sum(self._totals, axis=0).astype(np.float64) / _UNIT**2
-        symmetric: Floats = upper + upper.T
-        return symmetric
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChoiceMoment(Statistic):
+    """Sum x x' off the diagonal; x weighs a person's choices among `top` (ascending) and has length 1."""
+
+    n_items: int
+    top: npt.NDArray[np.int64]
+    weight: Floats
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of the matrix over `top`."""
+        return (_moment_part(self.top.size),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        weights = np.zeros(self.n_items)
+        weights[self.top] = self.weight
+        entries = weights[block.items]
+        places = _places(self.top, self.n_items)[block.items]
+        add_rows(block.indptr, places, entries * block.unit_weights(entries**2), sums[0])
+
+
+def _moment_part(size: int) -> Part:
+    return Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True)
+
+
+def _places(top: npt.NDArray[np.int64], n_items: int) -> npt.NDArray[np.int32]:
+    """Return each item's place among those that take part, or -1."""
+    places = np.full(n_items, -1, dtype=np.int32)
+    places[top] = np.arange(top.size)
+    return places
+
+
+def add_rows(
+    indptr: npt.NDArray[np.int64], places: npt.NDArray[np.int32], entries: Floats, total: Steps
+) -> None:
+    """Add the products of rows at most 1 long to the upper triangle; one that is not finite is left out.
+
+    Entries at a place of -1 take no part. Every thread but one has a sum of its own.
+    """
+    threads = thread_count()
+    cuts = np.searchsorted(indptr, np.linspace(0, places.size, threads + 1))
+    cuts[0], cuts[-1] = 0, indptr.size - 1
+    totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
+
+    def job(one: tuple[tuple[int, int], Steps]) -> None:
+        (start, stop), own = one
+        add_moment(start, max(start, stop), indptr, places, entries, ROW_STEPS, own)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(job, zip(pairwise(cuts.tolist()), totals, strict=True)))
+    for own in totals[1:]:
+        total += own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, Unpack, final
+from typing import Any, Protocol, Self, TypeVar, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,15 @@ __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 
 # None keeps the width an array came with.
 _TYPES = {"indptr": np.int64, "items": np.int32, "values": np.float32, "times": np.int64, "listed": None}
+
+Total = TypeVar("Total", covariant=True)
+
+
+class Summed(Protocol[Total]):
+    """Say what can be summed over people: it knows how to, given their rows."""
+
+    def over(self, data: Interactions, /) -> Total:
+        """Return the sum over everybody in the data."""
 
 
 @final
@@ -141,6 +150,10 @@ class Interactions:
     def n_ratings(self) -> int:
         """Return how many ratings there are."""
         return int(self.items.size)
+
+    def total(self, statistic: Summed[Total]) -> Total:
+        """Return the exact sum of what everybody tells, each by their own row."""
+        return statistic.over(self)
 
     def rows(self) -> npt.NDArray[np.int32]:
         """Return the row of every rating."""

@@ -15,7 +15,9 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import ParameterError
-from discreet.contributions.blocks import blocks, exact_total
+from discreet.contributions.item_sums import ItemResiduals
+from discreet.contributions.people import MEAN_LENGTH, PersonMeans
+from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -30,19 +32,10 @@ from discreet.solvers.shrinkage import Shrunken, shrink
 
 # How the budget is shared: overall mean, a first look at the items, the final item effects.
 SHARES = (0.02, 0.20, 0.78)
-# The part of a person's vector that counts ratings, against the part that sums residuals. Ratings are in
-# units in which the scale runs from -1 to 1.
-COUNT_PART = 0.2
-# A person's own mean is shrunk as if they had rated this many average items more.
-USER_RIDGE = 3.0
 # Well-known items need less weight: a power of the (noisy) count.
 _POPULARITY_POWER = -0.5
 # How far the overall mean may lie from the middle of the scale, a priori.
 _MEAN_SPREAD = 0.5
-# A person tells the mean and half a count; the vector (mean, 1/2) is at most this long.
-_MEAN_LENGTH = math.sqrt(1.25)
-# What one rating typically deviates from its prediction: without noise this alone says how far to shrink.
-TYPICAL_RESIDUAL = 0.45
 _LEAST_COUNT = 0.1
 
 
@@ -102,9 +95,8 @@ def first_look(
     middle, half = (low + high) / 2, (high - low) / 2
     mean, people = _release_mean(data, middle, half, mean_multiplier, random)
     even = np.ones(data.n_items)
-    sums, raw = _release_residuals(
-        data, (middle, half), mean, np.zeros(data.n_items), even, multiplier, random
-    )
+    plain = ItemResiduals(middle=middle, half=half, mean=mean, effects=np.zeros(data.n_items), pull=even)
+    sums, raw = _release_residuals(data, plain, multiplier, random)
     counts = raise_counts(raw, multiplier)
     logarithm = np.log(counts)
     features = np.stack([even, logarithm - np.average(logarithm, weights=counts)], axis=1)
@@ -151,9 +143,14 @@ def release_effects(
     data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom
 ) -> EffectSums:
     """Release what ratings leave of the first look's effects, by item; one person's vector has length 1."""
-    pull = seen.counts**_POPULARITY_POWER
-    scale = (seen.middle, seen.half)
-    sums, raw = _release_residuals(data, scale, seen.mean, seen.effects, pull, multiplier, random)
+    told = ItemResiduals(
+        middle=seen.middle,
+        half=seen.half,
+        mean=seen.mean,
+        effects=seen.effects,
+        pull=seen.counts**_POPULARITY_POWER,
+    )
+    sums, raw = _release_residuals(data, told, multiplier, random)
     return EffectSums(sums=sums, raw_counts=raw, multiplier=multiplier)
 
 
@@ -165,47 +162,25 @@ def shrink_effects(seen: FirstLook, released: EffectSums) -> Shrunken:
 
 
 def _release_mean(
-    data: Interactions, middle: float, half: float, multiplier: float, random: PrivacyRandom
+    crowd: Interactions, middle: float, half: float, multiplier: float, random: PrivacyRandom
 ) -> tuple[float, float]:
     """Release the mean of people's means and how many people there are; shrink the mean by its noise."""
-    told = np.zeros(2)
-    for block in blocks(data):
-        rated = block.counts > 0
-        own = block.per_person((block.values - middle) / half)[rated] / block.counts[rated]
-        # On a scale too narrow for single precision a clipped rating may still lie outside.
-        own = np.clip(own, -1, 1)
-        told += exact_total(own), exact_total(np.full(own.size, 0.5))
-    sigma = multiplier * _MEAN_LENGTH
-    if multiplier:
-        told = Gaussian(sigma=sigma, l2_sensitivity=_MEAN_LENGTH).release(told, random)
+    sigma = multiplier * MEAN_LENGTH
+    told = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
+        crowd.total(PersonMeans(middle=middle, half=half)).steps(), random
+    )
     people = max(2 * told[1], 2 * sigma, 1.0)
     mean = people * told[0] / (people**2 + (sigma / _MEAN_SPREAD) ** 2)
     return float(np.clip(mean, -1, 1)), float(people)
 
 
 def _release_residuals(
-    data: Interactions,
-    scale: tuple[float, float],
-    mean: float,
-    effects: Floats,
-    pull: Floats,
-    multiplier: float,
-    random: PrivacyRandom,
+    crowd: Interactions, residuals: ItemResiduals, multiplier: float, random: PrivacyRandom
 ) -> tuple[Floats, Floats]:
     """Release each item's weighted sum of residuals and of weights; one person's vector has length 1."""
-    middle, half = scale
-    totals = np.zeros((2, data.n_items))
-    for block in blocks(data):
-        residuals = (block.values - middle) / half - mean - effects[block.items]
-        own = block.per_person(residuals) / (block.counts + USER_RIDGE)
-        residuals -= own[block.people]
-        item_weight = pull[block.items]
-        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + COUNT_PART**2))
-        block.add_by_item(weights * residuals, totals[0])
-        block.add_by_item(weights * COUNT_PART, totals[1])
-    if multiplier:
-        totals = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(totals.ravel(), random).reshape(2, -1)
-    return totals[0], totals[1] / COUNT_PART
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    sums, counts = noise.release(crowd.total(residuals).steps(), random)
+    return sums, counts / COUNT_PART
 
 
 def raise_counts(raw: Floats, multiplier: float) -> Floats:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-import numpy as np
-
-from discreet.contributions.blocks import blocks
+from discreet.contributions.item_sums import ItemVotes
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -71,13 +69,7 @@ class Popularity(Estimator):
         return () if math.isinf(self.epsilon) else (self._mechanism().event(),)
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
-        votes = np.zeros(data.n_items)
-        for block in blocks(data):
-            pure = self.delta == 0
-            equal = (
-                1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
-            )
-            block.add_by_item(equal, votes)
-        if math.isfinite(self.epsilon):
-            votes = self._mechanism().release(votes, random)
-        return PopularityScorer(popularity=votes)
+        votes = data.total(ItemVotes(n_items=data.n_items, norm="l1" if self.delta == 0 else "l2"))
+        if math.isinf(self.epsilon):
+            return PopularityScorer(popularity=votes.floats())
+        return PopularityScorer(popularity=self._mechanism().release(votes.steps(), random))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.contributions.grid import ROUNDING, VECTOR_STEPS
 from discreet.solvers.kernels.shared import Array, compiled
 
-# Contributions are cut to this grid, toward zero, so that their sums are exact in double precision.
-_STEPS = 2.0**24
-# Keeps rounding errors of a length from ever passing 1.
-_ROUNDING = 1 - 1e-6
 # What is left of a length after taking one item out of it must be more than rounding errors.
 _LEAST_LEFT = 1e-9
 
@@ -60,15 +57,15 @@ def _add_person(
         item = columns[j]
         inner = _place_without(vectors[item], squares[item], place, total, longest, own[j])
         length += pull[item] ** 2 * (inner + count_part**2)
-    weight = _ROUNDING / np.sqrt(length)
+    weight = ROUNDING / np.sqrt(length)
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
     for j in range(chosen):
         item = columns[j]
         item_weight = weight * pull[item]
-        counts[item] += np.trunc(item_weight * count_part * _STEPS) / _STEPS
+        counts[item] += np.int64(item_weight * count_part * VECTOR_STEPS)
         for a in range(size):
-            sums[item, a] += np.trunc(item_weight * own[j, a] * _STEPS) / _STEPS
+            sums[item, a] += np.int64(item_weight * own[j, a] * VECTOR_STEPS)
 
 
 @compiled

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.contributions.grid import ROUNDING, VECTOR_STEPS
 from discreet.solvers.kernels.shared import Array, compiled
 
-# Contributions are cut to this grid, toward zero, so that their sums are exact in double precision.
-_STEPS = 2.0**24
 # A rating that decides its own prediction almost alone says little about anything else.
 _MOST_LEVERAGE = 0.9
-# Keeps rounding errors of a length from ever passing 1.
-_ROUNDING = 1 - 1e-6
 
 
 @compiled
-def _cut(value: float) -> float:
-    return float(np.trunc(value * _STEPS) / _STEPS)
+def _cut(value: float) -> int:
+    """Return a number in whole steps, cut toward zero."""
+    return np.int64(value * VECTOR_STEPS)  # type: ignore[return-value]
 
 
 @compiled
@@ -145,8 +143,8 @@ def _tell(
     for j in range(columns.size):
         total += lengths[j]
         squares += pull[columns[j]] ** 2 * (residuals[j] ** 2 * lengths[j] + count_part**2)
-    weight = _ROUNDING / np.sqrt(squares)
-    share = _ROUNDING / (np.sqrt(total * columns.size) * longest)
+    weight = ROUNDING / np.sqrt(squares)
+    share = ROUNDING / (np.sqrt(total * columns.size) * longest)
     if not (np.isfinite(squares) and np.isfinite(total) and np.isfinite(weight) and np.isfinite(share)):
         return
     for j in range(columns.size):
@@ -157,10 +155,7 @@ def _tell(
             line[a] += _cut(factor * own[a, j])
     for a in range(size):
         for b in range(a + 1):
-            entry = _cut(share * products[a, b])
-            moment[a, b] += entry
-            if b < a:
-                moment[b, a] += entry
+            moment[b, a] += _cut(share * products[a, b])
 
 
 @compiled

@@ -148,7 +148,7 @@ def add_told(
     """Add to each item what its people tell, in whole steps cut toward zero.
 
     Everything a person tells is scaled to norm `steps`, or by `weights` in steps where they are not empty.
-    The sums are whole numbers in double precision, so they are exact and can be added up in any order.
+    The sums are whole numbers, so they are exact and can be added up in any order.
     """
     profile = scratch[0, : lens.vectors.shape[1]].copy()
     for row in range(start, stop):
@@ -160,10 +160,10 @@ def add_told(
             tell(telling, profile, telling.pull[item], told)
             for a in range(told.size):
                 norm += abs(told[a]) if absolute else told[a] * told[a]
-        if norm == 0.0:
-            continue
         weight = weights[row] if weights.size else steps / (norm if absolute else math.sqrt(norm))
+        if norm == 0.0 or not (np.isfinite(norm) and np.isfinite(weight)):
+            continue
         for cell in range(first, indptr[row + 1]):
             item, told = columns[cell], scratch[cell - first]
             for a in range(told.size):
-                out[item, a] += np.trunc(weight * told[a])
+                out[item, a] += np.int64(weight * told[a])

@@ -112,12 +112,15 @@ class AveragedItems(ItemProtocol):
         """Return noisy votes, or this party's items solved from noisy sums."""
         votes_noise, gram_noises, term_noises = self.noises()
         if question.kind == "votes":
-            numbers, deviation = self.noise.protect(statistics.votes(data, "l2"), votes_noise, False, random)
+            votes = data.total(statistics.ProfileVotes(n_items=data.n_items, norm="l2"))
+            numbers, deviation = self.noise.protect(votes.floats(), votes_noise, False, random)
             return Part(kind="votes", arrays={"votes": numbers}, fields={"noise votes": deviation})
         profiles, asked = read_profiles(_without_votes(question, data.n_items), data.n_items, "l2")
         gram_noise, term_noise = gram_noises[number], term_noises[number]
-        gram = gram_noise.release_symmetric(statistics.gram(data, profiles, "l2"), random)
-        told = term_noise.release(statistics.linear_terms(data, profiles, asked), random)
+        gram_sums = data.total(statistics.ProfileGram(profiles=profiles, norm="l2"))
+        gram = gram_noise.release_symmetric(gram_sums.steps(), random)
+        linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
+        told = term_noise.release(linear.steps(), random)
         favor = server.Favor(
             votes=np.asarray(question.arrays["votes"], dtype=np.float64),
             noise=float(question.fields["noise"]),

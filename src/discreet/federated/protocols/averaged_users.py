@@ -17,6 +17,8 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import blocks
+from discreet.contributions.grid import ROUNDING, VECTOR_BITS, whole_steps
+from discreet.contributions.placed_items import COUNT_PART, PlacedItems, shortened
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
@@ -28,10 +30,6 @@ from discreet.randomness import PrivacyRandom, experiment_generator
 
 # How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = 0.25, 0.55, 0.20
-# How much of what a person says about an item says only that it was chosen.
-_COUNT_PART = 0.5
-_ROUNDING = 1 - 1e-6
-_GRID = 2.0**-24
 # How many noises an item's count must exceed to be believed.
 _BELIEVED = 2.0
 
@@ -130,8 +128,8 @@ class AveragedUsers(Protocol):
         """Return people's profiles by the latest average, of equal spread and length at most 1."""
         if not told:
             draw = experiment_generator(0, "averaged users", n_shared, self.factors)
-            return _shortened(draw.standard_normal((n_shared, self.factors)))
-        return _shortened(_spread_out(np.asarray(told[-1].arrays["profiles"])))
+            return shortened(draw.standard_normal((n_shared, self.factors)))
+        return shortened(_spread_out(np.asarray(told[-1].arrays["profiles"])))
 
     def tune(self, data: Interactions, profiles: Floats, random: PrivacyRandom) -> LocalItems:
         """Fine-tune: return this party's items by everybody's profiles; paid for with the run."""
@@ -141,9 +139,10 @@ class AveragedUsers(Protocol):
         self, data: Interactions, profiles: Floats, noise: Gaussian, random: PrivacyRandom
     ) -> LocalItems:
         """Place items by noisy sums over the people who chose them, in units of an item's own count."""
-        told = noise.release(item_sums(data, profiles), random)
-        counts = told[:, 0] / _COUNT_PART
-        floor = max(_BELIEVED * noise.sigma / _COUNT_PART, 0.1)
+        placed = data.total(PlacedItems(n_items=data.n_items, profiles=profiles))
+        told = noise.release(placed.steps(), random)
+        counts = told[:, 0] / COUNT_PART
+        floor = max(_BELIEVED * noise.sigma / COUNT_PART, 0.1)
         believed = np.maximum(counts, floor)
         middle = told[:, 1:].sum(axis=0) / believed.sum()
         centered = told[:, 1:] / believed[:, None] - middle
@@ -151,18 +150,6 @@ class AveragedUsers(Protocol):
         # What noise did to an item with few people is forgotten in proportion.
         trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + noise.sigma**2 * self.factors + 1.0)
         return LocalItems(bias=bias, factors=trust * self.factors * centered)
-
-
-def item_sums(data: Interactions, profiles: Floats) -> Floats:
-    """Return for each item the sum over its people of (1/2, profile); all that one person adds has norm 1."""
-    bounded = _shortened(profiles)
-    told = np.column_stack([np.full(len(bounded), _COUNT_PART), bounded]) / math.hypot(1.0, _COUNT_PART)
-    sums = np.zeros((data.n_items, told.shape[1]))
-    for block in blocks(data):
-        weights = _ROUNDING / np.sqrt(block.counts[block.people].astype(np.float64))
-        for column in range(told.shape[1]):
-            block.add_by_item(told[block.start + block.people, column] * weights, sums[:, column])
-    return sums
 
 
 def _unit_places(data: Interactions, factors: Floats) -> Floats:
@@ -174,14 +161,8 @@ def _unit_places(data: Interactions, factors: Floats) -> Floats:
             places[block.start : block.stop, column] = own
     lengths = np.linalg.norm(places, axis=1, keepdims=True)
     unit = np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 0)
-    cut: Floats = np.trunc(unit * _ROUNDING / _GRID) * _GRID
+    cut: Floats = np.ldexp(whole_steps(unit * ROUNDING), -VECTOR_BITS)
     return cut
-
-
-def _shortened(profiles: Floats) -> Floats:
-    lengths = np.maximum(np.linalg.norm(profiles, axis=1, keepdims=True), 1.0)
-    shortened: Floats = profiles / lengths * _ROUNDING
-    return shortened
 
 
 def _spread_out(places: Floats) -> Floats:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.contributions.profile_sums import Norm, Profiles, Question
+from discreet.contributions.profile_sums import Profiles, Question
+from discreet.contributions.statistic import Norm
 from discreet.federated.protocols.protocol import Part, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
 

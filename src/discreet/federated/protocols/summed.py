@@ -125,17 +125,21 @@ class SummedStatistics(ItemProtocol):
         found: dict[str, tuple[Floats, Gaussian | Laplace, bool]]
         if question.kind in ("votes", "recount"):
             noise = plan.votes if question.kind == "votes" else plan.recount
-            found = {"votes": (statistics.votes(data, plan.norm), noise, False)}
+            told = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+            found = {"votes": (told.floats(), noise, False)}
         elif question.kind == "moment":
             items, pull = _moment_items(question, data.n_items), question.arrays["pull"]
-            moment = statistics.second_moment(data, items, np.asarray(pull), plan.norm)
-            found = {"moment": (moment, plan.moment, True)}
+            told = data.total(statistics.StartMoment(items=items, pull=np.asarray(pull), norm=plan.norm))
+            found = {"moment": (told.floats(), plan.moment, True)}
         else:
             profiles, asked = read_profiles(question, data.n_items, plan.norm)
-            gram = statistics.gram(data, profiles, plan.norm)
-            linear = statistics.linear_terms(data, profiles, asked)
+            gram = data.total(statistics.ProfileGram(profiles=profiles, norm=plan.norm))
+            linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
             shared_noise, told_noise = plan.rounds[number]
-            found = {"gram": (gram, shared_noise, True), "linear": (linear, told_noise, False)}
+            found = {
+                "gram": (gram.floats(), shared_noise, True),
+                "linear": (linear.floats(), told_noise, False),
+            }
         sent = {name: self.noise.protect(*parts, random) for name, parts in found.items()}
         return Part(
             kind=question.kind,

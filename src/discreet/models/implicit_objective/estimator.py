@@ -2,8 +2,8 @@
 
 Four kinds of releases share the budget: votes (what is popular), a second moment of the popular items (where
 profiles come from), and, in each round, the Gram matrix of people's profiles with each item's linear term.
-The parts for the holder of the data are in `implicit_statistics.py`, for the reader of noisy sums in
-`implicit_server.py` and `implicit_items.py`.
+What people tell is in `contributions/profile_sums.py`, the reading of noisy sums in `server.py` and
+`items.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.checks import integer, require
 from discreet.contributions import profile_sums as party
+from discreet.contributions.statistic import Norm
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -51,7 +52,7 @@ class SharePlan:
     recount: Gaussian | Laplace
     moment: Gaussian | Laplace
     rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
-    norm: party.Norm
+    norm: Norm
 
     @classmethod
     def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
@@ -199,15 +200,15 @@ class ImplicitObjective(Estimator):
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self.plan()
         steps = 2 + len(plan.rounds)
-        favor = server.read_votes(
-            plan.votes.release(party.votes(data, plan.norm), random), deviation(plan.votes)
-        )
+        told = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+        favor = server.read_votes(plan.votes.release(told.steps(), random), deviation(plan.votes))
         progress(self.name, 1, steps)
         noise = deviation(plan.moment)
         if not server.shows_taste(favor, noise, plan.norm):
             return self._recount(data, favor, plan, random)
         items, pull = server.starting_items(favor, noise)
-        moment = plan.moment.release_symmetric(party.second_moment(data, items, pull, plan.norm), random)
+        together = data.total(party.StartMoment(items=items, pull=pull, norm=plan.norm))
+        moment = plan.moment.release_symmetric(together.steps(), random)
         profiles = server.starting_profiles(moment, items, pull, favor, noise, self.most_factors())
         progress(self.name, 2, steps)
         solved = self.sweep(data, profiles, favor, plan, 0, random)
@@ -222,7 +223,8 @@ class ImplicitObjective(Estimator):
         self, data: Interactions, favor: server.Favor, plan: SharePlan, random: PrivacyRandom
     ) -> ProfileScorer:
         """Spend on popularity what would not show anybody's taste."""
-        told = plan.recount.release(party.votes(data, plan.norm), random)
+        again = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+        told = plan.recount.release(again.steps(), random)
         return _scorer(
             items_of.recounted(favor, told, deviation(plan.recount)), server.no_profiles(data.n_items)
         )
@@ -239,12 +241,14 @@ class ImplicitObjective(Estimator):
         """Release the shared Gram and every item's terms, and solve all items from them."""
         loss, pairs = self.objective(profiles.factors)
         shared_noise, told_noise = plan.rounds[number]
-        shared = shared_noise.release_symmetric(party.gram(data, profiles, plan.norm), random)
+        gram = data.total(party.ProfileGram(profiles=profiles, norm=plan.norm))
+        shared = shared_noise.release_symmetric(gram.steps(), random)
         asked = server.question(favor, profiles.factors, pairs, plan.norm)
         if self.importance_sampling and isinstance(told_noise, Laplace):
             told = sampled_linear_terms(data, profiles, asked, told_noise, random)
         else:
-            told = told_noise.release(party.linear_terms(data, profiles, asked), random)
+            terms = data.total(party.LinearTerms(profiles=profiles, question=asked))
+            told = told_noise.release(terms.steps(), random)
         return items_of.solve_items(
             told,
             deviation(told_noise),

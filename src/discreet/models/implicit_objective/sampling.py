@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.contributions.profile_sums import Profiles, Question, linear_terms, norms_of_all
+from discreet.contributions.grid import ROUNDING, VECTOR_BITS, VECTOR_STEPS
+from discreet.contributions.profile_sums import Profiles, Question, norms_of_all, weighted_terms
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
@@ -15,9 +16,6 @@ from discreet.randomness import PrivacyRandom
 # A person with this many average items tells as much as anybody may; those with fewer tell less.
 _ITEMS_OF_A_FULL_VOICE = 64
 _MAX_WEIGHT = 8.0
-# The grid of `linear_terms`.
-_GRID = 2.0**-24
-_ROUNDING = 1 - 1e-6
 
 
 def sampled_linear_terms(
@@ -33,11 +31,11 @@ def sampled_linear_terms(
     )
     norms = norms_of_all(data, profiles, question)
     bound = float(np.mean(question.pull)) * (question.count_part + profiles.factors) * _ITEMS_OF_A_FULL_VOICE
-    voices = np.minimum(norms / bound, mechanism.largest_norm() * _ROUNDING)
+    voices = np.minimum(norms / bound, mechanism.largest_norm() * ROUNDING)
     drawn, heavier = mechanism.sample(voices, random)
     per_norm = np.divide(voices, norms, out=np.zeros_like(norms), where=norms > 0)
-    sums = linear_terms(data, profiles, question, np.where(drawn, heavier * per_norm * _ROUNDING, 0.0))
-    steps = np.rint(sums / _GRID).astype(np.int64)
-    add_discrete_laplace(steps, noise.scale / _GRID, random)
-    noisy: Floats = steps.astype(np.float64) * _GRID
+    weights = np.where(drawn, heavier * per_norm * ROUNDING, 0.0)
+    steps = weighted_terms(data, profiles, question, weights)
+    add_discrete_laplace(steps, noise.scale * VECTOR_STEPS, random)
+    noisy: Floats = np.ldexp(steps.astype(np.float64), -VECTOR_BITS)
     return noisy

@@ -79,7 +79,8 @@ class CovarianceSvd(Estimator):
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
         told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
-        found = leading(release_moment(told, multiplier, random), multiplier, view.look.people, self.factors)
+        moment = release_moment(data, told, multiplier, random)
+        found = leading(moment, multiplier, view.look.people, self.factors)
         progress("covariance-svd", 1, 1)
         columns = [item_factor(one, view.look) for one in found]
         factors = np.column_stack(columns) if columns else np.zeros((data.n_items, 0))

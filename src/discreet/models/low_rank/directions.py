@@ -13,15 +13,15 @@ from typing import NamedTuple, final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.contributions.scaled_rows import ScaledRows, scaled_residuals, second_moment
+from discreet.contributions.scaled_rows import ScaledMoment, Scaling
+from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.biases import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE, FirstLook, release_biases
+from discreet.models.biases import FirstLook, release_biases
 from discreet.models.progress import Progress
 from discreet.models.scorers.factors import RatingScorer
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.rows import Rows
 from discreet.solvers.shrinkage import shrink
 from discreet.solvers.spectrum import outstanding
 
@@ -37,23 +37,23 @@ _ABOVE_EDGE = 1.03
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centered:
-    """Hold people's ratings and what `biases` released about the items; each person keeps their own row."""
+    """Hold what `biases` released about the items; each person keeps their own row."""
 
-    rows: Rows
     look: FirstLook
     offsets: Floats
 
-    def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> ScaledRows:
-        """Return each person's left-over row at a length of at most 1: what one release hears of a person.
+    def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
+        """Return how a person's left-over row gets a length of at most 1: what one release hears of them.
 
         A person takes the offsets, the own mean and the own places on the factors off their ratings.
         """
         ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
-        return scaled_residuals(
-            self.rows,
-            self.offsets,
-            factors,
-            ridge,
+        return Scaling(
+            middle=self.look.middle,
+            half=self.look.half,
+            offsets=self.offsets,
+            factors=factors,
+            ridge=ridge,
             part=COUNT_PART,
             clamp=clamp,
             least_length=0.0 if row_bound is None else row_bound / self.look.half,
@@ -74,10 +74,9 @@ class Centered:
 
 
 def centered(data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
-    """Release the biases and put every rating in units around the middle of the scale."""
+    """Release the biases: what every rating is measured from."""
     look, effects = release_biases(data, multiplier, random, progress)
-    values = look.unit(data.values.astype(np.float64)).astype(np.float32)
-    return Centered(rows=Rows(data.indptr, data.items, values), look=look, offsets=look.mean + effects.mean)
+    return Centered(look=look, offsets=look.mean + effects.mean)
 
 
 class Found(NamedTuple):
@@ -91,12 +90,10 @@ class Found(NamedTuple):
     noise: float
 
 
-def release_moment(told: ScaledRows, multiplier: float, random: PrivacyRandom) -> Floats:
+def release_moment(crowd: Interactions, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
     """Release the second moment of people's rows; each moves it by at most 1 in the Frobenius norm."""
-    moment = second_moment(told)
-    if multiplier:
-        moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
-    return moment
+    sums = crowd.total(ScaledMoment(scaling=told))
+    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
 
 
 def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[Found]:

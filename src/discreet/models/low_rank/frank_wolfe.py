@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import integer, one_of, positive_finite
-from discreet.contributions.scaled_rows import ScaledRows, moment_product
+from discreet.contributions.scaled_rows import ScaledProduct, Scaling
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.biases import SHARES
@@ -153,7 +153,7 @@ class FrankWolfe(Estimator):
         factors = np.zeros((data.n_items, 0))
         for number, multipliers in enumerate(plan.rounds):
             told = view.told(factors, self.row_bound)
-            found = self._direction(view, told, multipliers, number, random)
+            found = self._direction(data, view, told, multipliers, number, random)
             if found.value > 0:
                 factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])
             progress("frank-wolfe", number + 1, len(plan.rounds))
@@ -162,18 +162,21 @@ class FrankWolfe(Estimator):
 
     def _direction(
         self,
+        crowd: Interactions,
         view: Centered,
-        told: ScaledRows,
+        told: Scaling,
         multipliers: Sequence[float],
         number: int,
         random: PrivacyRandom,
     ) -> Found:
         """Release what one round tells; a direction that noise could have made has the value 0."""
-        if self._uses_oja(told.n_columns):
-            start = view.look.counts * random_signs(told.n_columns, "frank-wolfe", number)
-            return oja_direction(told, start, multipliers, random)
-        found = leading(release_moment(told, multipliers[0], random), multipliers[0], view.look.people, 1)
-        return found[0] if found else Found(np.zeros(told.n_columns), 0.0, 0.0)
+        n_items = crowd.n_items
+        if self._uses_oja(n_items):
+            start = view.look.counts * random_signs(n_items, "frank-wolfe", number)
+            return oja_direction(crowd, told, start, multipliers, random)
+        moment = release_moment(crowd, told, multipliers[0], random)
+        found = leading(moment, multipliers[0], view.look.people, 1)
+        return found[0] if found else Found(np.zeros(n_items), 0.0, 0.0)
 
 
 def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
@@ -187,20 +190,16 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
 
 
 def oja_direction(
-    told: ScaledRows, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
+    crowd: Interactions, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
 ) -> Found:
     """Release noisy products with people's second moment, one a step, and turn toward where they point."""
     left = iter(multipliers)
 
     def product(vector: Floats) -> Floats:
-        answer, multiplier = moment_product(told, vector), next(left)
-        return (
-            answer
-            if multiplier == 0
-            else Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(answer, random)
-        )
+        sums = crowd.total(ScaledProduct(scaling=told, vector=vector))
+        return Gaussian(sigma=next(left), l2_sensitivity=1.0).release(sums.steps(), random)
 
     found = oja(product, start, steps=len(multipliers))
     noise = multipliers[-1] / math.sqrt(found.averaged)
-    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(told.n_columns))
+    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(crowd.n_items))
     return Found(found.product, found.value if found.value > least else 0.0, noise)

@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet.checks import integer, positive_finite
 from discreet.contributions.projected_rows import advance, begin, bounded_moment
+from discreet.contributions.typical import TYPICAL_RESIDUAL
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.biases import TYPICAL_RESIDUAL
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.low_rank.directions import centered
 from discreet.models.low_rank.frank_wolfe import MOST_ROUNDS, affordable_rounds
@@ -26,6 +26,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.projection import project_moment
+from discreet.solvers.rows import Rows
 
 # Without a declared cap a row is bounded as if it held this many ratings.
 _USUAL_LENGTH = 100
@@ -109,7 +110,8 @@ class ProjectedGradient(Estimator):
         radius = (
             _TYPICAL_ENTRY * math.sqrt(view.look.people * d) if self.radius is None else self.radius / half
         )
-        rows, _ = own_residuals(view.rows, view.offsets)
+        values = view.look.unit(data.values.astype(np.float64)).astype(np.float32)
+        rows, _ = own_residuals(Rows(data.indptr, data.items, values), view.offsets)
         state, maps = begin(rows, d), []
         for number, multiplier in enumerate(multipliers):
             moment = bounded_moment(rows, state, bound)

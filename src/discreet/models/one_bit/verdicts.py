@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError, ParameterError
-from discreet.contributions.blocks import exact_total
+from discreet.contributions.people import RatingShares
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.additive import Laplace
@@ -42,12 +42,12 @@ def released_mean(data: Interactions, epsilon: float, random: PrivacyRandom, *, 
     if data.n_ratings == 0:
         raise DataError("There is no rating to learn from.")
     low, width = data.facts.low, data.facts.high - data.facts.low
-    shares = (data.values.astype(np.float64) - low) / width
     noise = mean_noise(epsilon)
     if local:
+        shares = (data.values.astype(np.float64) - low) / width
         total = float(noise.release(shares, random).sum())
     else:
-        total = float(noise.release([exact_total(shares)], random)[0])
+        total = float(noise.release(data.total(RatingShares(low=low, width=width)).steps(), random)[0])
     return low + width * min(max(total / data.n_ratings, 0.0), 1.0)
 
 

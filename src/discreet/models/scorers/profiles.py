@@ -9,6 +9,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 
 from discreet.arrays import Floats, Indices, Singles
+from discreet.contributions.blocks import rows_of
 from discreet.contributions.profile_sums import Profiles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
@@ -80,7 +81,7 @@ class ProfileScorer(Scorer):
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's profile, and nothing for those whose items say nothing."""
-        places = self.profiles.places(histories)
+        places = self.profiles.places(rows_of(histories))
         silent = ~places.any(axis=1)
         places -= self.origin
         places[silent] = 0.0

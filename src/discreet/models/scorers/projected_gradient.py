@@ -14,8 +14,8 @@ from discreet.checks import DataError
 from discreet.contributions.blocks import rows_of
 from discreet.contributions.projected_rows import advance, begin
 from discreet.contributions.scaled_rows import own_places
+from discreet.contributions.typical import USER_RIDGE
 from discreet.data.interactions import Interactions
-from discreet.models.biases import USER_RIDGE
 from discreet.models.scorers.factors import LinearRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer

@@ -7,24 +7,23 @@ proof is in proofs/user_factorization_implicit.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.contributions.blocks import blocks, exact_total
-from discreet.contributions.choices import ChoicePlaces, ChoiceStatistics, choice_statistics
-from discreet.contributions.row_moment import RowMoment
+from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.item_sums import ItemVotes
+from discreet.contributions.people import PeopleCount
+from discreet.contributions.row_moment import ChoiceMoment
 from discreet.data.interactions import Interactions
 from discreet.models.progress import Progress
 from discreet.models.scorers.choices import ClickScorer
 from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.fixed_point import WholeSteps
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.rows import Rows
 from discreet.solvers.shrinkage import shrink_coordinates
 from discreet.solvers.spectrum import outstanding
 
@@ -93,8 +92,8 @@ def _release_votes(
     data: Interactions, multipliers: tuple[float, float], total: float, random: PrivacyRandom
 ) -> _Votes:
     """Release the number of people and every item's votes, and decide whether taste will pay."""
-    present = sum(exact_total((block.counts > 0).astype(np.float64)) for block in blocks(data))
-    people = max(float(_noisy(np.array([present]), multipliers[0], random)[0]), 1.0)
+    present = data.total(PeopleCount()).steps()
+    people = max(float(_noisy(present, multipliers[0], random)[0]), 1.0)
     raw = _noisy(_count_votes(data), multipliers[1], random)
     people_per_noise = people / total if total else math.inf
     votes_per_noise = float(raw.sum()) / (raw.size * total) if total else math.inf
@@ -109,15 +108,12 @@ def _release_votes(
     return _Votes(people=people, raw=raw, noise=multipliers[1], decisions=decisions)
 
 
-def _count_votes(data: Interactions) -> Floats:
-    votes = np.zeros(data.n_items)
-    for block in blocks(data):
-        block.add_by_item(block.unit_weights(np.ones(block.items.size)), votes)
-    return votes
+def _count_votes(crowd: Interactions) -> WholeSteps:
+    return crowd.total(ItemVotes(n_items=crowd.n_items, norm="l2")).steps()
 
 
-def _noisy(sums: Floats, multiplier: float, random: PrivacyRandom) -> Floats:
-    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(sums, random) if multiplier else sums
+def _noisy(sums: WholeSteps, multiplier: float, random: PrivacyRandom) -> Floats:
+    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(sums, random)
 
 
 def _popular(data: Interactions, votes: _Votes, multiplier: float, random: PrivacyRandom) -> ClickScorer:
@@ -151,9 +147,8 @@ def _directions(data: Interactions, votes: _Votes, multiplier: float, random: Pr
     # In ascending order, so that a person's choices stay sorted.
     top = np.sort(np.argsort(-votes.raw, kind="stable")[:size])
     weight = votes.raised[top] ** _MOMENT_POWER
-    moment = _second_moment(data, top, weight)
-    if multiplier:
-        moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
+    together = data.total(ChoiceMoment(n_items=data.n_items, top=top, weight=weight))
+    moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(together.steps(), random)
     found = outstanding(moment, multiplier, votes.people, most=_MOST_FACTORS + 1, above_edge=_ABOVE_EDGE)
     # The first direction is popularity itself, which the votes know already.
     strengths, basis = found.strengths[1:], found.vectors[:, 1:]
@@ -165,23 +160,6 @@ def _directions(data: Interactions, votes: _Votes, multiplier: float, random: Pr
     return _Directions(vectors, squares)
 
 
-def _second_moment(data: Interactions, top: npt.NDArray[np.int64], weight: Floats) -> Floats:
-    """Return the sum over people of x x' off the diagonal; x weighs their choices and is at most 1 long."""
-    moment = RowMoment(top, data.n_items)
-    weights = np.zeros(data.n_items)
-    weights[top] = weight
-    for block in blocks(data):
-        entries = weights[block.items]
-        moment.add(block.indptr, block.items, entries * block.unit_weights(entries**2))
-    return moment.total()
-
-
-def _choices(data: Interactions) -> Iterator[Rows]:
-    """Yield people in blocks as solvers read them."""
-    for block in blocks(data):
-        yield Rows(block.indptr, block.items, np.ones(block.items.size, dtype=np.float32))
-
-
 def _classes(
     data: Interactions, votes: _Votes, found: _Directions, multiplier: float, random: PrivacyRandom
 ) -> ClickScorer:
@@ -189,11 +167,15 @@ def _classes(
     factors = found.vectors.shape[1]
     pull = votes.raised**_PLACE_POWER
     count_part = _COUNT_PART * math.sqrt(factors)
-    places = ChoicePlaces(found.vectors, found.squares, math.sqrt(factors + 2), pull, count_part)
-    parts = [choice_statistics(people, places) for people in _choices(data)]
-    told = ChoiceStatistics(*(np.sum(piece, axis=0) for piece in zip(*parts, strict=True)))
-    noisy = _noisy(np.concatenate([told.sums.ravel(), told.counts]), multiplier, random)
-    sums, raw = noisy[: told.sums.size].reshape(told.sums.shape), noisy[told.sums.size :] / count_part
+    places = ChoicePlaces(
+        vectors=found.vectors,
+        squares=found.squares,
+        longest=math.sqrt(factors + 2),
+        pull=pull,
+        count_part=count_part,
+    )
+    sums, told = places.split(_noisy(data.total(places).steps(), multiplier, random))
+    raw = told / count_part
     noise = multiplier / count_part
     counts = np.maximum(raw, max(noise, _LEAST_VOTES / count_part))
     sums = sums - counts[:, None] * (sums.sum(axis=0) / max(float(raw.sum()), noise, 1e-9))

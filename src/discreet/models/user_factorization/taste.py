@@ -7,30 +7,20 @@ scaled to length 1. The proof is in proofs/user_factorization.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.contributions.blocks import Block, blocks
-from discreet.contributions.item_vectors import ItemStatistics, LocalModel, item_statistics
-from discreet.contributions.row_moment import RowMoment
+from discreet.contributions.item_vectors import ItemVectors
+from discreet.contributions.row_moment import ResidualMoment
+from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.interactions import Interactions
-from discreet.models.biases import (
-    COUNT_PART,
-    TYPICAL_RESIDUAL,
-    USER_RIDGE,
-    FirstLook,
-    raise_counts,
-    sum_variance,
-)
+from discreet.models.biases import FirstLook, raise_counts, sum_variance
 from discreet.models.user_factorization.budget_split import Spending
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
-from discreet.solvers.als import solve_rows
-from discreet.solvers.rows import Rows, residuals
 from discreet.solvers.shrinkage import shrink_vectors
 from discreet.solvers.spectrum import outstanding
 
@@ -130,9 +120,17 @@ def _spectrum(
     wanted = _ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier) if multiplier else _MOST_ITEMS
     size = min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), data.n_items)
     top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
-    moment = _second_moment(data, seen, taste, top, seen.counts**_MOMENT_POWER)
-    if multiplier:
-        moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(moment, random)
+    told = ResidualMoment(
+        top=top,
+        pull=seen.counts**_MOMENT_POWER,
+        middle=seen.middle,
+        half=seen.half,
+        offsets=taste.offsets,
+        features=taste.features,
+        ridge=taste.ridge,
+    )
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    moment = noise.release_symmetric(data.total(told).steps(), random)
     found = outstanding(moment, multiplier, seen.people, most=_MOST_FACTORS, above_edge=above_edge)
     return _Spectrum(top, found.strengths, found.vectors)
 
@@ -152,19 +150,6 @@ def _share_of_ratings(seen: FirstLook, top: npt.NDArray[np.int64]) -> float:
     return counts / max(float(seen.raw_counts.sum()), counts)
 
 
-def _second_moment(
-    data: Interactions, seen: FirstLook, taste: Taste, top: npt.NDArray[np.int64], pull: Floats
-) -> Floats:
-    """Return the sum over people of x x' off the diagonal; x is their weighted residuals, at most 1 long."""
-    moment = RowMoment(top, data.n_items)
-    for block, people in _unit_blocks(data, seen):
-        item_weight = np.where(moment.takes_part(block.items), pull[block.items], 0.0)
-        left = _left_over(people, taste)
-        weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
-        moment.add(block.indptr, block.items, item_weight * left * weights)
-    return moment.total()
-
-
 def refit(
     data: Interactions, seen: FirstLook, taste: Taste, chosen: Spending, random: PrivacyRandom
 ) -> Taste:
@@ -172,33 +157,33 @@ def refit(
     size = taste.features.shape[1]
     scale = np.sqrt(taste.ridge / _NOISE)
     pull = seen.counts**_REFIT_POWER
-    model = LocalModel(
-        taste.features, taste.offsets, taste.ridge, scale, float(np.sqrt(size + 1)), pull, COUNT_PART
+    vectors = ItemVectors(
+        middle=seen.middle,
+        half=seen.half,
+        features=taste.features,
+        offsets=taste.offsets,
+        ridge=taste.ridge,
+        scale=scale,
+        longest=float(np.sqrt(size + 1)),
+        pull=pull,
+        count_part=COUNT_PART,
     )
-    parts = [item_statistics(people, model) for _, people in _unit_blocks(data, seen)]
-    told = ItemStatistics(*(np.sum(piece, axis=0) for piece in zip(*parts, strict=True)))
-    sums, counts, moment = _with_noise(told, chosen, random)
+    told = data.total(vectors)
+    noise = Gaussian(sigma=chosen.refit, l2_sensitivity=1.0)
+    sums, counts = vectors.split(noise.release(told.steps("vectors"), random))
+    noise = Gaussian(sigma=chosen.scales, l2_sensitivity=1.0)
+    moment = _usable(noise.release_symmetric(told.steps("moment"), random))
     counts = raise_counts(counts / COUNT_PART, chosen.refit)
-    moment = _usable(moment)
     current = taste.features / scale
     current[:, 0] = 0.0
     # Free directions are expected to stay what they are; the noisy ones are shrunk to zero.
     center = np.zeros_like(current)
     center[:, 1 : taste.free] = current[:, 1 : taste.free]
     variance = sum_variance(counts, pull, seen.people, chosen.refit)
-    vectors = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
-    features = vectors * scale
+    shrunken = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
+    features = shrunken * scale
     features[:, 0] = 1.0
-    return Taste(taste.offsets + vectors[:, 0], features, taste.ridge, taste.free)
-
-
-def _with_noise(told: ItemStatistics, chosen: Spending, random: PrivacyRandom) -> ItemStatistics:
-    if not chosen.refit:
-        return told
-    flat = np.concatenate([told.sums.ravel(), told.counts])
-    noisy = Gaussian(sigma=chosen.refit, l2_sensitivity=1.0).release(flat, random)
-    moment = Gaussian(sigma=chosen.scales, l2_sensitivity=1.0).release_symmetric(told.moment, random)
-    return ItemStatistics(noisy[: told.sums.size].reshape(told.sums.shape), noisy[told.sums.size :], moment)
+    return Taste(taste.offsets + shrunken[:, 0], features, taste.ridge, taste.free)
 
 
 def _usable(moment: Floats) -> Floats:
@@ -206,16 +191,3 @@ def _usable(moment: Floats) -> Floats:
     values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), _LEAST_MOMENT))
     raised: Floats = (basis * np.maximum(values, _LEAST_MOMENT)) @ basis.T
     return raised
-
-
-def _unit_blocks(data: Interactions, seen: FirstLook) -> Iterator[tuple[Block, Rows]]:
-    """Yield people in blocks, with their ratings in units of the scale as solvers read them."""
-    for block in blocks(data):
-        yield block, Rows(block.indptr, block.items, seen.unit(block.values).astype(np.float32))
-
-
-def _left_over(people: Rows, taste: Taste) -> Floats:
-    """Return what each person's own ridge over the directions leaves of their ratings."""
-    solved = solve_rows(people, taste.features, ridge=taste.ridge, offsets=taste.offsets)
-    left: Floats = residuals(people, solved, taste.features, np.zeros(people.n_rows), taste.offsets)
-    return left

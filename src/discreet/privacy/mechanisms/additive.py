@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from discreet.checks import non_negative, positive, positive_finite, require
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
     NoiseGrid,
+    WholeSteps,
     finite_floats,
     grid_exponent,
     noise_in_steps,
@@ -49,19 +50,19 @@ class Additive(ABC):
 
     __slots__ = ()
 
-    def release(self, vector: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the values, of any shape, with noise on each of them.
+    def release(self, vector: npt.ArrayLike | WholeSteps, random: PrivacyRandom) -> Floats:
+        """Return the values, of any shape, with noise on each of them; sums in whole steps stay exact.
 
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
-        values = np.asarray(vector)
+        values, bits = _taken(vector)
         if random.tape is not None:
-            random.tape.exact(self, values)
+            random.tape.exact(self, values if bits is None else _plain(values, bits))
         grid = self._grid(values.size)
-        return finite_floats(values) if grid is None else grid.release(values, random)
+        return _plain(values, bits) if grid is None else grid.release(values, random, bits)
 
-    def release_symmetric(self, matrix: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+    def release_symmetric(self, matrix: npt.ArrayLike | WholeSteps, random: PrivacyRandom) -> Floats:
         """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
 
         An entry off the diagonal counts twice in the sensitivity, so it gets less noise: half the scale of a
@@ -70,11 +71,13 @@ class Additive(ABC):
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
-        values = square_matrix(matrix)
+        values, bits = _taken(matrix)
+        grid = self._grid(square_matrix(values).size)
         if random.tape is not None:
-            random.tape.exact(self, values)
-        grid = self._grid(values.size)
-        return _mirrored(finite_floats(values)) if grid is None else grid.release_symmetric(values, random)
+            random.tape.exact(self, values if bits is None else _mirrored(_plain(values, bits)))
+        if grid is None:
+            return _mirrored(_plain(values, bits))
+        return grid.release_symmetric(values, random, bits)
 
     @abstractmethod
     def _grid(self, size: int) -> NoiseGrid | None:
@@ -258,6 +261,15 @@ def _least_noise(exact: Fraction, epsilon: float) -> float:
     """Return the noise as a float that stays enough when the event rounds down and the accountant up."""
     require(exact < 2**1000, "epsilon", epsilon, "asks for more noise than a float can hold", "Raise it.")
     return round_up(exact * (1 + Fraction(1, 2**40)))
+
+
+def _taken(numbers: npt.ArrayLike | WholeSteps) -> tuple[npt.NDArray[Any], int | None]:
+    return numbers if isinstance(numbers, WholeSteps) else (np.asarray(numbers), None)
+
+
+def _plain(values: npt.NDArray[Any], bits: int | None) -> Floats:
+    """Return the values as floats, for a release without noise."""
+    return finite_floats(values) if bits is None else np.ldexp(values.astype(np.float64), -bits)
 
 
 def _mirrored(matrix: Floats) -> Floats:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,13 @@ _CHUNK = 1 << 16
 _BLOCK_ROWS = 64
 
 
+class WholeSteps(NamedTuple):
+    """Hold numbers exactly, as whole counts of steps of 2^-bits: also beyond the 53 digits of a float."""
+
+    counts: Integers
+    bits: int
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseGrid:
@@ -47,46 +54,74 @@ class NoiseGrid:
     off_diagonal: float
     add: Adder
 
-    def release(self, values: npt.NDArray[Any], random: PrivacyRandom) -> Floats:
-        """Return the values with noise; the result is the only array of their size that is made."""
+    def release(self, values: npt.NDArray[Any], random: PrivacyRandom, bits: int | None = None) -> Floats:
+        """Return the values with noise; the result is the only array of their size that is made.
+
+        With `bits` the values are whole counts of steps of 2^-bits.
+        """
         out = np.empty(values.shape, dtype=np.float64)
         source, target = values.reshape(-1), out.reshape(-1)
         for start in range(0, source.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            target[part] = self._noisy(finite_floats(source[part]), self.noise, random)
+            target[part] = self._noisy(source[part], self.noise, random, bits)
         return out
 
-    def release_symmetric(self, values: npt.NDArray[Any], random: PrivacyRandom) -> Floats:
+    def release_symmetric(
+        self, values: npt.NDArray[Any], random: PrivacyRandom, bits: int | None = None
+    ) -> Floats:
         """Return the symmetric matrix that the upper triangle defines, with symmetric noise."""
         size = values.shape[0]
         out = np.empty((size, size), dtype=np.float64)
         for start in range(0, size, _BLOCK_ROWS):
             stop = min(start + _BLOCK_ROWS, size)
             rows = slice(start, stop)
-            exact = finite_floats(values[rows, start:])
+            exact = values[rows, start:].copy() if bits is not None else finite_floats(values[rows, start:])
             # Of the square at the left only the upper half counts; the rest is noised in vain, and without
             # its values, so that even a draw that is thrown away never saw them.
             exact[:, : stop - start] = np.triu(exact[:, : stop - start], 1)
-            block = self._noisy(exact, self.off_diagonal, random)
+            block = self._noisy(exact, self.off_diagonal, random, bits)
             upper = np.triu(block[:, : stop - start], 1)
             out[rows, rows] = upper + upper.T
             out[rows, stop:] = block[:, stop - start :]
             out[stop:, rows] = block[:, stop - start :].T
-        np.fill_diagonal(out, self.release(values.diagonal(), random))
+        np.fill_diagonal(out, self.release(values.diagonal(), random, bits))
         return out
 
-    def _noisy(self, values: Floats, noise: float, random: PrivacyRandom) -> Floats:
+    def _noisy(
+        self, values: npt.NDArray[Any], noise: float, random: PrivacyRandom, bits: int | None
+    ) -> Floats:
         """Round, add noise and go back; scaling by a power of two is exact."""
+        steps = self._nearest(finite_floats(values)) if bits is None else self._shifted(values, bits)
+        self.add(steps, noise, random)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(steps.astype(np.float64), self.exponent)
+
+    def _nearest(self, values: Floats) -> Integers:
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.rint(np.ldexp(values, -self.exponent))
-            if np.any(np.abs(scaled) >= _TOO_FAR):
-                raise DataError(
-                    f"A value is beyond 2^{62 + self.exponent}, the end of the grid that this noise needs. "
-                    "Clip the values, or release fewer of them at a time."
-                )
-            steps = scaled.astype(np.int64, order="C")
-            self.add(steps, noise, random)
-            return np.ldexp(steps.astype(np.float64), self.exponent)
+            self._refuse_far(bool(np.any(np.abs(scaled) >= _TOO_FAR)))
+            return scaled.astype(np.int64, order="C")
+
+    def _shifted(self, counts: Integers, bits: int) -> Integers:
+        """Round whole counts of steps of 2^-bits to the grid, halves to even, as `rint` does for floats."""
+        coarser = bits + self.exponent
+        if coarser <= 0:
+            most = int(_TOO_FAR) >> min(-coarser, 62)
+            self._refuse_far(bool(np.any((counts >= most) | (counts <= -most))))
+            return np.left_shift(counts, -coarser, order="C", dtype=np.int64)
+        if coarser > 62:
+            return np.zeros(counts.shape, dtype=np.int64)
+        down = np.right_shift(counts, coarser, order="C", dtype=np.int64)
+        rest, half = counts - (down << coarser), 1 << (coarser - 1)
+        down += (rest > half) | ((rest == half) & (down & 1 == 1))
+        return down
+
+    def _refuse_far(self, beyond: bool) -> None:
+        if beyond:
+            raise DataError(
+                f"A value is beyond 2^{62 + self.exponent}, the end of the grid that this noise needs. "
+                "Clip the values, or release fewer of them at a time."
+            )
 
 
 def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:

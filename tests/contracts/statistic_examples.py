@@ -1,0 +1,134 @@
+"""One example of every statistic, made for given data: what the contract suite asks about."""
+
+import hashlib
+import math
+
+import numpy as np
+
+from discreet.contributions.profile_sums import Profiles, Question
+
+
+def examples():
+    """Return, by the name of the class, functions that return the fields of an instance for some data."""
+    return {
+        "PersonMeans": lambda data: scale_of(data),
+        "PeopleCount": lambda data: {},
+        "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
+        "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},
+        "ItemVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2"},
+        "ItemResiduals": lambda data: {
+            **scale_of(data),
+            "mean": 0.1,
+            "effects": draw(data.n_items, "effects") / 3,
+            "pull": positive(data.n_items),
+        },
+        "ResidualMoment": lambda data: {
+            "top": np.arange(0, data.n_items, 2),
+            "pull": positive(data.n_items),
+            **scale_of(data),
+            **ridge_model(data),
+        },
+        "ChoiceMoment": lambda data: {
+            "n_items": data.n_items,
+            "top": np.arange(1, data.n_items, 2),
+            "weight": positive(np.arange(1, data.n_items, 2).size),
+        },
+        "ItemVectors": lambda data: {
+            **scale_of(data),
+            **ridge_model(data),
+            "scale": np.array([1.0, 0.5, 2.0]),
+            "longest": 2.0,
+            "pull": positive(data.n_items),
+            "count_part": 0.2,
+        },
+        "ChoicePlaces": lambda data: {
+            "vectors": draw(data.n_items, "vectors", 3),
+            "squares": positive(data.n_items),
+            "longest": math.sqrt(5),
+            "pull": positive(data.n_items),
+            "count_part": 0.7,
+        },
+        "ScaledMoment": lambda data: {"scaling": scaling(data)},
+        "ScaledProduct": lambda data: {
+            "scaling": scaling(data),
+            # Where somebody who rates everything alike stands out.
+            "vector": draw(data.n_items, "offsets") / np.linalg.norm(draw(data.n_items, "offsets")),
+        },
+        **{
+            f"{name}{' l2' if norm == 'l2' else ''}": (lambda data, make=make, norm=norm: make(data, norm))
+            for name, make in PROFILES.items()
+            for norm in ("l1", "l2")
+        },
+        "PlacedItems": lambda data: {
+            "n_items": data.n_items,
+            # A profile belongs to a person, wherever that person's row stands.
+            "profiles": np.array([draw(3, f"profile {one}") for one in data.users.ids]).reshape(-1, 3),
+        },
+    }
+
+
+def profiles_of(data):
+    return Profiles.of(
+        3 * draw(data.n_items, "profile", 3),
+        positive(data.n_items),
+        center=np.full(3, 0.1),
+        scale=np.full(3, 1.5),
+        clip=math.sqrt(5),
+    )
+
+
+def question(data, norm):
+    pairs = np.array([[0, 0], [0, 1], [1, 2]])
+    return Question(pull=positive(data.n_items), count_part=0.7, pairs=pairs, pair_part=0.3, norm=norm)
+
+
+PROFILES = {
+    "ProfileVotes": lambda data, norm: {"n_items": data.n_items, "norm": norm},
+    "StartMoment": lambda data, norm: {
+        "items": np.arange(1, data.n_items),
+        "pull": positive(data.n_items),
+        "norm": norm,
+    },
+    "ProfileGram": lambda data, norm: {"profiles": profiles_of(data), "norm": norm},
+    "LinearTerms": lambda data, norm: {"profiles": profiles_of(data), "question": question(data, norm)},
+}
+
+
+def scale_of(data):
+    low, high = data.facts.low, data.facts.high
+    return {"middle": (low + high) / 2, "half": (high - low) / 2}
+
+
+def ridge_model(data):
+    features = np.column_stack([np.ones(data.n_items), draw(data.n_items, "features", 2)])
+    return {
+        "features": features,
+        "offsets": draw(data.n_items, "offsets") / 4,
+        "ridge": np.array([3.0, 0.2, 0.2]),
+    }
+
+
+def scaling(data):
+    from discreet.contributions.scaled_rows import Scaling
+
+    model = ridge_model(data)
+    return Scaling(
+        **scale_of(data),
+        offsets=model["offsets"],
+        factors=model["features"][:, 1:],
+        ridge=model["ridge"],
+        part=0.2,
+        clamp=math.inf,
+        least_length=0.0,
+    )
+
+
+def draw(size, what, columns=None):
+    """Return fixed numbers for a purpose."""
+    seed = int.from_bytes(hashlib.sha256(what.encode()).digest()[:8], "little")
+    shape = size if columns is None else (size, columns)
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def positive(size):
+    return np.exp(draw(size, "positive"))
