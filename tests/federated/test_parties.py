@@ -294,7 +294,7 @@ def test_promises_say_what_they_assume():
     assert any("do not work together" in line for line in shared.promise(DATA.facts).assumes)
     assert not any("do not work together" in line for line in PROTOCOL.promise(DATA.facts).assumes)
     assert party().promise.simulated
-    assert party(random=PrivacyRandom.from_os()).promise.is_private
+    assert party(random=PrivacyRandom.from_os(), ledger=Ledger.in_memory()).promise.is_private
     with pytest.raises(ParameterError, match="keeper"):
         party(shared)
     with pytest.raises(ParameterError, match="delta"):

@@ -8,9 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from discreet.federated.protocols.protocol import Protocol, check_arrays, number
 from discreet.federated.transport import Transport
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
+
+# Nobody adds more than 1 to a number, so it is at most the people there are plus what noise can do.
+_MOST_PEOPLE = _MOST_NOISE = 2.0**33
+_TAILS = 64
 
 
 @final
@@ -81,7 +87,10 @@ def judged(
         raise Refused(Refusal.WRONG_KIND)
     check_arrays(answer, shapes, protocol.noise.number_type)
     for array in shapes:
-        number(answer, f"noise {array}", 0.0, 2.0**60)
+        noise = number(answer, f"noise {array}", 0.0, _MOST_NOISE)
+        numbers = answer.arrays[array]
+        if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
+            raise Refused(Refusal.OUT_OF_RANGE)
     promised(answer)
     return answer
 

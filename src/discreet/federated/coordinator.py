@@ -172,19 +172,11 @@ class Coordinator:
             question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
         )
         answers, left_out = collected.answers, collected.left_out
-        totals = self._totals(answers, left_out, question.step)
+        told = self._told(question, answers, left_out)
+        while not self._leads_on(told):
+            self._leave_out_loudest(answers, left_out, question.step)
+            told = self._told(question, answers, left_out)
         heard = tuple(name for name in self._parties if name in answers)
-        told = Told(
-            kind=question.kind,
-            arrays=self._protocol.combine(totals, len(heard)),
-            noise={
-                name: self._protocol.combined_noise(
-                    [float(answers[party].fields[f"noise {name}"]) for party in heard]
-                )
-                for name in totals
-            },
-            parties=len(heard),
-        )
         promises = [promised(answers[party]) for party in heard]
         return Round(
             told=told,
@@ -196,21 +188,59 @@ class Coordinator:
             simulated=any(promise[2] for promise in promises),
         )
 
+    def _told(self, question: Message, answers: dict[str, Message], left_out: dict[str, str]) -> Told:
+        totals = self._totals(question, answers, left_out)
+        noises = {
+            name: [float(answer.fields[f"noise {name}"]) for answer in answers.values()] for name in totals
+        }
+        return Told(
+            kind=question.kind,
+            arrays=self._protocol.combine(totals, len(answers)),
+            noise={name: self._protocol.combined_noise(deviations) for name, deviations in noises.items()},
+            parties=len(answers),
+        )
+
+    def _leads_on(self, told: Told) -> bool:
+        """Tell whether a next question, one that parties take, or a model follows from what was told."""
+        so_far, size = [*(entry.told for entry in self.rounds), told], len(self._shared)
+        try:
+            with np.errstate(all="ignore"):
+                part = self._protocol.question(so_far, size)
+                if part is not None:
+                    self._protocol.shapes(part, size)
+                elif isinstance(self._protocol, ItemProtocol):
+                    numbers = self._protocol.scorer(so_far, size).arrays().values()
+                    return all(bool(np.isfinite(array).all()) for array in numbers)
+        except (ValueError, ArithmeticError):
+            return False
+        return True
+
+    def _leave_out_loudest(self, answers: dict[str, Message], left_out: dict[str, str], step: int) -> None:
+        """Leave out the party with the largest number: no sum with it can be used."""
+        if self._protocol.noise.masked:
+            raise FederationError(
+                f"The sum of step {step} cannot be used, and masks hide whose answer is the reason. "
+                "Begin a new run with other parties."
+            )
+        loudest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
+        del answers[loudest]
+        left_out[loudest] = Refusal.OUT_OF_RANGE.value
+
     def _totals(
-        self, answers: dict[str, Message], left_out: dict[str, str], step: int
+        self, question: Message, answers: dict[str, Message], left_out: dict[str, str]
     ) -> dict[str, npt.NDArray[Any]]:
         """Return the sums of the answers, without their masks; those whose masks nobody has are left out."""
         while True:
             if len(answers) < self._least:
                 raise FederationError(
-                    f"Only {len(answers)} of {len(self._parties)} parties answered step {step}; "
+                    f"Only {len(answers)} of {len(self._parties)} parties answered step {question.step}; "
                     f"{self._least} are needed. Resume the run when they are back."
                 )
             totals = _summed(list(answers.values()))
             if self._keeper is None or not self._protocol.noise.masked:
                 return totals
             size = sum(array.size for array in totals.values())
-            masks = ask_masks(self._keeper, self._run, step, list(answers), size)
+            masks = ask_masks(self._keeper, self._run, question.step, question.digest(), list(answers), size)
             if not isinstance(masks, frozenset):
                 return dict(unmasked(totals, masks))
             for name in set(answers) - masks:
@@ -231,6 +261,10 @@ class Coordinator:
             scorer=protocol.scorer([entry.told for entry in rounds], facts.n_items),
         )
         return Outcome(model=model, rounds=rounds)
+
+
+def _size(array: npt.NDArray[Any]) -> float:
+    return float(np.abs(array).max(initial=0.0))
 
 
 def _summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:

@@ -15,9 +15,19 @@ from pathlib import Path
 from typing import BinaryIO, final
 
 from discreet.checks import FileError
-from discreet.federated.wire import MOST_BYTES, PREFIX_BYTES, Message, Refused, decode, encode, message_bytes
+from discreet.federated.wire import (
+    MOST_BYTES,
+    PREFIX_BYTES,
+    Message,
+    Refused,
+    decode,
+    encode,
+    is_cut_short,
+    message_bytes,
+)
 
 _DIGEST_BYTES = 32
+_DAMAGED = "{path} is damaged and was left as it is. Restore it from a backup."
 
 
 @final
@@ -93,10 +103,12 @@ class Journal:
                 size = message_bytes(raw[place : place + PREFIX_BYTES], 2 * MOST_BYTES)
                 end = place + size + _DIGEST_BYTES
                 if end > len(raw):
+                    if not is_cut_short(raw[place:]):
+                        raise FileError(_DAMAGED.format(path=path))
                     return place
                 record = raw[place : place + size]
                 if hashlib.sha256(record).digest() != raw[place + size : end]:
-                    raise FileError(f"{path} is damaged and was left as it is. Restore it from a backup.")
+                    raise FileError(_DAMAGED.format(path=path))
                 self._messages.append(decode(record, 2 * MOST_BYTES))
             except Refused as error:
                 if len(raw) - place < PREFIX_BYTES:

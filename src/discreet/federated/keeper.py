@@ -9,6 +9,7 @@ parties that were all asked the same. A party that falls silent costs nothing: i
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, final
 
@@ -86,6 +87,8 @@ class Keeper:
         self._journal = journal or Journal()
         self._keys: dict[tuple[str, int, str], _Key] = {}
         self._revealed: dict[tuple[str, int], frozenset[str]] = {}
+        # Two who ask at once about different parties must not both be told.
+        self._turn = threading.Lock()
         for message in self._journal.messages:
             self._remember(message)
 
@@ -93,7 +96,8 @@ class Keeper:
         """Answer a message of a party (a key) or of the coordinator (a set of names)."""
         try:
             message = decode(raw)
-            return encode(self._key(message) if message.kind == "key" else self._reveal(message))
+            with self._turn:
+                return encode(self._key(message) if message.kind == "key" else self._reveal(message))
         except Refused as error:
             return encode(
                 Message(
@@ -106,6 +110,8 @@ class Keeper:
         key = _read_key(message)
         if message.sender not in self._roster:
             raise Refused(Refusal.WRONG_SENDER)
+        if not 0 < key.least <= len(self._roster):
+            raise Refused(Refusal.OUT_OF_RANGE)
         if self._keys.get(place, key) != key:
             raise Refused(Refusal.TWICE)
         if place not in self._keys:
@@ -120,12 +126,14 @@ class Keeper:
         if not names <= self._roster:
             raise Refused(Refusal.WRONG_SENDER)
         known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
-        keys = [key for key in known.values() if key is not None]
-        missing = [name for name, key in known.items() if key is None]
-        if missing or len(names) < max([self._least, *(key.least for key in keys)]):
+        asked = message.fields.get("question")
+        keys = {name: key for name, key in known.items() if key is not None and key.question == asked}
+        # Who wants more company than there is may be left out, if enough others remain.
+        content = {name: key for name, key in keys.items() if key.least <= len(names)}
+        keys = content if len(content) >= self._least else keys
+        missing = sorted(names - set(keys))
+        if missing or len(content) < self._least:
             return _reply(message, {"missing": json.dumps(missing)})
-        if len({key.question for key in keys}) > 1:
-            raise Refused(Refusal.WRONG_ROUND)
         first = self._revealed.get((message.run, message.step), names)
         if first != names:
             return _reply(message, {"only": json.dumps(sorted(first))})
@@ -133,7 +141,7 @@ class Keeper:
             self._journal.keep(message)
             self._remember(message)
         total = np.zeros(size, dtype=np.uint64)
-        for key in keys:
+        for key in keys.values():
             total += mask(key.secret, size)
         return Message(
             kind="masks", run=message.run, step=message.step, sender="keeper", arrays={"total": total}
@@ -152,12 +160,20 @@ def hand_key(line: Line, message: Message) -> None:
         raise FederationError("The keeper did not take the key of a mask, so nothing was sent.")
 
 
-def ask_masks(line: Line, run: str, step: int, names: Sequence[str], size: int) -> Words | frozenset[str]:
-    """Return the sum of the masks of these parties, or those of them that the keeper can speak for.
+def ask_masks(
+    line: Line, run: str, step: int, question: str, names: Sequence[str], size: int
+) -> Words | frozenset[str]:
+    """Return the sum of the masks on these parties' answers to a question, given by its digest.
+
+    Or return those of them that the keeper can speak for, if not for all.
 
     The latter happens when keys are not there, or when a sum over other parties was revealed before a crash.
     """
-    fields: dict[str, str | int] = {"names": json.dumps(sorted(names)), "size": size}
+    fields: dict[str, str | int] = {
+        "names": json.dumps(sorted(names)),
+        "size": size,
+        "question": question,
+    }
     reply = decode(line(encode(Message(kind="reveal", run=run, step=step, sender="-", fields=fields))))
     if reply.kind == "masks":
         total = reply.arrays.get("total")

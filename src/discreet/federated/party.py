@@ -7,6 +7,7 @@ kept before it is sent; whoever asks again gets the same bytes, so nothing is pa
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import final
 
@@ -26,6 +27,8 @@ from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 
 _BEGUN, _KEY, _TUNED = "begun", "key", "tuned"
+# What a stranger's numbers can do to arithmetic is no reason to stop answering others.
+_FAILURES = (DiscreetError, ValueError, ArithmeticError, MemoryError)
 
 
 @final
@@ -37,8 +40,9 @@ class Party:
         data: The party's people over the shared catalog; never leaves.
         protocol: What was agreed, with this party's own epsilon and delta.
         run: The run that the party takes part in; questions of others are declined.
-        ledger: Where the run is paid for; one in memory by default.
-        state: A file that makes the party resumable after a crash.
+        ledger: Where the run is paid for.
+        state: A file that makes the party resumable after a crash. One of both must outlive the process: a
+            party that remembers nothing would answer, and draw, again after each restart.
         keeper: The line to the keeper of masks, for protocols with shared noise.
     """
 
@@ -56,12 +60,18 @@ class Party:
     ) -> None:
         need = "A keeper is needed for shared noise."
         require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
+        self._random = random or PrivacyRandom.from_os()
+        if ledger is None and state is None and not self._random.simulated:
+            raise PrivacyError(
+                "A party needs a ledger or a state file: without them it would answer again after a restart."
+            )
+        # Two threads that ask at once must not get two draws for one payment.
+        self._turn = threading.Lock()
         self.name, self.protocol, self.run = name, protocol, run
         self._data = data.bounded()
         self._dataset = data.name
         self._names = names_digest(protocol.shared(data))
         self._ledger = ledger or Ledger.in_memory()
-        self._random = random or PrivacyRandom.from_os()
         self._keeper = keeper
         self._journal = Journal(state)
 
@@ -78,10 +88,11 @@ class Party:
         except Refused as error:
             return encode(self._declined(-1, error.reason))
         try:
-            return encode(self._answer(question))
+            with self._turn:
+                return encode(self._answer(question))
         except Refused as error:
             return encode(self._declined(question.step, error.reason))
-        except DiscreetError:
+        except _FAILURES:
             # The reason, a budget that is used up for instance, is the operator's business alone.
             return encode(self._declined(question.step, Refusal.DECLINED))
 
@@ -93,14 +104,15 @@ class Party:
         """Fine-tune: return this party's own items by the profiles of shared people; drawn once and kept."""
         if not isinstance(self.protocol, AveragedUsers):
             raise PrivacyError("Items are tuned where people are shared; here people's profiles are.")
-        for message in self._journal.messages:
-            if message.kind == _TUNED and message.run == self.run:
-                return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
-        self._pay()
-        items = self.protocol.tune(self._data, profiles, self._random)
-        arrays = {"bias": items.bias, "factors": items.factors}
-        self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._before())))
-        return items
+        with self._turn:
+            for message in self._journal.messages:
+                if message.kind == _TUNED and message.run == self.run:
+                    return LocalItems(bias=message.arrays["bias"], factors=message.arrays["factors"])
+            self._pay()
+            items = self.protocol.tune(self._data, profiles, self._random)
+            arrays = {"bias": items.bias, "factors": items.factors}
+            self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._before())))
+            return items
 
     def _answer(self, question: Message) -> Message:
         if question.run != self.run:

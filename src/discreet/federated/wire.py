@@ -119,6 +119,25 @@ def message_bytes(prefix: bytes, most: int = MOST_BYTES) -> int:
     return int(PREFIX_BYTES + header + body)
 
 
+def is_cut_short(rest: bytes) -> bool:
+    """Tell whether bytes that end too early can be the beginning of a message: all that is there must fit.
+
+    A message whose length was damaged is no such beginning: its header says how long the arrays are.
+    """
+    length, body = _PREFIX.unpack(rest[:PREFIX_BYTES])[2:]
+    text = rest[PREFIX_BYTES : PREFIX_BYTES + length]
+    try:
+        # Headers are ASCII; behind a damaged length there may be any bytes.
+        header, end = json.JSONDecoder().raw_decode(text.decode("latin-1"))
+        listed = [_described(entry) for entry in header["arrays"]]
+    except (Refused, ValueError, KeyError, TypeError, RecursionError):
+        # Unfinished JSON is what a cut leaves; in a header that is all there it is damage.
+        return len(text) < int(length)
+    return end == int(length) and sum(math.prod(shape) * kind.itemsize for _, kind, shape in listed) == int(
+        body
+    )
+
+
 def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
     """Read a message; raise `Refused` with the reason if it cannot be taken."""
     if message_bytes(raw, most) != len(raw):
@@ -169,6 +188,9 @@ def _fields(value: Any) -> dict[str, Value]:
     # 1e999 is a valid JSON number and becomes infinity.
     if not all(math.isfinite(entry) for entry in value.values() if isinstance(entry, float)):
         raise Refused(Refusal.NOT_FINITE)
+    # A number of hundreds of digits is one, too, and no float can hold it.
+    if not all(abs(entry) < 2**63 for entry in value.values() if isinstance(entry, int)):
+        raise Refused(Refusal.OUT_OF_RANGE)
     return value
 
 

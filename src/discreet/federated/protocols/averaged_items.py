@@ -97,7 +97,7 @@ class AveragedItems(ItemProtocol):
         if question.kind == "votes":
             return {"votes": (n_shared + 1,)}
         if question.kind == "items":
-            factors = check_profiles(_without_votes(question, n_shared), n_shared)
+            factors = check_profiles(_without_votes(question, n_shared), n_shared, self.factors)
             by_item = (n_shared, factors)
             return {"factors": by_item, "places": by_item, "bias": (n_shared,), "origin": (factors,)}
         raise Refused(Refusal.WRONG_KIND)

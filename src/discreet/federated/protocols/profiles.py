@@ -62,10 +62,10 @@ def read_profiles(question: Part | Message, n_items: int, norm: Norm) -> tuple[P
     return profiles, asked
 
 
-def check_profiles(question: Part | Message, n_items: int) -> int:
-    """Return how many factors a question has, or raise `Refused` if it makes no sense."""
+def check_profiles(question: Part | Message, n_items: int, most: int = _MOST_FACTORS) -> int:
+    """Return how many factors a question has, at most `most`, or raise `Refused` if it makes no sense."""
     factors = question.fields.get("factors")
-    if type(factors) is not int or not 0 <= factors <= _MOST_FACTORS:
+    if type(factors) is not int or not 0 <= factors <= most:
         raise Refused(Refusal.OUT_OF_RANGE)
     growth = question.arrays.get("growth", np.zeros(0)).size
     if growth not in (0, factors):

@@ -166,6 +166,6 @@ def number(message: Part | Message, name: str, low: float, high: float) -> float
     value = message.fields.get(name)
     if type(value) not in (int, float):
         raise Refused(Refusal.MALFORMED)
-    if not low <= float(value) <= high:  # type: ignore[arg-type]
+    if not low <= value <= high:  # type: ignore[operator]
         raise Refused(Refusal.OUT_OF_RANGE)
     return float(value)  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ class SummedStatistics(ItemProtocol):
             size = _moment_items(question, n_shared).size
             return {"moment": (size * (size + 1) // 2,)}
         if question.kind == "terms":
-            factors = check_profiles(question, n_shared)
+            factors = check_profiles(question, n_shared, self._estimator().most_factors())
             return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
         raise Refused(Refusal.WRONG_KIND)
 
@@ -243,6 +243,9 @@ def _moment_items(question: Part | Message, n_items: int) -> npt.NDArray[np.int6
     if set(arrays) != {"items", "pull"} or arrays["items"].ndim != 1 or arrays["items"].dtype != np.int64:
         raise Refused(Refusal.WRONG_SHAPE)
     items, pull = arrays["items"], arrays["pull"]
+    # A party holds a square of that size: nobody may ask for more than the rules ever do.
+    if items.size > server.MOST_ITEMS:
+        raise Refused(Refusal.OVERSIZED)
     if pull.shape != (n_items,) or pull.dtype != np.float64:
         raise Refused(Refusal.WRONG_SHAPE)
     known = bool(items.size and items.min() >= 0 and items.max() < n_items)

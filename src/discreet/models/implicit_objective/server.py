@@ -20,7 +20,7 @@ from discreet.solvers.spectrum import edge_of_noise, outstanding
 
 # A matrix of about this times sqrt(people / noise) popular items shows its eigenvectors above the noise.
 _ITEMS_PER_ROOT = 5.0
-_LEAST_ITEMS, _MOST_ITEMS = 32, 1500
+_LEAST_ITEMS, MOST_ITEMS = 32, 1500
 # An eigenvalue counts when it exceeds what noise alone reaches by this factor.
 _ABOVE_NOISE = 1.05
 MOST_FACTORS = 48
@@ -79,7 +79,7 @@ def no_profiles(n_items: int) -> Profiles:
 def starting_items(favor: Favor, noise: float) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return which items the second moment is asked for, and the weight of every item in it."""
     room = _ITEMS_PER_ROOT * math.sqrt(favor.people / noise) if noise else math.inf
-    count = int(min(max(room, _LEAST_ITEMS), favor.votes.size, _MOST_ITEMS))
+    count = int(min(max(room, _LEAST_ITEMS), favor.votes.size, MOST_ITEMS))
     return np.argsort(-favor.votes, kind="stable")[:count], favor.counts**_START_POWER
 
 

@@ -97,7 +97,8 @@ class Budget:
 
 
 ENTRIES = (
-    "SELECT spendings.id, spendings.time, dataset, what, guarantee, coalesce(state, 'open'), process, events"
+    "SELECT spendings.id, spendings.time, dataset, what, guarantee, coalesce(state, 'open'), process, events,"
+    " epsilon, delta, frame"
     " FROM spendings LEFT JOIN outcomes ON outcomes.id = spendings.id"
 )
 BUDGETS = "SELECT time, dataset, guarantee, reason FROM budgets"
@@ -112,14 +113,15 @@ def insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -
 
 
 def read_entry(row: tuple[Any, ...]) -> Entry:
-    """Return the spending in a row of `ENTRIES`."""
-    number, time, dataset, what, guarantee, state, process, events = row
+    """Return the spending in a row of `ENTRIES`; a row that contradicts itself is a `ValueError`."""
+    number, time, dataset, what, guarantee, state, process, events, *numbers = row
+    promise = _promise(_record(guarantee), *numbers)
     return Entry(
         id=number,
         time=datetime.fromisoformat(time),
         dataset=dataset,
         what=what,
-        guarantee=Guarantee.from_json(json.loads(guarantee)),
+        guarantee=promise,
         state=State(state),
         process=process,
         events=tuple(json.loads(events)),
@@ -129,11 +131,11 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
 def read_budget(row: tuple[Any, ...]) -> Budget:
     """Return the budget in a row of `BUDGETS`."""
     time, dataset, guarantee, reason = row
-    record = json.loads(guarantee)
+    record = _record(guarantee)
     return Budget(
         time=datetime.fromisoformat(time),
         dataset=dataset,
-        guarantee=Guarantee.from_json(record),
+        guarantee=_read_promise(record),
         reason=reason,
         account=Account(record.get("account", Account.ADDING)),
         renews=Period(record["renews"]) if "renews" in record else None,
@@ -174,17 +176,35 @@ def last_number(connection: sqlite3.Connection, dataset: str) -> int:
 def spent_by_frame(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:
     """Return the totals of a data set by basic composition; frames do not add."""
     rows = connection.execute(
-        "SELECT frame, epsilon, delta FROM spendings WHERE dataset = ? ORDER BY id", (dataset,)
+        "SELECT guarantee, epsilon, delta, frame FROM spendings WHERE dataset = ? ORDER BY id", (dataset,)
     )
-    amounts: dict[str, list[tuple[float, float]]] = {}
-    for frame, epsilon, delta in rows:
-        amounts.setdefault(frame, []).append((epsilon, delta))
+    amounts: dict[Frame, list[Guarantee]] = {}
+    for guarantee, *numbers in rows:
+        promise = _promise(_record(guarantee), *numbers)
+        amounts.setdefault(promise.frame, []).append(promise)
     return {
-        _frame(frame): Amount(sum_up(epsilon for epsilon, _ in parts), sum_up(delta for _, delta in parts))
+        frame: Amount(sum_up(part.epsilon for part in parts), sum_up(part.delta for part in parts))
         for frame, parts in amounts.items()
     }
 
 
-def _frame(text: str) -> Frame:
-    unit, neighbors, trust = text.split("/")
-    return Unit(unit), Neighbors(neighbors), Trust(trust)
+def _promise(record: dict[str, Any], epsilon: object, delta: object, frame: object) -> Guarantee:
+    """Return the promise of a row, which states its numbers twice: a disk that lost a bit shows."""
+    promise = _read_promise(record)
+    if (promise.epsilon, promise.delta, "/".join(promise.frame)) != (epsilon, delta, frame):
+        raise ValueError("a row contradicts itself")
+    return promise
+
+
+def _record(text: object) -> dict[str, Any]:
+    record = json.loads(text) if isinstance(text, str) else None
+    if not isinstance(record, dict):
+        raise ValueError("a row holds no promise")
+    return record
+
+
+def _read_promise(record: dict[str, Any]) -> Guarantee:
+    try:
+        return Guarantee.from_json(record)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError("a row's promise cannot be read") from error

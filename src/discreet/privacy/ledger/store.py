@@ -19,14 +19,11 @@ from typing import final
 from urllib.parse import quote
 
 from discreet.checks import FileError, PrivacyError
+from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, locked
 
 # "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION = 0x44534354
 VERSION = 1
-# How long to wait for other processes; each of them holds the file for milliseconds. Who waits is told early.
-_PATIENCE_SECONDS = 60.0
-_SILENCE_SECONDS = 2.0
-
 _TABLES = (
     """CREATE TABLE budgets (
     id INTEGER PRIMARY KEY, time TEXT NOT NULL, dataset TEXT NOT NULL, guarantee TEXT NOT NULL,
@@ -87,7 +84,7 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection to look at the rows."""
-        with _gate, _one_sentence(self.path), self._connection() as connection:
+        with _gate, self._locked(alone=False), _one_sentence(self.path), self._connection() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -95,7 +92,7 @@ class Store:
         """Lend a connection that nobody else can write beside; what was added is on the disk afterwards."""
         if self.read_only:
             raise PrivacyError("This ledger was opened for reading. Open it without read_only=True to spend.")
-        with _gate, _one_sentence(self.path), self._connection() as connection:
+        with _gate, self._locked(alone=True), _one_sentence(self.path), self._connection() as connection:
             _execute(connection, "BEGIN IMMEDIATE", self.path)
             try:
                 yield connection
@@ -103,6 +100,9 @@ class Store:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def _locked(self, *, alone: bool) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.path is None else locked(self.path, alone=alone)
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -123,14 +123,14 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         f"file:{quote(str(path.absolute()))}?mode={mode}",
         uri=True,
         isolation_level=None,
-        timeout=_PATIENCE_SECONDS,
+        timeout=PATIENCE_SECONDS,
     )
     try:
         _settle(connection, path)
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
-        if mode == "ro" and error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+        if mode == "ro" and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
             # A writer was killed half way: its unfinished rows must be rolled back before anybody can read.
             return _connect(path, "rw")
         raise
@@ -142,16 +142,16 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 def _execute(connection: sqlite3.Connection, statement: str, path: Path | None) -> None:
     """Run a statement that may have to wait for another process, and say so if that takes long."""
     try:
-        _wait_at_most(connection, _SILENCE_SECONDS)
+        _wait_at_most(connection, SILENCE_SECONDS)
         connection.execute(statement).close()
     except sqlite3.OperationalError as error:
         if not _is_busy(error):
             raise
         print(f"discreet: waiting for {path}, which another process is using.", file=sys.stderr)
-        _wait_at_most(connection, _PATIENCE_SECONDS - _SILENCE_SECONDS)
+        _wait_at_most(connection, PATIENCE_SECONDS - SILENCE_SECONDS)
         connection.execute(statement).close()
     finally:
-        _wait_at_most(connection, _PATIENCE_SECONDS)
+        _wait_at_most(connection, PATIENCE_SECONDS)
 
 
 def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
@@ -159,8 +159,8 @@ def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
-    # The low byte is the kind of error, the rest says more about it.
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    # The low byte is the kind of error, the rest says more about it; text that is no text has no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _settle(connection: sqlite3.Connection, path: Path | None) -> None:
@@ -236,7 +236,8 @@ def _check_header(path: Path) -> None:
 
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a ledger whose pages are damaged or whose tables and triggers are not exactly ours."""
-    verdict = [row[0] for row in connection.execute("PRAGMA quick_check")]
+    # The index repeats the names of data sets: a name that changed in one place only shows here.
+    verdict = [row[0] for row in connection.execute("PRAGMA integrity_check")]
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     if verdict != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
         raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")

@@ -1,0 +1,83 @@
+"""Keep those who use one ledger apart by a lock that belongs to an open file, beside SQLite's own.
+
+SQLite's locks belong to a process: any thread of it that opens the ledger and closes it again, a backup for
+instance, drops them all. Then others write beside, or take the unfinished for left over and roll it back.
+This lock lies on a file of its own and ends only when the holder lets go or dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from discreet.checks import FileError
+
+SUFFIX = ".lock"
+#: How long to wait for other processes; each holds a ledger for milliseconds. Who waits is told early.
+PATIENCE_SECONDS = 60.0
+SILENCE_SECONDS = 2.0
+_PAUSE_SECONDS = 0.002
+
+
+@contextlib.contextmanager
+def locked(ledger: Path, *, alone: bool) -> Iterator[None]:
+    """Hold the lock of a ledger, `alone` to write or with other readers; give up when others hold it long.
+
+    Readers leave no trace: where nobody ever wrote with a lock, there is none to hold.
+    """
+    path = ledger.with_name(ledger.name + SUFFIX)
+    if os.name != "posix" or not (alone or path.exists()):
+        # Elsewhere SQLite's own locks belong to an open file already.
+        yield
+        return
+    handle = _acquire(path, ledger, alone)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _acquire(path: Path, ledger: Path, alone: bool) -> int:
+    start, told = time.monotonic(), False
+    while True:
+        handle = _open(path, alone)
+        if _is_locked(handle, alone) and _is_at(path, handle):
+            return handle
+        os.close(handle)
+        waited = time.monotonic() - start
+        if waited > PATIENCE_SECONDS:
+            raise FileError(f"{ledger} cannot be used: another process holds it, so nothing was written.")
+        if waited > SILENCE_SECONDS and not told:
+            print(f"discreet: waiting for {ledger}, which another process is using.", file=sys.stderr)
+            told = True
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _open(path: Path, alone: bool) -> int:
+    how = os.O_CREAT | os.O_RDWR if alone else os.O_RDONLY
+    try:
+        return os.open(path, how | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise FileError(f"{path} cannot be used to keep writers apart: {error.strerror}.") from error
+
+
+def _is_locked(handle: int, alone: bool) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Tell whether the file is still the one that others will find: somebody may have removed it."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except OSError:
+        return False

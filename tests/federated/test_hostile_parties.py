@@ -1,0 +1,233 @@
+"""One party that lies about everything: it is left out and named, and the run ends with the others' model."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from discreet.checks import FileError, PrivacyError
+from discreet.data.interactions import Interactions
+from discreet.federated.journal import Journal
+from discreet.federated.keeper import Keeper, ask_masks, hand_key
+from discreet.federated.noise import SharedNoise
+from discreet.federated.party import Party
+from discreet.federated.protocols.averaged_items import AveragedItems
+from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.protocol import names_digest
+from discreet.federated.protocols.summed import SummedStatistics
+from discreet.federated.wire import FederationError, Message, decode, encode
+from discreet.privacy.ledger.book import Ledger
+from federation import RUN, coordinator, keeper_of, members, toy_parts, train
+
+DATA, PARTS = toy_parts()
+ITEM_PROTOCOLS = [SummedStatistics(epsilon=30.0, rounds=2), AveragedItems(epsilon=30.0, factors=3)]
+
+
+def liar(honest, change, at=None):
+    """Return an endpoint that answers as `honest` does and then changes the answer, at one step or at all."""
+
+    def answer(raw):
+        told = decode(honest(raw))
+        if told.kind == "declined" or at not in (None, told.step):
+            return encode(told)
+        return change(told)
+
+    return answer
+
+
+def replaced(message, **parts):
+    fields = {name: getattr(message, name) for name in ("kind", "run", "step", "sender", "fields", "arrays")}
+    return Message(**{**fields, **parts})
+
+
+def rubbish(value):
+    def change(message):
+        arrays = {name: np.full_like(array, value) for name, array in message.arrays.items()}
+        return encode(replaced(message, arrays=arrays))
+
+    return change
+
+
+def signs(value):
+    def change(message):
+        arrays = {
+            name: value * np.where(np.arange(array.size) % 3, 1.0, -1.0).reshape(array.shape)
+            for name, array in message.arrays.items()
+        }
+        return encode(replaced(message, arrays=arrays))
+
+    return change
+
+
+def many_digits(message):
+    return encode(replaced(message, fields={**message.fields, "epsilon": 10**400}))
+
+
+def loud_noise(message):
+    fields = {name: 2.0**33 if name.startswith("noise") else value for name, value in message.fields.items()}
+    return encode(replaced(message, fields=fields))
+
+
+LIES = [
+    rubbish(2.0**50),
+    rubbish(2.0**33),
+    rubbish(-(2.0**33)),
+    signs(2.0**33),
+    signs(1e6),
+    many_digits,
+    loud_noise,
+]
+
+
+@pytest.mark.parametrize("protocol", ITEM_PROTOCOLS, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("lie", range(len(LIES)))
+@pytest.mark.parametrize("step", [0, 1, None])
+def test_a_run_ends_whatever_one_party_sends(protocol, lie, step):
+    honest = members(PARTS, protocol)["p3"].answer
+    outcome = train(protocol, PARTS, DATA, replaced={"p3": liar(honest, LIES[lie], step)})
+    assert all(np.isfinite(array).all() for array in outcome.model.scorer.arrays().values())
+    if lie in (0, 5):
+        assert outcome.rounds[step or 0].left_out == {"p3": "out of range"}
+
+
+@pytest.mark.parametrize("lie", range(len(LIES)))
+def test_shared_people_end_their_run_too(lie):
+    protocol = AveragedUsers(epsilon=30.0, rounds=2)
+    honest = members(PARTS_OF_ITEMS, protocol)
+    endpoints = {name: party.answer for name, party in honest.items()}
+    endpoints["p1"] = liar(endpoints["p1"], LIES[lie])
+    rounds = coordinator(protocol, endpoints, DATA.users).run_rounds()
+    assert len(rounds) == 2 and all(np.isfinite(entry.told.arrays["profiles"]).all() for entry in rounds)
+
+
+PARTS_OF_ITEMS = {f"p{k}": DATA.select_items(np.arange(k, DATA.n_items, 2)) for k in range(2)}
+
+
+def with_key(keeper, **lies):
+    """Return a line to the keeper on which one party's keys are changed."""
+
+    def line(raw):
+        message = decode(raw)
+        return keeper(encode(replaced(message, fields={**message.fields, **lies})))
+
+    return line
+
+
+@pytest.mark.parametrize("lies", [{"least": 1000}, {"least": 4}, {"question": "another"}, {"least": -1}])
+def test_a_key_with_a_lie_leaves_out_its_party_only(lies):
+    protocol = SummedStatistics(epsilon=30.0, noise=SharedNoise(parties=4, missing=1))
+    keeper = keeper_of(protocol, PARTS)
+    parties = members(PARTS, protocol, keeper=keeper)
+    parties["p3"] = members({"p3": PARTS["p3"]}, protocol, keeper=with_key(keeper, **lies))["p3"]
+    endpoints = {name: party.answer for name, party in parties.items()}
+    if lies == {"least": 4}:
+        # All four are there, so that the wish is no lie until one of them is gone.
+        endpoints["p2"] = lambda raw: encode(Message(kind="declined", run=RUN, step=0, sender="p2"))
+        with pytest.raises(FederationError, match="too few"):
+            coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
+        return
+    outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
+    assert all("p3" in entry.left_out for entry in outcome.rounds)
+
+
+def question(protocol, kind="votes", **parts):
+    agreed = {"settings": protocol.settings(), "shared": names_digest(DATA.catalog)}
+    fields = agreed | parts.pop("fields", {})
+    return Message(kind=kind, run=RUN, step=0, sender="coordinator", fields=fields, **parts)
+
+
+def test_a_question_that_asks_for_gigabytes_is_refused_before_it_is_paid():
+    many = Interactions.from_arrays([1, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0], n_items=4000, low=1, high=5)
+    protocol, ledger = SummedStatistics(epsilon=1.0), Ledger.in_memory()
+    party = Party("p", many, protocol, run=RUN, ledger=ledger)
+    fields = {"settings": protocol.settings(), "shared": names_digest(many.catalog)}
+    arrays = {"items": np.arange(4000), "pull": np.ones(4000)}
+    asked = Message(kind="moment", run=RUN, step=0, sender="coordinator", fields=fields, arrays=arrays)
+    assert decode(party.answer(encode(asked))).fields["reason"] == "oversized"
+    wide = {"vectors": np.zeros((4000, 200)), "squares": np.ones(4000), "growth": np.zeros(0)}
+    wide |= {"center": np.zeros(200), "scale": np.ones(200), "pull": np.ones(4000)}
+    more = {"factors": 200, "clip": 1.0, "count_part": 1.0}
+    asked = Message(kind="terms", run=RUN, step=0, sender="coordinator", fields=fields | more, arrays=wide)
+    assert decode(party.answer(encode(asked))).fields["reason"] == "out of range"
+    assert ledger.entries() == []
+
+
+def test_threads_get_one_draw_for_one_payment():
+    for _ in range(20):
+        party = Party("p0", PARTS["p0"], SummedStatistics(epsilon=1.0), run=RUN, ledger=Ledger.in_memory())
+        raw, found = encode(question(party.protocol)), []
+
+        def ask(party=party, raw=raw, found=found):
+            found.append(party.answer(raw))
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1 and decode(found[0]).kind == "votes"
+
+
+def test_a_keeper_tells_one_sum_to_threads_that_ask_for_two():
+    names = ["a", "b", "c", "d"]
+    for _ in range(20):
+        keeper, found = Keeper(roster=names, least=2), []
+        for number, name in enumerate(names):
+            told = {"key": bytes([number] * 32).hex(), "question": "q", "least": 2}
+            hand_key(keeper, Message(kind="key", run="r", step=0, sender=name, fields=told))
+
+        def ask(some, keeper=keeper, found=found):
+            try:
+                told = ask_masks(keeper, "r", 0, "q", some, 4)
+            except FederationError:
+                return
+            if not isinstance(told, frozenset):
+                found.append(tuple(some))
+
+        threads = [threading.Thread(target=ask, args=(some,)) for some in (names, names[:2], names[1:])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1
+
+
+def test_a_party_that_would_forget_its_answers_is_not_made(tmp_path):
+    with pytest.raises(PrivacyError, match="a ledger or a state file"):
+        Party("p0", PARTS["p0"], SummedStatistics(epsilon=1.0), run=RUN)
+    Party("p0", PARTS["p0"], SummedStatistics(epsilon=1.0), run=RUN, state=tmp_path / "state").close()
+
+
+def journal_of(path, count=4):
+    journal = Journal(path)
+    for step in range(count):
+        arrays = {"votes": np.arange(5.0)}
+        journal.keep(Message(kind="votes", run=RUN, step=step, sender="p", arrays=arrays))
+    journal.close()
+    return path.read_bytes()
+
+
+def test_a_damaged_length_never_drops_a_record(tmp_path):
+    path = tmp_path / "state"
+    whole = journal_of(path)
+    record = len(whole) // 4
+    for start in range(0, len(whole), record):
+        for place in range(start, start + 17):
+            for bit in range(8):
+                raw = bytearray(whole)
+                raw[place] ^= 1 << bit
+                path.write_bytes(raw)
+                with pytest.raises(FileError, match=r"damaged|not the state"):
+                    Journal(path)
+                assert path.read_bytes() == raw
+
+
+def test_a_record_cut_by_a_crash_is_still_dropped(tmp_path):
+    path = tmp_path / "state"
+    whole = journal_of(path)
+    record = len(whole) // 4
+    for length in range(3 * record, len(whole)):
+        path.write_bytes(whole[:length])
+        journal = Journal(path)
+        assert len(journal.messages) == 3
+        journal.close()

@@ -1,0 +1,128 @@
+"""A ledger beside backups that drop its locks, and on disks that lose a bit."""
+
+import os
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from discreet.checks import BudgetError, FileError
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
+
+PROMISE = Guarantee(
+    epsilon=0.125,
+    unit=Unit.USER,
+    neighbors=Neighbors.ADD_OR_REMOVE,
+    trust=Trust.JOINT,
+    basis=Basis.PROVED,
+    proof="proofs/biases.md",
+)
+
+IMPATIENT = """
+import sys
+from pathlib import Path
+from discreet.privacy.ledger import locking
+from discreet.privacy.ledger.book import Ledger
+locking.PATIENCE_SECONDS = 0.5
+ledger = Ledger.open(Path(sys.argv[1]))
+promise = ledger.budget("films").guarantee
+ledger.spend("films", promise, what="beside")
+"""
+
+SPENDER = """
+import sys, threading
+from dataclasses import replace
+from pathlib import Path
+from discreet.checks import BudgetError
+from discreet.privacy.ledger.book import Ledger
+path = Path(sys.argv[1])
+ledger, done = Ledger.open(path), threading.Event()
+promise = replace(ledger.budget("films").guarantee, epsilon=0.125)
+
+def back_up():
+    while not done.is_set():
+        path.open("rb").close()
+
+thread = threading.Thread(target=back_up)
+thread.start()
+try:
+    while True:
+        ledger.spend("films", promise, what="race")
+        assert ledger.remaining("films").epsilon >= 0
+except BudgetError:
+    pass
+finally:
+    done.set()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    with Ledger.open(tmp_path / "films.ledger") as ledger:
+        ledger.set_budget("films", replace(PROMISE, epsilon=1.0))
+    return tmp_path / "films.ledger"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
+def test_a_backup_by_the_paying_process_lets_nobody_in(path):
+    ledger = Ledger.open(path)
+    with ledger._store.writing():
+        # This drops every lock that SQLite holds for this process.
+        path.open("rb").close()
+        other = subprocess.run(
+            [sys.executable, "-c", IMPATIENT, str(path)], capture_output=True, text=True, check=False
+        )
+    assert other.returncode != 0 and "another process holds it" in other.stderr
+    assert ledger.entries() == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
+def test_processes_with_backups_never_overspend(path):
+    spenders = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(4)]
+    assert [spender.wait(120) for spender in spenders] == [0] * 4
+    ledger = Ledger.open(path)
+    assert len(ledger.entries()) == 8 and ledger.remaining("films").epsilon == 0.0
+
+
+def test_a_lock_file_that_was_removed_is_made_again(path):
+    ledger = Ledger.open(path)
+    ledger.spend("films", PROMISE, what="first")
+    path.with_name("films.ledger.lock").unlink()
+    ledger.spend("films", PROMISE, what="second")
+    assert len(ledger.entries()) == 2
+
+
+def damaged(path, old, new):
+    raw = path.read_bytes()
+    place = raw.rindex(old)
+    path.write_bytes(raw[:place] + new + raw[place + len(old) :])
+
+
+def test_a_bit_lost_in_a_row_is_not_believed(path):
+    with Ledger.open(path) as ledger:
+        ledger.spend("films", PROMISE, what="biases")
+    whole = path.read_bytes()
+    changes = [
+        (struct.pack(">d", 0.125), struct.pack(">d", 0.0625)),
+        (b'"epsilon": 0.125', b'"epsilon": 0.025'),
+        (b"user/add-or-remove", b"cell/add-or-remove"),
+        (b"filmsbiases", b"gilmsbiases"),
+        (b"filmsbiases", b"films\xffiases"),
+    ]
+    for old, new in changes:
+        path.write_bytes(whole)
+        damaged(path, old, new)
+        with pytest.raises(FileError, match=r"damaged|cannot be used"):
+            Ledger.open(path).spent("films")
+            Ledger.open(path).entries()
+            Ledger.open(path).spend("films", PROMISE, what="again")
+    path.write_bytes(whole)
+    assert Ledger.open(path).spent("films").epsilon == 0.125
+
+
+def test_the_budget_still_binds(path):
+    with Ledger.open(path) as ledger, pytest.raises(BudgetError):
+        ledger.spend("films", replace(PROMISE, epsilon=2.0), what="too much")
