@@ -30,7 +30,7 @@ from printed import (
 from protocol import Bench, bench
 
 from discreet.evaluation.scoring import measure as score
-from discreet.models.als import ImplicitAls
+from discreet.models.bars.implicit_als import ImplicitAls
 from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.models.neighbors import ItemNeighbors
 from discreet.models.popularity import Popularity

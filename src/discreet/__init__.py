@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from discreet.evaluation.evaluation import Evaluation as Evaluation
     from discreet.evaluation.protocol import evaluate as evaluate
     from discreet.evaluation.report import write_report as write_report
-    from discreet.models.als import Als as Als
-    from discreet.models.als import ImplicitAls as ImplicitAls
+    from discreet.models.bars.als import Als as Als
+    from discreet.models.bars.ease import Ease as Ease
+    from discreet.models.bars.implicit_als import ImplicitAls as ImplicitAls
+    from discreet.models.bars.item_knn import ItemKnn as ItemKnn
     from discreet.models.biases import Biases as Biases
     from discreet.models.estimator import Estimator as Estimator
     from discreet.models.fitted import FittedModel as FittedModel
@@ -91,7 +93,10 @@ else:
             "discreet.models.local.private_gradients": "PrivateGradients",
             "discreet.models.neighbors": "ItemNeighbors",
             # Bars without privacy
-            "discreet.models.als": "Als ImplicitAls",
+            "discreet.models.bars.als": "Als",
+            "discreet.models.bars.implicit_als": "ImplicitAls",
+            "discreet.models.bars.ease": "Ease",
+            "discreet.models.bars.item_knn": "ItemKnn",
             # What a fit returns, and what it is called in general
             "discreet.models.estimator": "Estimator",
             "discreet.models.fitted": "FittedModel",

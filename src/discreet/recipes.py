@@ -12,7 +12,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.checks import ParameterError
 from discreet.data.facts import PublicFacts
-from discreet.models.als import Als, ImplicitAls
+from discreet.models.bars.als import Als
+from discreet.models.bars.ease import Ease
+from discreet.models.bars.implicit_als import ImplicitAls
+from discreet.models.bars.item_knn import ItemKnn
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.implicit_objective.estimator import ImplicitObjective
@@ -41,6 +44,8 @@ MODELS: dict[str, type[Estimator]] = {
         Popularity,
         Als,
         ImplicitAls,
+        Ease,
+        ItemKnn,
         FrankWolfe,
         CovarianceSvd,
         ProjectedGradient,

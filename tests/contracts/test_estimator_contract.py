@@ -32,7 +32,7 @@ from toy import toy_interactions
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(MODELS)
-NON_PRIVATE = {"als", "implicit-als"}
+NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn"}
 
 
 @pytest.fixture(scope="module")

@@ -61,13 +61,13 @@ def keep_per_user(
         return keep
     item_hash = hash_ids(catalog)
     # Hashed twice, so that a person and an item with the same id do not cancel out.
-    named = None if users.is_positional else _mix(hash_ids(users.take(heavy)))
+    named = None if users.is_positional else mix(hash_ids(users.take(heavy)))
     for first, last in _blocks(lengths[heavy]):
         people, sizes = heavy[first:last], lengths[heavy[first:last]]
         cells, starts = cells_of_rows(indptr, people), np.cumsum(sizes) - sizes
         own = item_hash[items[cells]]
-        person = _mix(np.bitwise_xor.reduceat(_mix(own), starts)) if named is None else named[first:last]
-        draw = _mix(own ^ np.repeat(person, sizes))
+        person = mix(np.bitwise_xor.reduceat(mix(own), starts)) if named is None else named[first:last]
+        draw = mix(own ^ np.repeat(person, sizes))
         if times is None:
             age = (draw >> np.uint64(1)).view(np.int64)
         else:
@@ -115,11 +115,11 @@ def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
         some = order[:count]
         letter = letters[starts[some] + position].astype(np.uint64)
         # As old as the hash: a letter 0 does not count.
-        state[some] = np.where(letter == 0, state[some], _mix(state[some] ^ letter))
+        state[some] = np.where(letter == 0, state[some], mix(state[some] ^ letter))
     return state
 
 
-def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Scramble 64-bit numbers one to one: the output function of the splitmix64 generator."""
     state = state + _GOLDEN
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -149,6 +149,10 @@ class ImplicitFactorScorer(Scorer):
         people, place = folded(self, histories, rows)
         return people[place].astype(np.float32) @ self.item_factors.T
 
+    def explain(self) -> dict[str, Any]:
+        """Return the settings, given or found."""
+        return {"factors": self.item_factors.shape[1], **self.settings()}
+
     def item_vectors(self) -> Floats:
         """Return the item factors."""
         return self.item_factors.astype(np.float64)

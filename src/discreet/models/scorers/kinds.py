@@ -14,6 +14,7 @@ _ROOM = "discreet.models.scorers"
 KINDS: dict[str, str] = {
     "clicks": f"{_ROOM}.choices:ClickScorer",
     "implicit-factors": f"{_ROOM}.factors:ImplicitFactorScorer",
+    "item-weights": f"{_ROOM}.item_weights:ItemWeightsScorer",
     "local-ratings": f"{_ROOM}.reports:LocalScorer",
     "neighbours": f"{_ROOM}.neighbors:NeighborScorer",
     "one-bit": f"{_ROOM}.verdicts:OneBitScorer",

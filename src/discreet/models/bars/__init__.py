@@ -1,0 +1,1 @@
+"""What private models are measured against: good models without any privacy."""

@@ -1,0 +1,74 @@
+"""Score an item by the weights it has from everything a person chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.checks import DataError
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.parts import ITEMS, Constant, Notes, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+
+_COUNTED = "counted without noise: the label says NOT PRIVATE"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemWeightsScorer(Scorer):
+    """Add up `weights[chosen, item]` over what a person chose, for the items that have weights.
+
+    `base` decides among equals, and for a person who chose nothing.
+    """
+
+    kind: ClassVar[str] = "item-weights"
+    needs_ratings: ClassVar[bool] = False
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "items": Numbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
+        "weights": Numbers(
+            source=_COUNTED, shape=("weighed", "weighed"), dtype=np.float32, least=-1e15, most=1e15
+        ),
+        "base": Numbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {"decisions": Notes()}
+
+    items: Indices
+    weights: Singles
+    base: Floats
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse items named twice."""
+        if np.unique(self.items).size != self.items.size:
+            raise DataError("items names an item twice.")
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return the sums of the weights of what each person chose."""
+        place = np.full(self.base.size, -1, dtype=np.int64)
+        place[self.items] = np.arange(self.items.size)
+        known = histories.where(place[histories.items] >= 0)
+        choices: Any = known.with_values(np.ones(known.n_ratings, dtype=np.float32)).to_scipy()
+        sums: Floats = np.asarray(choices[:, self.items] @ self.weights, dtype=np.float64)
+        return sums
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        asked, place = np.unique(rows, return_inverse=True)
+        every: Floats = self.scores(histories, asked).astype(np.float64)
+        return every[place, items]
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        asked, place = np.unique(rows, return_inverse=True)
+        found = np.tile(self.base.astype(np.float32), (asked.size, 1))
+        found[:, self.items] += self.fold_in(histories.select_users(asked)).astype(np.float32)
+        every: Singles = found[place]
+        return every
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the fit chose."""
+        return dict(self.decisions)

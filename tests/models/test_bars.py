@@ -1,0 +1,167 @@
+"""Bars without privacy: settings that follow the data, and closed forms against plain computations."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet.checks import ParameterError
+from discreet.data.interactions import Interactions
+from discreet.data.splits import leave_one_out, random_split
+from discreet.evaluation import bars, measure
+from discreet.evaluation.references import PREFIX
+from discreet.models.bars import als as als_module
+from discreet.models.bars.als import Als
+from discreet.models.bars.ease import Ease
+from discreet.models.bars.implicit_als import ImplicitAls
+from discreet.models.bars.item_knn import ItemKnn
+from discreet.models.bars.item_weights import chosen_together, most_chosen
+from discreet.models.bars.search import Direction, walk
+from discreet.models.bars.validation import hide_choices, hide_ratings, part_of_people
+from toy import toy_interactions
+
+
+def crowds(n_users=400, n_items=60, per_user=8, seed=5):
+    """Return choices of two crowds, each mostly from its own half of the items."""
+    rng = np.random.default_rng(seed)
+    weights = np.where(np.arange(n_users)[:, None] % 2 == np.arange(n_items) % 2, 6.0, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    chosen = [rng.choice(n_items, per_user, replace=False, p=row) for row in weights]
+    users = np.repeat(np.arange(n_users), per_user)
+    return Interactions.from_arrays(users, np.concatenate(chosen), n_items=n_items)
+
+
+def test_a_walk_finds_the_valley_and_tries_no_point_twice():
+    tried = []
+
+    def loss(point):
+        tried.append(tuple(point.values()))
+        return abs(math.log(point["a"] / 64)) + abs(math.log(point["b"] / 0.25))
+
+    ways = {"a": Direction(2.0, 0.1, 1000.0), "b": Direction(2.0, 0.1, 1000.0)}
+    assert walk({"a": 1.0, "b": 1.0}, ways, loss) == {"a": 64.0, "b": 0.25}
+    assert len(tried) == len(set(tried)) < 16
+    assert walk({"a": 1.0, "b": 1.0}, ways | {"a": Direction(2.0, 0.5, 8.0)}, loss)["a"] == 8.0
+
+
+def test_what_is_hidden_does_not_depend_on_the_order_of_people():
+    data = toy_interactions(seed=4)
+    order = np.random.default_rng(1).permutation(data.n_users)
+    shuffled = data.select_users(order)
+    assert np.array_equal(
+        hide_choices(shuffled, 3).items[np.argsort(order[hide_choices(shuffled, 3).people])],
+        hide_choices(data, 3).items,
+    )
+    first, second = hide_ratings(data, 3).test, hide_ratings(shuffled, 3).test
+    assert np.array_equal(second.to_scipy().toarray(), first.to_scipy().toarray()[order])
+    assert 0.05 < first.n_ratings / data.n_ratings < 0.15
+    assert hide_ratings(data, 3).train.n_ratings + first.n_ratings == data.n_ratings
+    one, other = (part_of_people(each, 500, 3) for each in (data, shuffled))
+    assert sorted(one.users.ids.tolist()) == sorted(other.users.ids.tolist())
+    assert 500 <= one.n_ratings < 520 and part_of_people(data, 10**6, 3) is data
+
+
+def test_one_choice_of_each_is_hidden_and_losses_are_those_of_plain_ranks():
+    data = crowds()
+    hidden = hide_choices(data, 0)
+    dense = data.to_scipy().toarray() > 0
+    kept = hidden.train.to_scipy().toarray() > 0
+    assert np.all(dense[hidden.people, hidden.items]) and not np.any(kept[hidden.people, hidden.items])
+    assert dense.sum() - kept.sum() == hidden.people.size
+    scores = np.random.default_rng(0).random((hidden.people.size, data.n_items)).astype(np.float32)
+    gains = []
+    for row, (person, item) in enumerate(zip(hidden.people, hidden.items, strict=True)):
+        rank = np.sum(scores[row, ~kept[person]] > scores[row, item])
+        gains.append(1 / math.log2(rank + 2) if rank < 10 else 0.0)
+    assert hidden.loss(scores) == pytest.approx(1 - np.mean(gains))
+    assert hide_choices(Interactions.from_arrays([1, 2], [1, 2]), 0) is None
+
+
+def test_als_takes_factors_where_there_is_taste_and_none_where_there_is_none():
+    taste = toy_interactions(n_users=300, per_user=15, seed=2)
+    assert Als().fit(taste).scorer.explain()["factors"] >= 8
+    rng = np.random.default_rng(0)
+    flat = taste.with_values(np.clip(np.round(3 + rng.standard_normal(taste.n_ratings)), 1, 5))
+    assert Als().fit(flat).scorer.explain()["factors"] == 0
+    given = Als(factors=3, regularization=2.0, biases=0.5).fit(taste).scorer
+    assert given.item_factors.shape[1] == 3 and given.explain()["biases"] == 0.5
+
+
+def test_als_on_few_ratings_a_person_does_not_lose_to_their_own_mean():
+    rng = np.random.default_rng(3)
+    users, items = np.repeat(np.arange(600), 3), rng.integers(0, 200, 1800)
+    values = np.clip(np.round(3 + rng.standard_normal(600)[users] + rng.standard_normal(1800)), 1, 5)
+    data = Interactions.from_arrays(users, items, values, low=1, high=5, step=1, duplicates="last")
+    split = random_split(data, 0.2, 1)
+    own = bars(split.train, split.test, "rmse")[PREFIX + "user mean"]["rmse"]
+    assert measure(Als().fit(split.train), split.train, split.test, "rmse")["rmse"] < own
+
+
+def test_many_ratings_are_learned_on_a_part_of_the_people_first(monkeypatch):
+    data = toy_interactions(n_users=400, per_user=15, seed=6)
+    split = random_split(data, 0.1, 1)
+    settings = {"factors": 2, "regularization": 1.0, "biases": 0.5}
+    whole = measure(Als(**settings).fit(split.train), split.train, split.test, "rmse")["rmse"]
+    monkeypatch.setattr(als_module, "_MOST_RATINGS", 1500)
+    part = measure(Als(**settings).fit(split.train), split.train, split.test, "rmse")["rmse"]
+    assert part != whole and part == pytest.approx(whole, rel=0.03)
+
+
+def test_ease_is_the_regression_of_each_item_on_the_others():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    choices = data.to_scipy().toarray().astype(np.float64)
+    weights = Ease(regularization=3.0).fit(data).scorer.weights
+    for item in range(12):
+        others = np.delete(np.arange(12), item)
+        design = choices[:, others]
+        right = design.T @ choices[:, item]
+        expected = np.linalg.solve(design.T @ design + 3.0 * np.eye(11), right)
+        np.testing.assert_allclose(weights[others, item], expected, rtol=1e-4, atol=1e-6)
+    assert np.all(np.diag(weights) == 0)
+
+
+def test_neighbors_are_those_with_the_largest_cosine():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    choices = data.to_scipy().toarray().astype(np.float64)
+    cosine = choices.T @ choices / np.outer(*[np.linalg.norm(choices, axis=0)] * 2)
+    np.fill_diagonal(cosine, 0)
+    weights = ItemKnn(neighbors=3, shrinkage=0.0).fit(data).scorer.weights
+    for item in range(12):
+        assert weights[:, item].max() == pytest.approx(cosine[:, item].max(), rel=1e-5)
+        assert 3 <= np.count_nonzero(weights[:, item]) <= 6
+
+
+def test_rare_items_are_left_out_of_the_weights_and_listed_last():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    items = most_chosen(data, 5)
+    counts = np.bincount(data.items, minlength=12)
+    assert counts[items].min() >= np.delete(counts, items).max()
+    assert np.array_equal(np.diag(chosen_together(data, items)), counts[items])
+    model = ItemKnn(most_items=5, shrinkage=1.0).fit(data)
+    assert model.scorer.weights.shape == (5, 5)
+    assert [item for item, _ in model.recommend([], 1)] == [int(np.argmax(counts))]
+
+
+@pytest.mark.parametrize("bar", [ImplicitAls, Ease, ItemKnn])
+def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
+    split = leave_one_out(crowds(), 2)
+    own = measure(bar().fit(split.train), split.train, split.test, "hr@10")["hr@10"]
+    popular = bars(split.train, split.test, "hr@10")[PREFIX + "popularity"]["hr@10"]
+    assert own > popular + 0.05
+
+
+@pytest.mark.parametrize(
+    ("bar", "wrong"),
+    [
+        (Als, {"factors": -1}),
+        (Als, {"regularization": 0.0}),
+        (ImplicitAls, {"alpha": -1.0}),
+        (Ease, {"regularization": -2.0}),
+        (ItemKnn, {"neighbors": 0}),
+        (ItemKnn, {"shrinkage": -1.0}),
+        (Ease, {"epsilon": 1.0}),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(bar, wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        bar(**wrong)
