@@ -54,3 +54,53 @@ def test_a_history_of_choices_may_be_a_list(discreet, ratings, tmp_path, content
     history.write_text("user,item\nme,3\nme,7\n")
     shown = discreet("recommend", model, "--history", history, "-k", "1000", "--json")[1]
     assert left == {row["item"] for row in json.loads(shown)["recommendations"]} and not left & {3, 7}
+
+
+def test_many_people_are_served_into_a_file(discreet, ratings, model, tmp_path):
+    out, titles = tmp_path / "lists.csv", tmp_path / "titles.csv"
+    titles.write_text("movieId,title,year\n" + "\n".join(f"{k},Film {k},19{k:02d}" for k in range(40)))
+    many = ("recommend", model, "--histories", ratings, "--out", out, "-k", "3", "--titles", titles)
+    code, shown, error = discreet(*many, "--json")
+    assert code == 0 and json.loads(shown)["people"] == 150, error
+    first = out.read_text().splitlines()[:2]
+    assert first[0] == "user,rank,item,score,item_title,item_year" and "Film" in first[1]
+    one_sentence(*discreet(*many))
+    assert discreet(*many, "--force")[0] == 0
+    victim = tmp_path / "notes.csv"
+    victim.write_text("keep me")
+    one_sentence(*discreet("recommend", model, "--histories", ratings, "--out", victim, "--force"))
+    parquet = tmp_path / "lists.parquet"
+    assert discreet("recommend", model, "--histories", ratings, "--out", parquet)[0] == 0 and parquet.exists()
+    one_sentence(*discreet("recommend", model, "--histories", ratings))
+    one_sentence(*discreet("recommend", model, "--histories", ratings, "--out", tmp_path / "lists.xls"))
+    one_sentence(*discreet("recommend", model))
+
+
+def test_lists_are_limited_and_titled(discreet, ratings, model, tmp_path):
+    among, exclude, titles = tmp_path / "among.txt", tmp_path / "exclude.txt", tmp_path / "titles.csv"
+    among.write_text("item\n3\n4\n5\n")
+    exclude.write_text("4\n")
+    titles.write_text("id,title\n3,Three\n5,Five [b]\n")
+    wanted = ("recommend", model, "--history", ratings, "--user", "3", "--include-seen", "--titles", titles)
+    code, shown, error = discreet(*wanted, "--among", among, "--exclude", exclude, "--json")
+    rows = json.loads(shown)["recommendations"]
+    assert code == 0 and {row["item"] for row in rows} == {3, 5}, error
+    assert {row["title"] for row in rows} == {"Three", "Five [b]"}
+    code, shown, _ = discreet(*wanted, "--among", among)
+    assert code == 0 and "Five [b]" in shown
+    titles.write_text("id\n3\n")
+    one_sentence(*discreet(*wanted))
+
+
+def test_alike_items_and_reasons(discreet, ratings, tmp_path):
+    model = tmp_path / "u.discreet"
+    assert discreet("fit", ratings, "--epsilon", "inf", "--model", "als", "--out", model)[0] == 0
+    code, shown, error = discreet("similar", model, "3", "-k", "4", "--json")
+    assert code == 0 and len(json.loads(shown)["similar"]) == 4, error
+    assert discreet("similar", model, "3")[0] == 0
+    one_sentence(*discreet("similar", model, "no such item"))
+    why = ("explain", model, "3", "--history", ratings, "--user", "3")
+    code, shown, error = discreet(*why, "--json")
+    assert code == 0 and len(json.loads(shown)["reasons"]) == 12, error
+    code, shown, _ = discreet(*why)
+    assert code == 0 and "speaks for it by" in shown

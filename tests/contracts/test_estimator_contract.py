@@ -402,3 +402,20 @@ def test_its_docstring_has_a_promise_the_noise_and_an_example(name):
     text = MODELS[name].__doc__
     assert "\n    Guarantee\n" in text and ">>> model = " in text
     assert is_never_private(name) or "\n    Noise\n" in text
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_it_can_be_copied_and_asked_for_its_settings(name):
+    recipe = make(name)
+    assert type(recipe)(**recipe.get_params()) == recipe.clone() == recipe
+    other = recipe.clone(epsilon=math.inf)
+    assert other.epsilon == math.inf and type(other) is type(recipe)
+    assert repr(recipe).startswith(type(recipe).__name__) and "\n" not in repr(recipe)
+    with pytest.raises(ParameterError, match="no setting"):
+        recipe.clone(nonsense=1)
+
+
+def test_scikit_learn_can_clone_it():
+    base = pytest.importorskip("sklearn.base")
+    for name in sorted(MODELS):
+        assert base.clone(make(name)) == make(name)

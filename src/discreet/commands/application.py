@@ -22,6 +22,8 @@ VERBS = (
     "datasets",
     "fit",
     "recommend",
+    "similar",
+    "explain",
     "label",
     "evaluate",
     "compare",

@@ -1,15 +1,16 @@
-"""`discreet recommend`: one person, from that person's own history."""
+"""`discreet recommend`: one person from their own history, or everybody in a file of histories."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.checks import DataError, integer
-from discreet.commands.options.declared import AsJson, Columns
-from discreet.commands.options.parsing import parse_columns
+from discreet.checks import ParameterError, integer
+from discreet.commands.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
+from discreet.commands.options.parsing import parse_columns, read_ids
+from discreet.commands.output.lists import items_json, items_table, public_columns, write_lists
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
@@ -17,67 +18,85 @@ if TYPE_CHECKING:
 
 
 def recommend(
-    file: Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")],
+    file: ModelFile,
     history: Annotated[
-        Path,
+        Path | None,
         typer.Option("--history", help="What the person rated, [user,]item,rating; or chose: [user,]item."),
-    ],
+    ] = None,
+    histories: Annotated[
+        Path | None, typer.Option("--histories", help="Histories of many people; needs --out.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write many people's lists: .csv or .parquet.")
+    ] = None,
     user: Annotated[
         str | None, typer.Option("--user", help="Whose row of the history; needed if there are several.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="How many items.")] = 10,
+    k: HowMany = 10,
     columns: Columns = None,
+    among: Annotated[
+        Path | None, typer.Option("--among", help="List these items only: a file with one id a line.")
+    ] = None,
+    exclude: Annotated[
+        Path | None, typer.Option("--exclude", help="Never list these: a file with one id a line.")
+    ] = None,
+    titles: Titles = None,
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Leave out items that the model does not know.")
     ] = False,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend to one person from that person's own history."""
-    from discreet.data.reading.history import read_history
+    """Recommend to one person from that person's own history, or to everybody in a file of histories."""
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
+    if (history is None) == (histories is None):
+        raise ParameterError("Say either --history FILE (one person) or --histories FILE (everybody in it).")
+    if (histories is None) != (out is None):
+        raise ParameterError("--histories and --out go together: many people's lists go to a file.")
     fitted = load(file)
-    person = read_history(
-        history, user=user, columns=parse_columns(columns), implicit=not fitted.scorer.needs_ratings
-    )
-    person = _fitting(person, fitted, ignore_unknown=ignore_unknown)
-    best = fitted.recommend(person, k, exclude_seen=not include_seen)
-    if as_json:
-        emit({"recommendations": [{"item": item, "score": score} for item, score in best]})
-        return
-    from rich.table import Table
+    limits: dict[str, Any] = {
+        "exclude_seen": not include_seen,
+        "among": None if among is None else read_ids(among),
+        "exclude": None if exclude is None else read_ids(exclude),
+        "ignore_unknown": ignore_unknown,
+    }
+    named = parse_columns(columns)
+    if history is not None:
+        best = _one(fitted, history, user, named, k, limits)
+        beside = public_columns(titles, fitted.catalog)
+        if as_json:
+            emit({"recommendations": items_json(best, beside)})
+        else:
+            show(items_table(best, beside))
+    elif histories is not None and out is not None:
+        lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
+        people = write_lists(lists, out, public_columns(titles, fitted.catalog), force, [file, histories])
+        if as_json:
+            emit({"file": str(out), "people": people})
+        else:
+            show(f"Written to {out}: lists of {people:,} people.")
 
-    table = Table("#", "item", "score")
-    table.columns[1].overflow = "fold"
-    for rank, (item, score) in enumerate(best, start=1):
-        table.add_row(str(rank), str(item), f"{score:.3f}")
-    show(table)
+
+def _one(
+    fitted: FittedModel,
+    history: Path,
+    user: str | None,
+    columns: dict[str, str] | None,
+    k: int,
+    limits: dict[str, Any],
+) -> list[tuple[str | int, float]]:
+    from discreet.data.reading.history import read_history
+
+    implicit = not fitted.scorer.needs_ratings
+    person = read_history(history, user=user, columns=columns, implicit=implicit)
+    return fitted.recommend(person, k, **limits)
 
 
-def _fitting(
-    history: dict[str | int, float], fitted: FittedModel, *, ignore_unknown: bool
-) -> dict[str | int, float]:
-    """Return the part of a history that the model can use; the rest is refused unless told otherwise."""
-    import numpy as np
+def _many(fitted: FittedModel, histories: Path, columns: dict[str, str] | None) -> Any:
+    from discreet.data.reading.readers import read
 
-    from discreet.data.declaring import check_scale
-
-    known = {item: value for item, value in history.items() if item in fitted.catalog}
-    if len(known) < len(history) and not ignore_unknown:
-        raise DataError(
-            f"{len(history) - len(known)} of the history's {len(history)} items are not in the model's "
-            "catalog; pass --ignore-unknown to leave them out."
-        )
-    if fitted.scorer.needs_ratings:
-        facts = fitted.facts
-        try:
-            check_scale(np.asarray(list(known.values()), dtype=np.float32), facts)
-        except DataError as error:
-            steps = "" if facts.step is None else f" in steps of {facts.step:g}"
-            raise DataError(
-                "The history has ratings that are not on the scale of the model, "
-                f"{facts.low:g} to {facts.high:g}{steps}; give them on that scale."
-            ) from error
-    return known
+    implicit = not fitted.scorer.needs_ratings
+    return read(histories, columns=columns, implicit=implicit, duplicates="last")

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Self, final
 
 from discreet.checks import DataError, PrivacyError, failure_probability, instance, positive, require
 from discreet.data.accepting import accept
@@ -82,6 +82,17 @@ class Estimator(ABC):
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings under the name that scikit-learn's tools look for; nothing lies deeper."""
+        return self.settings
+
+    def clone(self, **changes: Any) -> Self:
+        """Return an estimator with the same settings, but for these."""
+        known = self.settings
+        for key in changes:
+            require(key in known, "clone", key, f"is no setting of {self.name}")
+        return type(self)(**{**known, **changes})
 
     @final
     def fit(

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from discreet.arrays import Floats, Singles
 from discreet.checks import DataError, ParameterError, integer
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.histories import History, ItemId, people_rows, person_row, variants
+from discreet.models.lists import closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-
-ItemId = str | int
-History = Mapping[ItemId, float] | Iterable[ItemId]
-# Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
-_NEWCOMER = "(a newcomer)"
 
 
 @final
@@ -66,21 +64,76 @@ class FittedModel:
         return self.scorer.worth(histories, np.asarray(rows, dtype=np.int64))
 
     def recommend(
-        self, history: History, k: int = 10, *, exclude_seen: bool = True
+        self,
+        history: History,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        among: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] | None = None,
+        ignore_unknown: bool = False,
     ) -> list[tuple[ItemId, float]]:
         """Return the `k` best items for a person with this history, best first.
 
         `history` maps item ids to ratings, or lists the ids a person chose. It is used here and forgotten.
+        Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items of the
+        history that are not in the catalog.
         """
         integer("k", k, least=1)
-        person = self._person(history)
+        person = self._person(history, ignore_unknown=ignore_unknown)
         scores = self.scorer.worth(person, np.zeros(1, dtype=np.int64))[0].astype(np.float64)
         if exclude_seen:
             scores[person.items] = -np.inf
+        scores[closed_items(self, among, exclude)] = -np.inf
         open_items = int(np.count_nonzero(scores > -np.inf))
         best = np.argsort(-scores, kind="stable")[: min(k, open_items)]
         shown = self.scorer.shown(scores[best])
         return list(zip(self.catalog.id_at(best).tolist(), shown.tolist(), strict=True))
+
+    def recommend_all(
+        self,
+        histories: Any,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        among: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] | None = None,
+        ignore_unknown: bool = False,
+    ) -> pl.DataFrame:
+        """Return the `k` best items for many people: a polars frame of user, rank, item and score.
+
+        `histories` are interactions, a path or a data frame; the other arguments are those of `recommend`.
+        """
+        people = people_rows(self, histories, ignore_unknown=ignore_unknown)
+        closed = closed_items(self, among, exclude)
+        return recommend_rows(self, people, k, exclude_seen=exclude_seen, closed=closed)
+
+    def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
+        """Return the prediction for each of these items, by id, for a person with this history."""
+        ids = list(items)
+        places = self.catalog.index_of(ids).astype(np.int64)
+        if (places < 0).any():
+            raise DataError(f"{np.count_nonzero(places < 0)} of the {len(ids)} items are not in the catalog.")
+        found = self.scorer.predict(self._person(history), np.zeros(places.size, dtype=np.int64), places)
+        return dict(zip(ids, found.tolist(), strict=True))
+
+    def explain(self, history: History, item: ItemId) -> list[tuple[ItemId, float]]:
+        """Return which of a person's own ratings speak for an item, and how much, strongest first.
+
+        A rating speaks for the item by what the prediction loses when the rating is left out. Like a list,
+        this is made from the history that the person brings; nobody else's ratings are looked at.
+        """
+        person = self._person(history)
+        ids = self.catalog.id_at(person.items).tolist()
+        told = variants(self, dict(zip(ids, person.values.tolist(), strict=True)))
+        place = int(self.catalog.index_of([item])[0])
+        if place < 0:
+            raise DataError("This item is not in the model's catalog.")
+        rows = np.arange(told.n_users)
+        found = self.scorer.predict(told, rows, np.full(rows.size, place))
+        speaks = found[0] - found[1:]
+        order = np.argsort(-speaks, kind="stable")
+        return [(ids[one], float(speaks[one])) for one in order]
 
     def fold_in(self, history: History) -> Floats:
         """Return the vector that stands for a person with this history."""
@@ -103,6 +156,12 @@ class FittedModel:
             for other, i in zip(self.catalog.id_at(best).tolist(), best, strict=True)
         ]
 
+    def __repr__(self) -> str:
+        """Say what this is in one line; the label says the rest."""
+        promise = self.guarantee
+        level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
+        return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model and its label to one file; an existing file is kept unless `force`."""
         from discreet.models.storage import save
@@ -113,41 +172,6 @@ class FittedModel:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:
             raise DataError("The histories name another catalog than the model was fitted on.")
 
-    def _person(self, history: History) -> Interactions:
+    def _person(self, history: History, *, ignore_unknown: bool = False) -> Interactions:
         """Return the one row of a person, in the model's catalog."""
-        if isinstance(history, str | bytes) or not isinstance(history, Iterable):
-            raise DataError("A history is a mapping from item to rating, or a list of item ids.")
-        # A series of pandas is a mapping that does not say so.
-        pairs = getattr(history, "items", None)
-        if callable(pairs):
-            history = dict(pairs())
-        ids = list(history)
-        unknown = int(np.count_nonzero(self.catalog.index_of(ids) < 0))
-        if unknown:
-            raise DataError(
-                f"{unknown} of the history's {len(ids)} items are not in the model's catalog. Leave them out."
-            )
-        if not self.scorer.needs_ratings:
-            values = [self.facts.high] * len(ids)
-        elif isinstance(history, Mapping):
-            values = _numbers(history.values())
-        else:
-            raise DataError(
-                "This model was fitted on ratings; give the history as a mapping from item to rating."
-            )
-        return Interactions.from_arrays(
-            [_NEWCOMER] * len(ids),
-            ids,
-            np.asarray(values, dtype=np.float64),
-            catalog=self.catalog,
-            people=Vocabulary.of([_NEWCOMER]),
-            facts=self.facts,
-            name="history",
-        )
-
-
-def _numbers(ratings: Iterable[object]) -> list[float]:
-    try:
-        return [float(rating) for rating in ratings]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise DataError("The history's ratings must be numbers.") from None
+        return person_row(self, history, ignore_unknown=ignore_unknown)

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 Data = Annotated[
     str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
 ]
+ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
+HowMany = Annotated[int, typer.Option("-k", help="How many items.")]
+Titles = Annotated[
+    Path | None,
+    typer.Option("--titles", help="Show this table's columns, too: item ids first, then titles and so on."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")

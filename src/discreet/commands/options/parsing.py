@@ -25,8 +25,14 @@ def parse_number(text: str) -> float:
 
 def read_items(path: Path) -> Vocabulary:
     """Read a catalog: one item id a line."""
-    from discreet.data.reading.columns import recognizes
     from discreet.data.vocabulary import Vocabulary
+
+    return Vocabulary.of(read_ids(path))
+
+
+def read_ids(path: Path) -> list[int] | list[str]:
+    """Read one item id a line; they are whole numbers if all of them are written as such."""
+    from discreet.data.reading.columns import recognizes
 
     try:
         # Some editors put a mark before the first id, which is no part of it.
@@ -38,7 +44,7 @@ def read_items(path: Path) -> Vocabulary:
     if ids and recognizes(ids[:1], None):
         ids = ids[1:]
     numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
-    return Vocabulary.of([int(text) for text in ids] if numbers_only else ids)
+    return [int(text) for text in ids] if numbers_only else ids
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:

@@ -1,0 +1,84 @@
+"""Lists of items as a table, as JSON, and for many people as a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.checks import ParameterError
+from discreet.files import refuse_output, write_whole
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.table import Table
+
+    from discreet.data.vocabulary import Vocabulary
+
+Listed = Sequence[tuple[str | int, float]]
+Beside = Mapping[str | int, dict[str, str]]
+_KIND = "file of lists"
+# A table on a screen of 80 columns has room for so many public columns.
+_MOST_SHOWN = 2
+
+
+def public_columns(titles: Path | None, catalog: Vocabulary) -> Beside:
+    """Return what is shown beside item ids."""
+    if titles is None:
+        return {}
+    from discreet.data.reading.public_table import read_public_table
+
+    return read_public_table(titles, catalog)
+
+
+def items_json(listed: Listed, beside: Beside) -> list[dict[str, Any]]:
+    """Return a list of items as JSON objects; public columns come last and change none of ours."""
+    return [{**beside.get(item, {}), "item": item, "score": score} for item, score in listed]
+
+
+def items_table(listed: Listed, beside: Beside, score: str = "score") -> Table:
+    """Return a list of items as a table; ids are folded, never cut."""
+    from rich.table import Table
+
+    names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
+    table = Table("#", "item", *names, score)
+    for column in table.columns[1:-1]:
+        column.overflow = "fold"
+    for rank, (item, value) in enumerate(listed, start=1):
+        row = beside.get(item, {})
+        table.add_row(str(rank), str(item), *(row.get(name, "") for name in names), f"{value:.3f}")
+    return table
+
+
+def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:
+    """Write many people's lists and return how many people have one."""
+    import polars as pl
+
+    if out.suffix not in (".csv", ".parquet"):
+        raise ParameterError("--out must end in .csv or .parquet.")
+    refuse_output(out, force=force, kind=_KIND, is_ours=_is_lists, inputs=inputs)
+    if beside:
+        rows = [
+            {"item": item, **{f"item_{name}": text for name, text in row.items()}}
+            for item, row in beside.items()
+        ]
+        lists = lists.join(pl.DataFrame(rows), on="item", how="left", maintain_order="left")
+    content = io.BytesIO()
+    if out.suffix == ".parquet":
+        lists.write_parquet(content)
+    else:
+        lists.write_csv(content)
+    write_whole(out, content.getvalue())
+    return int(lists["user"].n_unique())
+
+
+def _is_lists(path: Path) -> bool:
+    """Tell whether a file holds lists that this command wrote."""
+    import polars as pl
+
+    try:
+        scan = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_csv
+        return scan(path, glob=False).collect_schema().names()[:4] == ["user", "rank", "item", "score"]
+    except (OSError, pl.exceptions.PolarsError):
+        return False

@@ -1,0 +1,104 @@
+"""Make lists for many people at once, in blocks of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.arrays import Floats, Indices
+from discreet.checks import DataError, integer
+from discreet.data.interactions import Interactions
+
+if TYPE_CHECKING:
+    from discreet.models.fitted import FittedModel
+    from discreet.models.histories import ItemId
+
+# So many scores are held at once; a few copies of them are made.
+_SCORES_AT_ONCE = 1 << 24
+
+
+def recommend_rows(
+    model: FittedModel, histories: Interactions, k: int, *, exclude_seen: bool, closed: Indices
+) -> pl.DataFrame:
+    """Return the `k` best items of every person: columns user, rank, item and score.
+
+    `closed` items are never listed. Somebody who has seen everything has no row.
+    """
+    integer("k", k, least=1)
+    block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
+    parts = [
+        _block(
+            model, histories, np.arange(start, min(start + block, histories.n_users)), k, exclude_seen, closed
+        )
+        for start in range(0, histories.n_users, block)
+    ]
+    rows, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
+    return pl.DataFrame(
+        {
+            "user": histories.users.id_at(rows).tolist(),
+            "rank": ranks,
+            "item": model.catalog.id_at(items).tolist(),
+            "score": scores,
+        }
+    )
+
+
+def _block(
+    model: FittedModel, histories: Interactions, rows: Indices, k: int, exclude_seen: bool, closed: Indices
+) -> tuple[Indices, Indices, Indices, Floats]:
+    """Return person, rank, item and score of each place in the lists of these people."""
+    worth = model.scorer.worth(histories, rows).astype(np.float64)
+    worth[:, closed] = -np.inf
+    if exclude_seen:
+        first, last = histories.indptr[rows[0]], histories.indptr[rows[-1] + 1]
+        seen = np.repeat(np.arange(rows.size), np.diff(histories.indptr[rows[0] : rows[-1] + 2]))
+        worth[seen, histories.items[first:last]] = -np.inf
+    best = best_places(worth, k)
+    found = np.take_along_axis(worth, best, axis=1)
+    listed = np.isfinite(found)
+    place, rank = np.nonzero(listed)
+    return rows[place], rank + 1, best[listed], model.scorer.shown(found[listed])
+
+
+def best_places(worth: Floats, k: int) -> npt.NDArray[np.int64]:
+    """Return the places of the `k` largest of each row, largest first and equal ones in their order."""
+    k = min(k, worth.shape[1])
+    if k < worth.shape[1]:
+        # Equal scores at the border are told apart by place, as a stable sort of all would do.
+        border = -np.partition(-worth, k - 1, axis=1)[:, k - 1 : k]
+        above, equal = worth > border, worth == border
+        room = k - above.sum(axis=1, keepdims=True)
+        chosen = np.flatnonzero(above | (equal & (equal.cumsum(axis=1) <= room)))
+        places = (chosen % worth.shape[1]).reshape(worth.shape[0], k)
+    else:
+        places = np.broadcast_to(np.arange(k), worth.shape)
+    order = np.argsort(-np.take_along_axis(worth, places, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(places, order, axis=1)
+
+
+def closed_items(
+    model: FittedModel, among: Iterable[ItemId] | None, exclude: Iterable[ItemId] | None
+) -> Indices:
+    """Return the items that may not be listed: those outside `among`, and those in `exclude`."""
+    closed = np.zeros(len(model.catalog), dtype=bool)
+    if among is not None:
+        closed[:] = True
+        closed[_places(model, among, "among")] = False
+    if exclude is not None:
+        closed[_places(model, exclude, "exclude")] = True
+    return np.flatnonzero(closed)
+
+
+def _places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
+    if isinstance(items, str | bytes):
+        raise DataError(f"{name} must be a list of item ids.")
+    listed = list(items)
+    places = model.catalog.index_of(listed).astype(np.int64)
+    unknown = int(np.count_nonzero(places < 0))
+    if unknown:
+        raise DataError(f"{unknown} of the {len(listed)} items in {name} are not in the model's catalog.")
+    return places

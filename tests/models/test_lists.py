@@ -1,0 +1,117 @@
+"""Lists for many people are the lists each would get alone; limits, unknown items, reasons and ids."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet.checks import DataError
+from discreet.models.lists import best_places
+from toy import toy_interactions
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy_interactions(seed=4)
+
+
+@pytest.fixture(scope="module", params=["Biases", "UserFactorization", "Popularity", "ItemNeighbors"])
+def model(request, data):
+    kind = getattr(discreet, request.param)
+    return kind(epsilon=8.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
+
+
+def history(data, row):
+    span = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
+    return dict(zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"exclude_seen": False}, {"exclude": ["item 03", "item 07"]}], ids=str
+)
+def test_many_lists_are_the_lists_of_each(model, data, limits, monkeypatch):
+    monkeypatch.setattr("discreet.models.lists._SCORES_AT_ONCE", 7 * data.n_items)
+    lists = model.recommend_all(data, 5, **limits)
+    assert lists.columns == ["user", "rank", "item", "score"]
+    for row in (0, 6, 7, 149):
+        mine = lists.filter(pl.col("user") == row)
+        alone = model.recommend(history(data, row), 5, **limits)
+        assert mine["item"].to_list() == [item for item, _ in alone]
+        np.testing.assert_allclose(mine["score"], [score for _, score in alone], rtol=1e-5)
+        assert mine["rank"].to_list() == [1, 2, 3, 4, 5]
+
+
+def test_best_places_sort_as_a_stable_sort_of_all_would():
+    rng = np.random.default_rng(0)
+    worth = rng.integers(0, 4, (50, 30)).astype(float)
+    worth[:, :3] = -np.inf
+    for k in (1, 5, 29, 30, 99):
+        assert (best_places(worth, k) == np.argsort(-worth, axis=1, kind="stable")[:, :k]).all()
+
+
+def test_limits_keep_to_the_catalog(model, data):
+    wanted = ["item 01", "item 02", "item 03"]
+    found = model.recommend(history(data, 0), among=wanted, exclude=["item 02"], exclude_seen=False)
+    assert {item for item, _ in found} == {"item 01", "item 03"}
+    with pytest.raises(DataError, match="1 of the 2 items in among"):
+        model.recommend(history(data, 0), among=["item 01", "a secret"])
+    with pytest.raises(DataError, match="a list of item ids"):
+        model.recommend(history(data, 0), exclude="item 01")
+
+
+def test_unknown_items_are_refused_or_left_out(model, data):
+    person = {**history(data, 0), "never heard of": 3.0}
+    with pytest.raises(DataError, match=r"1 of the history's 13.*ignore_unknown"):
+        model.recommend(person)
+    assert model.recommend(person, ignore_unknown=True) == model.recommend(history(data, 0))
+    frame = pl.DataFrame({"user": ["a"] * 13, "item": list(person), "rating": list(person.values())})
+    with pytest.raises(DataError, match="1 of the histories' 13"):
+        model.recommend_all(frame)
+    lists = model.recommend_all(frame, 3, ignore_unknown=True)
+    assert lists["item"].to_list() == [item for item, _ in model.recommend(history(data, 0), 3)]
+
+
+def test_people_may_come_as_a_file_or_a_frame(model, data, tmp_path):
+    rows = data.rows()
+    frame = pl.DataFrame(
+        {"user": rows, "item": data.catalog.id_at(data.items).tolist(), "rating": data.values}
+    )
+    frame.write_csv(tmp_path / "all.csv")
+    whole = model.recommend_all(data, 3)
+    for source in (frame, frame.to_pandas(), tmp_path / "all.csv"):
+        found = model.recommend_all(source, 3)
+        assert found["item"].to_list() == whole["item"].to_list()
+
+
+def test_predictions_by_id(model, data):
+    person = history(data, 5)
+    found = model.predict_items(person, ["item 01", "item 00"])
+    rows = np.zeros(2, dtype=np.int64)
+    expected = model.predict(model._person(person), rows, data.catalog.index_of(["item 01", "item 00"]))
+    assert list(found) == ["item 01", "item 00"] and list(found.values()) == expected.tolist()
+    with pytest.raises(DataError, match="1 of the 1 items"):
+        model.predict_items(person, ["a secret"])
+
+
+def test_reasons_are_what_a_prediction_loses(data):
+    model = discreet.UserFactorization(epsilon=8.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
+    person = history(data, 0)
+    reasons = model.explain(person, "item 01")
+    assert {item for item, _ in reasons} == set(person)
+    assert [weight for _, weight in reasons] == sorted((weight for _, weight in reasons), reverse=True)
+    item, weight = reasons[0]
+    less = {other: value for other, value in person.items() if other != item}
+    lost = (
+        model.predict_items(person, ["item 01"])["item 01"]
+        - model.predict_items(less, ["item 01"])["item 01"]
+    )
+    assert weight == pytest.approx(lost, abs=1e-6)
+    with pytest.raises(DataError, match="not in the model's catalog"):
+        model.explain(person, "a secret")
+
+
+def test_a_model_says_what_it_is_in_one_line(data):
+    model = discreet.Biases(epsilon=2.0).fit(data)
+    assert repr(model) == "FittedModel(biases, epsilon=2, 40 items)"
+    simulated = discreet.Biases(epsilon=2.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
+    assert "not private" in repr(simulated)
