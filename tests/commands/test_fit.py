@@ -160,3 +160,17 @@ def test_gzip_and_other_column_names(discreet, tmp_path):
     arguments = ("--epsilon", "1", "--columns", "user=who,item=what,rating=stars", "--out", tmp_path / "m")
     code, _, error = discreet("fit", path, "--model", "biases", *arguments)
     assert code == 0, error
+
+
+def test_people_and_items_are_left_out_when_asked(discreet, ratings, tmp_path):
+    gone, listed, out = tmp_path / "gone.txt", tmp_path / "items.txt", tmp_path / "m.discreet"
+    gone.write_text("0\n999999\n")
+    listed.write_text("0\n1\n2\n3\n4\n5\n6\n7\n")
+    fit = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", out, "--force")
+    assert discreet(*fit, "--without", gone)[0] == 0
+    code, shown, error = discreet(*fit, "--items", listed)
+    one_sentence(code, shown, error)
+    assert "--drop-unknown" in error
+    one_sentence(*discreet(*fit, "--drop-unknown"))
+    one_sentence(*discreet(*fit, "--without", tmp_path / "nowhere.txt"))
+    assert discreet(*fit, "--items", listed, "--drop-unknown")[0] == 0

@@ -331,3 +331,10 @@ def test_numbering_agrees_with_numpy_for_narrow_and_wide_ranges(spread):
     assert np.array_equal(vocabulary.ids, expected) and np.array_equal(codes, inverse)
     words, codes = Vocabulary.factorize(pl.Series(ids).cast(pl.String))
     assert np.array_equal(words.ids[codes], ids.astype(str))
+
+
+def test_people_who_asked_to_be_forgotten_are_left_out():
+    data = Interactions.from_arrays(["ann", "bob", "bob", "eve"], [1, 1, 2, 2], [5, 4, 3, 2])
+    rest = data.without_people(["bob", "nobody"])
+    assert rest.users.ids.tolist() == ["ann", "eve"] and rest.n_ratings == 2 and rest.n_items == 2
+    assert data.n_ratings == 4

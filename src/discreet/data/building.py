@@ -39,7 +39,8 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
     unknown = int(np.count_nonzero(codes == UNKNOWN))
     if unknown:
         raise DataError(
-            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones."
+            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones. "
+            "Declare those too, or leave them out (drop_unknown=True, --drop-unknown)."
         )
     return declared, codes
 

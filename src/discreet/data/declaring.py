@@ -19,7 +19,7 @@ class Declarations(TypedDict, total=False):
 
     `facts` stands for all the single ones. A `catalog` may hold items nobody rated; `n_items` alone stands
     for the ids 0..n-1 or 1..n. `people` fixes the rows. `duplicates` says what to do when a pair of person
-    and item comes again.
+    and item comes again, `drop_unknown` leaves out ratings of items that a declared catalog does not hold.
     """
 
     facts: PublicFacts | None
@@ -32,6 +32,7 @@ class Declarations(TypedDict, total=False):
     catalog: Vocabulary | None
     people: Vocabulary | None
     duplicates: Duplicates
+    drop_unknown: bool
 
 
 def settle_facts(

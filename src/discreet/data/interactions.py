@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -209,6 +210,16 @@ class Interactions:
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return self._pick(cells_of_rows(self.indptr, rows), indptr, users=self.users.take(rows))
+
+    def without_people(self, ids: Iterable[Any]) -> Interactions:
+        """Return the data without the rows of people with these external ids, whether they are there or not.
+
+        Somebody who asked to be forgotten is left out of the next fit this way.
+        """
+        gone = self.users.index_of(ids)
+        stays = np.ones(self.n_users, dtype=np.bool_)
+        stays[gone[gone >= 0]] = False
+        return self.select_users(stays)
 
     def select_items(self, which: npt.ArrayLike) -> Interactions:
         """Return the ratings of the items marked or numbered, which become the whole catalog, renumbered."""

@@ -16,6 +16,7 @@ from discreet.commands.options.parsing import (
     parse_columns,
     parse_number,
     parse_scale,
+    read_ids,
     read_items,
 )
 from discreet.commands.output.printing import remark
@@ -62,6 +63,13 @@ class Reading:
         Path | None,
         typer.Option("--items", help="Declare the catalog: a file with one item id a line (else read)."),
     ] = None
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that --items does not list.")
+    ] = False
+    without: Annotated[
+        Path | None,
+        typer.Option("--without", help="Leave out these people: a file with one person's id a line."),
+    ] = None
     people: Annotated[
         int | None, typer.Option("--people", help="Declare about how many people there are.")
     ] = None
@@ -104,7 +112,7 @@ class Reading:
 
     def files(self) -> list[Path]:
         """Return the files that are read besides DATA."""
-        return [] if self.items is None else [self.items]
+        return [path for path in (self.items, self.without) if path is not None]
 
     def load(self, source: str, name: str | None = None) -> Interactions:
         """Return the data behind a path or a dataset's name."""
@@ -116,7 +124,9 @@ class Reading:
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
                 integer(option, count, least=1)
-        return open_data(
+        if self.drop_unknown and self.items is None:
+            raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+        data = open_data(
             source,
             columns=parse_columns(self.columns),
             implicit=self.implicit,
@@ -135,7 +145,11 @@ class Reading:
             encoding=self.encoding,
             comment=self.comment,
             skip_bad_lines=self.skip_bad_lines,
+            drop_unknown=self.drop_unknown,
         )
+        if self.without is None:
+            return data
+        return data.without_people(read_ids(self.without, "person's"))
 
 
 @group

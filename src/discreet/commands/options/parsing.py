@@ -30,15 +30,15 @@ def read_items(path: Path) -> Vocabulary:
     return Vocabulary.of(read_ids(path))
 
 
-def read_ids(path: Path) -> list[int] | list[str]:
-    """Read one item id a line; they are whole numbers if all of them are written as such."""
+def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
+    """Read one id a line; they are whole numbers if all of them are written as such."""
     from discreet.data.reading.columns import recognizes
 
     try:
         # Some editors put a mark before the first id, which is no part of it.
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read as a text file with one item id a line.") from error
+        raise FileError(f"{path} cannot be read as a text file with one {whose} id a line.") from error
     ids = [line.strip() for line in lines if line.strip()]
     # A file with one column may have a name for it.
     if ids and recognizes(ids[:1], None):

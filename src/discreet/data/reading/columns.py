@@ -55,6 +55,15 @@ class Columns:
     values: pl.Series | None
     times: pl.Series | None
 
+    def only(self, kept: pl.Series) -> Columns:
+        """Return the rows that a mask marks."""
+        return Columns(
+            users=self.users.filter(kept),
+            items=self.items.filter(kept),
+            values=None if self.values is None else self.values.filter(kept),
+            times=None if self.times is None else self.times.filter(kept),
+        )
+
 
 def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> dict[str, str]:
     """Return which column plays which role: as the caller says, else by the usual names.

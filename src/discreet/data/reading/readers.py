@@ -10,7 +10,7 @@ import polars as pl
 from discreet.checks import DataError, ParameterError, one_of
 from discreet.data.declaring import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, of_frame
+from discreet.data.reading.columns import Choice, Columns, of_frame
 from discreet.data.reading.dialect import TextOptions, take_dialect
 from discreet.data.reading.tables import TableSource, read_source
 from discreet.data.reading.zeros import Zeros, remark_on_zeros, without_zeros
@@ -88,6 +88,9 @@ def build(
     parts = [source.columns for source in sources]
     if zeros == "missing":
         parts = [without_zeros(part) for part in parts]
+    declared = _over(sources[0].declared, declared)
+    if declared.pop("drop_unknown", False):
+        parts = [_of_catalog(part, declared.get("catalog")) for part in parts]
     if not sum(len(part.users) for part in parts):
         raise DataError(f"{sources[0].name} holds no ratings.")
     if zeros == "ratings" and declared.get("low") is None:
@@ -98,8 +101,15 @@ def build(
         _join_optional([part.values for part in parts]),
         _join_optional([part.times for part in parts]),
         name=name or sources[0].name,
-        **_over(sources[0].declared, declared),
+        **declared,
     )
+
+
+def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:
+    """Return the ratings of items that the declared catalog holds, each judged by itself."""
+    if catalog is None:
+        raise ParameterError("drop_unknown needs a declared catalog: without one every item is known.")
+    return columns.only(pl.Series(catalog.index_of(columns.items) >= 0))
 
 
 def _over(layout: Declarations, caller: Declarations) -> Declarations:

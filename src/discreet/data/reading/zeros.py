@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -20,15 +19,7 @@ def without_zeros(columns: Columns) -> Columns:
     """Return the rows whose rating is not 0, each judged by itself; without ratings, all of them."""
     if columns.values is None:
         return columns
-    kept = (columns.values != 0).fill_null(True)
-    times = columns.times
-    return replace(
-        columns,
-        users=columns.users.filter(kept),
-        items=columns.items.filter(kept),
-        values=columns.values.filter(kept),
-        times=None if times is None else times.filter(kept),
-    )
+    return columns.only((columns.values != 0).fill_null(True))
 
 
 def remark_on_zeros(parts: Sequence[Columns], name: str) -> None:
