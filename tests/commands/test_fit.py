@@ -103,7 +103,6 @@ BAD_FILES = {
     "not a number": "user,item,rating\n1,1,NaN\n2,1,3\n",
     "text": "user,item,rating\n1,1,good\n2,1,3\n",
     "duplicate pair": "user,item,rating\n1,1,3\n1,1,4\n2,2,2\n",
-    "one user": "user,item,rating\n1,1,3\n1,2,4\n",
     "one item": "user,item,rating\n1,1,3\n2,1,4\n",
     "all equal": "user,item,rating\n1,1,3\n2,1,3\n2,2,3\n",
 }
