@@ -109,16 +109,16 @@ def device(repeats: int, ratings: int = 1000) -> dict[str, float]:
         max_reports=ratings,
     )
     history = dict.fromkeys(range(ratings), 3.0)
-    Device(asked).answer_all(history)
+    Device(asked, budget=1e6).answer_all(history)
 
     def singly():
-        own = Device(asked)
+        own = Device(asked, budget=1e6)
         for item, rating in history.items():
             own.answer(item, rating)
 
     return {
         "microseconds_single": seconds(singly, repeats) / ratings * 1e6,
-        "microseconds_in_a_history": seconds(lambda: Device(asked).answer_all(history), repeats)
+        "microseconds_in_a_history": seconds(lambda: Device(asked, budget=1e6).answer_all(history), repeats)
         / ratings
         * 1e6,
     }
@@ -133,7 +133,7 @@ def wire_bytes(items: int = 1682, rated: int = 65) -> dict[str, float]:
         max_reports=items,
     )
     chosen = experiment_generator(0, "bytes").choice(items, rated, replace=False).tolist()
-    ours = len(Device(asked).message(dict.fromkeys(chosen, 3.0)))
+    ours = len(Device(asked, budget=1e6).message(dict.fromkeys(chosen, 3.0)))
     rival = PrivateGradients(epsilon=1.0).sent_bytes(items)
     return {
         "ours_up": ours,

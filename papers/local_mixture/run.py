@@ -77,8 +77,10 @@ def communication(data, *, keep: bool) -> dict[str, Sequence[float]]:
     for row in range(data.n_users):
         span = slice(*data.indptr[row : row + 2])
         ids = data.catalog.id_at(data.items[span]).tolist()
-        sizes.append(len(Device(asked).message(dict(zip(ids, data.values[span].tolist(), strict=True)))))
-    alone = len(Device(asked).message({ids[0]: 3.0}))
+        sizes.append(
+            len(Device(asked, budget=1e6).message(dict(zip(ids, data.values[span].tolist(), strict=True))))
+        )
+    alone = len(Device(asked, budget=1e6).message({ids[0]: 3.0}))
     rivals = PrivateGradients(epsilon=1.0).sent_bytes(data.n_items)
     table = {
         "bytes_a_rating": float(np.sum(sizes) / data.n_ratings),

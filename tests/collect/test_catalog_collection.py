@@ -167,9 +167,9 @@ def test_a_message_is_read_as_it_was_written_and_repeated_when_asked_again(cell,
 
 def test_a_device_refuses_what_it_cannot_hold():
     with pytest.raises(DataError, match="1 of 2 items"):
-        CatalogDevice(campaign()).message({3: 5.0, 999: 1.0})
+        CatalogDevice(campaign(), budget=1e6).message({3: 5.0, 999: 1.0})
     with pytest.raises(DataError, match="finite"):
-        CatalogDevice(campaign()).message({3: math.nan})
+        CatalogDevice(campaign(), budget=1e6).message({3: math.nan})
     with pytest.raises(ParameterError, match="mechanism"):
         campaign(OpenCells(low=1, high=5))
     with pytest.raises(ParameterError, match="answers"):
@@ -373,10 +373,10 @@ def test_an_item_named_twice_is_refused_before_anything_is_drawn():
 
 def test_a_device_that_is_handed_its_message_repeats_it():
     asked = campaign()
-    first = CatalogDevice(asked)
+    first = CatalogDevice(asked, budget=1e6)
     sent = first.message({7: 5.0})
-    assert CatalogDevice(asked, sent=first.sent).message({9: 1.0}) == sent
-    assert CatalogDevice(asked).message({7: 5.0}) != sent
+    assert CatalogDevice(asked, budget=1e6, sent=first.sent).message({9: 1.0}) == sent
+    assert CatalogDevice(asked, budget=1e6).message({7: 5.0}) != sent
 
 
 @pytest.mark.parametrize("kind", [HiddenStars, HiddenNumbers])
@@ -395,7 +395,7 @@ def test_reports_that_hide_what_was_rated_keep_their_own_promise():
     )
     collector = CatalogCollector(campaign)
     for rating in (1.0, 5.0):
-        collector.receive(CatalogDevice(campaign).message({"f1": rating, "f2": 3.0}))
+        collector.receive(CatalogDevice(campaign, budget=1e6).message({"f1": rating, "f2": 3.0}))
     fitted = LocalNuclear(epsilon=1.0000004).fit_reports(collector.collected()).guarantee
     promised = campaign.guarantee()
     assert (fitted.unit, fitted.proof) == (promised.unit, promised.proof)

@@ -125,7 +125,7 @@ def test_nothing_collected_is_said():
 def test_binary_reports_take_about_two_bytes_each():
     items = range(100)
     wide = Campaign(name="wide", mechanism=MECHANISM, catalog=Vocabulary.range(100), max_reports=100)
-    raw = Device(wide).message(dict.fromkeys(items, 3.0))
+    raw = Device(wide, budget=1e6).message(dict.fromkeys(items, 3.0))
     assert len(raw) == 54 + 2 * 100
 
 

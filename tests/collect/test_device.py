@@ -38,7 +38,7 @@ def test_repeats_its_answer_even_for_another_rating():
 
 
 def test_takes_noise_from_the_operating_system_unless_told_otherwise():
-    devices = [Device(campaign()) for _ in range(2)]
+    devices = [Device(campaign(), budget=40.0) for _ in range(2)]
     answers = [device.answer_all(dict.fromkeys(ITEMS[:40], 3.0)) for device in devices]
     assert answers[0] != answers[1]
     assert devices[0].state()["sender"] != devices[1].state()["sender"]
@@ -72,7 +72,7 @@ def test_remembers_answers_and_no_ratings():
     state = device.state()
     assert set(state) == {"campaign", "sender", "budget", "answers"}
     assert [item for item, _ in state["answers"]] == [3, 7]
-    assert set(vars(device)) == {"campaign", "budget", "_random", "_sender", "_answers"}
+    assert set(vars(device)) == {"campaign", "budget", "_random", "_sender", "_answers", "_turn"}
     again = Device.restore(campaign(), state)
     assert again.state() == state
     assert again.message({"film 3": 1.0}) == device.message({"film 3": 5.0})

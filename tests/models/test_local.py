@@ -131,7 +131,7 @@ def collect(data, asked, random=None):
         history = dict(
             zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True)
         )
-        collector.receive(Device(asked, random=random).message(history))
+        collector.receive(Device(asked, budget=1e6, random=random).message(history))
     return collector.collected()
 
 

@@ -18,8 +18,9 @@ VERSION, VERSIONS = 2, (1, 2)
 #: How many bytes name a campaign of each version.
 DIGEST_BYTES = {1: 8, 2: 32}
 _MAGIC = b"DSCC"
-# A campaign is read by devices from strangers too: nothing larger is unpacked.
-_MOST_BYTES = 1 << 26
+# A campaign is read by devices from strangers too: nothing larger is unpacked, and nothing that grows like a
+# bomb. Titles and numbers shrink to a tenth at best.
+_MOST_BYTES, _MOST_GROWTH, _ALWAYS_ALLOWED = 1 << 26, 50, 1 << 16
 
 Kind = Literal["ratings", "catalog"]
 
@@ -70,7 +71,8 @@ def unpack(raw: bytes) -> Any:
         raise ParameterError("This is not a campaign that discreet wrote.")
     unpacker = zlib.decompressobj()
     try:
-        text = unpacker.decompress(raw[len(_MAGIC) :], _MOST_BYTES)
+        most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))
+        text = unpacker.decompress(raw[len(_MAGIC) :], most)
         whole = unpacker.eof and not unpacker.unused_data
         return json.loads(text) if whole else None
     except (zlib.error, ValueError, RecursionError) as error:

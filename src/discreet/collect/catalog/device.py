@@ -7,9 +7,10 @@ from typing import final
 
 import numpy as np
 
-from discreet.checks import BudgetError, DataError, positive_finite
+from discreet.checks import BudgetError, DataError
 from discreet.collect.catalog.campaign import CatalogCampaign, CatalogReport, Items, write
 from discreet.collect.estimate import Collected
+from discreet.collect.once import Turn, limit
 from discreet.collect.ratings.wire import SENDER_BYTES
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism
@@ -33,7 +34,7 @@ class CatalogDevice:
 
     Parameters:
         campaign: What was asked for.
-        budget: The largest epsilon the whole message may cost this person.
+        budget: The largest epsilon the whole message may cost this person; 20 if nothing is said.
         sent: The message this device sent before, if it did.
         random: Another source of noise; anything but the operating system's is for experiments.
     """
@@ -46,14 +47,15 @@ class CatalogDevice:
         sent: bytes | None = None,
         random: PrivacyRandom | None = None,
     ) -> None:
-        cost = campaign.for_person().epsilon
-        if budget is not None and cost > positive_finite("budget", budget):
+        self._random = random or PrivacyRandom.from_os()
+        cost, most = campaign.for_person().epsilon, limit(budget, self._random)
+        if most is not None and cost > most:
             raise BudgetError(
-                f"Answering costs epsilon = {cost:g}, more than the budget of {budget:g}. "
-                "Ask for a campaign that spreads it over fewer items."
+                f"Answering costs epsilon = {cost:g}, more than the budget of {most:g}. "
+                "Ask for a campaign that spreads it over fewer items, or allow it with budget=."
             )
         self.campaign = campaign
-        self._random = random or PrivacyRandom.from_os()
+        self._turn = Turn()
         self._sent = sent
 
     @property
@@ -63,9 +65,10 @@ class CatalogDevice:
 
     def message(self, history: Mapping[ItemId, float]) -> bytes:
         """Return the message for a history; ratings are clipped to the scale."""
-        if self._sent is None:
-            self._sent = write(self.campaign, self._answer(history))
-        return self._sent
+        with self._turn.taken():
+            if self._sent is None:
+                self._sent = write(self.campaign, self._answer(history))
+            return self._sent
 
     def _answer(self, history: Mapping[ItemId, float]) -> CatalogReport:
         ids = list(history)

@@ -18,6 +18,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 
 _MOST_SENDERS = 1 << 24
+_FEW = 64
 
 
 @final
@@ -25,7 +26,7 @@ class Collector:
     """Gather the reports of one campaign, message by message.
 
     Nothing a sender writes can stop the collection: a bad message is refused as a whole, a bad report alone.
-    Memory is one bit for each sender and item, and ten bytes a report.
+    Memory grows with what was really sent: some dozen bytes for a report and some hundred for a sender.
 
     Parameters:
         campaign: What was asked for.
@@ -39,8 +40,7 @@ class Collector:
         self._n_items = len(campaign.catalog)
         self._n_codes = campaign.mechanism.channel().outputs.size
         self._rows: dict[bytes, int] = {}
-        self._seen: list[bytearray] = []
-        self._sent: list[int] = []
+        self._seen: list[array[int] | set[int]] = []
         self._users, self._items, self._codes = array("i"), array("i"), array("H")
 
     @property
@@ -101,16 +101,24 @@ class Collector:
             if len(self._rows) >= self.max_senders:
                 return ReportRefusal.TOO_MANY_SENDERS
             row = self._rows[sender] = len(self._rows)
-            self._seen.append(bytearray((self._n_items + 7) // 8))
-            self._sent.append(0)
-        place, bit = item >> 3, 1 << (item & 7)
-        if self._seen[row][place] & bit:
+            self._seen.append(array("i"))
+        seen = self._seen[row]
+        if item in seen:
             return ReportRefusal.REPLAYED
-        if self._sent[row] >= self.campaign.max_reports:
+        if len(seen) >= self.campaign.max_reports:
             return ReportRefusal.OVER_CAP
-        self._seen[row][place] |= bit
-        self._sent[row] += 1
+        self._remember(row, item)
         self._users.append(row)
         self._items.append(item)
         self._codes.append(code)
         return None
+
+    def _remember(self, row: int, item: int) -> None:
+        """Note that a sender reported an item: in a short list as long as looking through it is cheap."""
+        seen = self._seen[row]
+        if isinstance(seen, set):
+            seen.add(item)
+        elif len(seen) < _FEW:
+            seen.append(item)
+        else:
+            self._seen[row] = {*seen, item}

@@ -9,7 +9,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from discreet.checks import BudgetError, DataError, ParameterError, positive_finite
+from discreet.arrays import Floats
+from discreet.checks import BudgetError, DataError, ParameterError
+from discreet.collect.once import Turn, limit
 from discreet.collect.ratings import wire
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.mechanisms import encode
@@ -29,8 +31,9 @@ class Device:
 
     Parameters:
         campaign: What was asked for.
-        budget: The largest epsilon all answers to this campaign may cost this person; its cap counts, too.
-            What several campaigns cost adds up, and no device knows of the others.
+        budget: The largest epsilon all answers to this campaign may cost this person, 20 if nothing is said;
+            the campaign's cap counts, too. What several campaigns cost adds up, and no device knows of the
+            others.
         random: Another source of noise; anything but the operating system's is for experiments.
 
     Example:
@@ -47,8 +50,9 @@ class Device:
         self, campaign: Campaign, *, budget: float | None = None, random: PrivacyRandom | None = None
     ) -> None:
         self.campaign = campaign
-        self.budget = None if budget is None else positive_finite("budget", budget)
         self._random = random or PrivacyRandom.from_os()
+        self.budget = limit(budget, self._random)
+        self._turn = Turn()
         self._sender = self._random.bytes(wire.SENDER_BYTES).tobytes()
         self._answers: dict[int, int] = {}
 
@@ -89,6 +93,12 @@ class Device:
         ratings = np.array([float(rating) for rating in history.values()])
         if not np.isfinite(ratings).all():
             raise DataError("A rating is not a finite number; nothing was answered.")
+        with self._turn.taken():
+            self._draw(numbers, ratings)
+            return {number: self._answers[number] for number in numbers}
+
+    def _draw(self, numbers: list[int], ratings: Floats) -> None:
+        """Draw answers for the items that have none."""
         new = np.array([number not in self._answers for number in numbers], dtype=np.bool_)
         self._afford(int(new.sum()))
         mechanism = self.campaign.mechanism
@@ -96,7 +106,6 @@ class Device:
         codes = encode(mechanism, mechanism.release(clipped, self._random)).tolist()
         fresh = [number for number, is_new in zip(numbers, new, strict=True) if is_new]
         self._answers.update(zip(fresh, codes, strict=True))
-        return {number: self._answers[number] for number in numbers}
 
     def message(self, history: Mapping[ItemId, float], *, form: str = "binary") -> bytes:
         """Return the message that carries the reports of a history, in `binary` or `json` form."""
@@ -122,9 +131,12 @@ class Device:
         """Return the device that `state` describes."""
         if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
             raise ParameterError("This device answered another campaign. Start a new one for this.")
-        device = cls(campaign, budget=state["budget"], random=random)
-        device._sender = bytes.fromhex(state["sender"])
-        device._answers = {int(item): int(code) for item, code in state["answers"]}
+        try:
+            device = cls(campaign, budget=state["budget"], random=random)
+            device._sender = bytes.fromhex(state["sender"])
+            device._answers = {int(item): int(code) for item, code in state["answers"]}
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ParameterError("This is not the state of a device that discreet wrote.") from error
         return device
 
     def _numbers(self, items: list[ItemId]) -> list[int]:
