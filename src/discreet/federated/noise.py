@@ -18,15 +18,17 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.checks import DataError, integer, require
+from discreet.contributions.grid import PRODUCT_BITS
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.fixed_point import WholeSteps
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 from discreet.randomness import PrivacyRandom
 
 Numbers = npt.NDArray[Any]
-# Every statistic is a whole number of such steps (proofs/implicit_objective.md).
-_STEP_BITS = 26
+#: Every statistic is a whole number of such steps, 2^-bits (proofs/exact_sums.md).
+STEP_BITS = PRODUCT_BITS
 # What a mechanism's noise looks like to the coordinator: its standard deviation.
 Noisy = tuple[Numbers, float]
 
@@ -124,11 +126,15 @@ class SharedNoise:
         """Return whole steps with a share of the noise, not yet masked, and that share's deviation."""
         if not isinstance(noise, Gaussian):
             raise DataError("Shares of noise add up for Gaussian noise only: pass a delta above 0.")
+        return self.share(WholeSteps(_steps(statistic), STEP_BITS), noise, symmetric, random)
+
+    def share(self, sums: WholeSteps, noise: Gaussian, symmetric: bool, random: PrivacyRandom) -> Noisy:
+        """Return exact sums with a share of the noise, not yet masked, and that share's deviation."""
+        counts = upper(sums.counts) if symmetric else sums.counts.ravel()
+        steps = counts.astype(np.int64) << (STEP_BITS - sums.bits)
         if not symmetric:
-            steps = _steps(statistic.ravel())
             return steps.view(np.uint64), self._add(steps, noise.sigma, Fraction(1), random)
-        steps = _steps(upper(statistic))
-        diagonal = upper(np.eye(len(statistic), dtype=np.bool_))
+        diagonal = upper(np.eye(len(sums.counts), dtype=np.bool_))
         on, off = steps[diagonal], steps[~diagonal]
         deviation = self._add(on, noise.sigma, Fraction(1), random)
         # An entry off the diagonal counts twice in the Frobenius norm.
@@ -142,19 +148,19 @@ class SharedNoise:
         """Add in place this party's share of `part` of the variance; return its deviation."""
         if sigma == 0:
             return 0.0
-        variance = part * Fraction(sigma) ** 2 * 4**_STEP_BITS / self.least_parties + 4
+        variance = part * Fraction(sigma) ** 2 * 4**STEP_BITS / self.least_parties + 4
         width = round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
         add_discrete_gaussian(steps, width, random)
-        return math.ldexp(width, -_STEP_BITS)
+        return math.ldexp(width, -STEP_BITS)
 
     def read(self, total: Numbers) -> Floats:
         """Return the sum of answers, free of masks, as numbers; the upper half of the ring is negative."""
         signed = np.asarray(total, dtype=np.uint64).view(np.int64)
-        return np.ldexp(signed.astype(np.float64), -_STEP_BITS)
+        return np.ldexp(signed.astype(np.float64), -STEP_BITS)
 
 
 def _steps(statistic: Floats) -> npt.NDArray[np.int64]:
-    scaled = np.ldexp(statistic, _STEP_BITS)
+    scaled = np.ldexp(statistic, STEP_BITS)
     steps = scaled.astype(np.int64)
     if not np.array_equal(steps, scaled):
         raise DataError("A statistic is off the grid that shared noise is added on.")

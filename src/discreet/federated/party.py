@@ -124,7 +124,7 @@ class Party:
         kept = self._kept(question)
         if kept is None:
             self.protocol.shapes(question, len(self.protocol.shared(self._data)))
-            if not self.protocol.may_ask(question.kind, self._before()):
+            if not self.protocol.allows(question, self._answers()):
                 raise Refused(Refusal.TWICE)
             self._pay()
             kept = self._draw(question)

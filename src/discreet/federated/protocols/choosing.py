@@ -5,10 +5,14 @@ from __future__ import annotations
 from discreet.checks import ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.federated.noise import SharedNoise
+from discreet.federated.protocols.estimator_sums import EstimatorSums
 from discreet.federated.protocols.protocol import ItemProtocol
 from discreet.federated.protocols.summed import SummedStatistics
+from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.popularity import Popularity
+from discreet.models.user_factorization.estimator import UserFactorization
 
 
 def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> ItemProtocol:
@@ -28,4 +32,8 @@ def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -
             factors=estimator.factors,
             noise=noise,
         )
-    raise ParameterError(f"{estimator.name} cannot run over parties yet.")
+    if isinstance(estimator, UserFactorization | Biases | Popularity):
+        return EstimatorSums.of(estimator, facts, noise)
+    raise ParameterError(
+        f"{estimator.name} cannot run over parties: it looks at people through more than a few sums."
+    )

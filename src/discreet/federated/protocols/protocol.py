@@ -85,6 +85,10 @@ class Protocol(ABC):
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Tell whether a party that answered `before` may answer this kind within its promise."""
 
+    def allows(self, question: Message, before: Sequence[Message]) -> bool:
+        """Tell whether a party that gave the answers `before` may answer a question within its promise."""
+        return self.may_ask(question.kind, [message.kind for message in before])
+
     def shared(self, data: Interactions) -> Vocabulary:
         """Return what the parties share, as one party's data show it."""
         return data.catalog

@@ -22,6 +22,7 @@ from discreet.arrays import Floats
 from discreet.checks import non_negative, positive, positive_finite, require
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
+    Elsewhere,
     NoiseGrid,
     WholeSteps,
     finite_floats,
@@ -50,19 +51,23 @@ class Additive(ABC):
 
     __slots__ = ()
 
-    def release(self, vector: npt.ArrayLike | WholeSteps, random: PrivacyRandom) -> Floats:
+    def release(self, vector: npt.ArrayLike | WholeSteps | Elsewhere, random: PrivacyRandom) -> Floats:
         """Return the values, of any shape, with noise on each of them; sums in whole steps stay exact.
 
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
+        if isinstance(vector, Elsewhere):
+            return vector.released(self, symmetric=False)
         values, bits = _taken(vector)
         if random.tape is not None:
             random.tape.exact(self, values if bits is None else _plain(values, bits))
         grid = self._grid(values.size)
         return _plain(values, bits) if grid is None else grid.release(values, random, bits)
 
-    def release_symmetric(self, matrix: npt.ArrayLike | WholeSteps, random: PrivacyRandom) -> Floats:
+    def release_symmetric(
+        self, matrix: npt.ArrayLike | WholeSteps | Elsewhere, random: PrivacyRandom
+    ) -> Floats:
         """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
 
         An entry off the diagonal counts twice in the sensitivity, so it gets less noise: half the scale of a
@@ -71,6 +76,8 @@ class Additive(ABC):
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
+        if isinstance(matrix, Elsewhere):
+            return matrix.released(self, symmetric=True)
         values, bits = _taken(matrix)
         grid = self._grid(square_matrix(values).size)
         if random.tape is not None:

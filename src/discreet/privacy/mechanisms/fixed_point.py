@@ -7,6 +7,7 @@ which numbers are possible does not depend on the data. Arrays are worked on in 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,6 +40,14 @@ class WholeSteps(NamedTuple):
 
     counts: Integers
     bits: int
+
+
+class Elsewhere(ABC):
+    """Stand for a sum that others hold: they add the noise, and what is released comes from them."""
+
+    @abstractmethod
+    def released(self, noise: object, *, symmetric: bool) -> Floats:
+        """Return what those who hold the sum released with this noise."""
 
 
 @final
