@@ -35,8 +35,8 @@ def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
 
 
 def test_every_estimator_and_error_is_offered():
-    for kind in recipes.MODELS.values():
-        assert getattr(discreet, kind.__name__) is kind
+    for name, kind in recipes.MODELS.items():
+        assert getattr(discreet, kind.__name__) is kind and kind.name == name
     errors = {name for name in vars(importlib.import_module("discreet.checks")) if name.endswith("Error")}
     assert errors <= set(discreet.__all__)
     assert discreet.__version__.count(".") == 2

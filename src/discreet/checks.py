@@ -7,7 +7,7 @@ Messages about data count records and name columns; they never quote a record.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,22 @@ def integer(
 def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> None:
     """Raise unless `value` is among `allowed`."""
     choices = ", ".join(sorted(repr(item) for item in allowed))
-    require(any(value == item for item in allowed), name, value, f"must be one of {choices}", do)
+    close = suggestion(value, map(str, allowed)) if isinstance(value, str) else ""
+    require(
+        any(value == item for item in allowed),
+        name,
+        value,
+        f"must be one of {choices}",
+        (close + " " + do).strip(),
+    )
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return a question that offers the known word most like this one; nothing if none is like it."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word.lower(), list(known), n=1, cutoff=0.7)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def finite_array(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:

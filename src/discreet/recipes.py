@@ -2,65 +2,38 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import tomllib
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from discreet.checks import ParameterError
+from discreet.checks import ParameterError, suggestion
 from discreet.data.facts import PublicFacts
-from discreet.models.bars.als import Als
-from discreet.models.bars.ease import Ease
-from discreet.models.bars.implicit_als import ImplicitAls
-from discreet.models.bars.item_knn import ItemKnn
-from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.models.local.channel import LocalChannel
-from discreet.models.local.mixture import LocalMixture
-from discreet.models.local.nuclear import LocalNuclear
-from discreet.models.local.nuclear_plain import LocalNuclearPlain
-from discreet.models.local.private_gradients import PrivateGradients
-from discreet.models.local.sgd import LocalSgd
-from discreet.models.low_rank.covariance_svd import CovarianceSvd
-from discreet.models.low_rank.frank_wolfe import FrankWolfe
-from discreet.models.low_rank.projected_gradient import ProjectedGradient
-from discreet.models.neighbors import ItemNeighbors
-from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
-from discreet.models.popularity import Popularity
-from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.names import ESTIMATORS
 from discreet.privacy.guarantee import Guarantee
 
-MODELS: dict[str, type[Estimator]] = {
-    model.name: model
-    for model in (
-        UserFactorization,
-        Biases,
-        ImplicitObjective,
-        ItemNeighbors,
-        Popularity,
-        Als,
-        ImplicitAls,
-        Ease,
-        ItemKnn,
-        FrankWolfe,
-        CovarianceSvd,
-        ProjectedGradient,
-        OneBitInput,
-        OneBitObjective,
-        OneBitGradient,
-        OneBitOutput,
-        LocalChannel,
-        LocalMixture,
-        LocalNuclear,
-        LocalNuclearPlain,
-        LocalSgd,
-        PrivateGradients,
-    )
-}
+
+class _Registry(Mapping[str, type[Estimator]]):
+    """Every estimator by name; the module of one is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Estimator]:
+        module, _, kind = ESTIMATORS[name].partition(":")
+        found: type[Estimator] = getattr(importlib.import_module(module), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ESTIMATORS)
+
+    def __len__(self) -> int:
+        return len(ESTIMATORS)
+
+
+MODELS: Mapping[str, type[Estimator]] = _Registry()
 
 
 def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator:
@@ -69,7 +42,7 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
     known = {field.name for field in _fields(kind)}
     for key in settings or {}:
         if key not in known:
-            raise ParameterError(f"{name} has no setting {key!r}. It has {', '.join(sorted(known))}.")
+            raise ParameterError(_no_setting(name, key, known))
     required = [
         field.name for field in _fields(kind) if field.default is MISSING and field.default_factory is MISSING
     ]
@@ -114,7 +87,7 @@ def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
         if not separator or not key:
             raise ParameterError(f"--set {pair!r} must have the form key=value.")
         if key not in known:
-            raise ParameterError(f"{name} has no setting {key!r}. It has {', '.join(sorted(known))}.")
+            raise ParameterError(_no_setting(name, key, known))
         settings[key] = _parse(key, text.strip(), hints[key])
     return settings
 
@@ -175,9 +148,14 @@ def to_toml(recipe: Estimator) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _no_setting(name: str, key: str, known: Iterable[str]) -> str:
+    return f"{name} has no setting {key!r}.{suggestion(key, known)} It has {', '.join(sorted(known))}."
+
+
 def _kind(name: str) -> type[Estimator]:
     if name not in MODELS:
-        raise ParameterError(f"model={name!r} is not known. The models are {', '.join(sorted(MODELS))}.")
+        known = f"The models are {', '.join(sorted(MODELS))}."
+        raise ParameterError(f"model={name!r} is not known.{suggestion(name, MODELS)} {known}")
     return MODELS[name]
 
 

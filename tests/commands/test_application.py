@@ -106,3 +106,40 @@ def test_misunderstood_arguments_exit_with_2(discreet, ratings):
     assert discreet("fit", ratings)[0] == 2
     assert discreet("no-such-verb")[0] == 2
     assert discreet("fit", ratings, "--epsilon", "much", "--out", "x")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("fit", "r.csv", "--model", "user-factorisation"), "user-factorization"),
+        (("fit", "r.csv", "--set", "item_feature=x"), "item_features"),
+        (("evaluate", "discreet-demo", "--model", "biases", "--metric", "rsme"), "rmse"),
+        (("evaluate", "movielens-100"), "movielens-100k"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_misspelled_name_is_answered_with_the_right_one(discreet, tmp_path, arguments, meant):
+    out = ("--out", tmp_path / "m") if arguments[0] == "fit" else ()
+    code, shown, error = discreet(*arguments, "--epsilon", "1", *out)
+    one_sentence(code, shown, error)
+    assert f"Did you mean {meant}?" in error
+
+
+def test_a_shell_completes_names(tmp_path, monkeypatch):
+    from discreet.commands.options import completing
+
+    assert completing.complete_model("user") == ["user-factorization"]
+    assert "biases,als" in completing.complete_models("biases,al")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mixed.csv").touch()
+    assert completing.complete_data("mi") == ["mine/", "mixed.csv"]
+    assert "movielens-1m" in completing.complete_data("movielens")
+    assert completing.complete_data("nowhere/") == []
+
+
+@pytest.mark.parametrize("verb", [("models",), ("datasets",), ("--help",), ("fit", "--help")], ids=" ".join)
+def test_tables_fit_eighty_columns(discreet, monkeypatch, verb):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = discreet(*verb)
+    assert code == 0 and max(map(len, out.splitlines())) <= 80

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.commands.options.completing import complete_models
 from discreet.commands.options.declared import (
     AsJson,
     Data,
@@ -25,7 +26,9 @@ from discreet.files import refuse_output
 
 def compare(
     data: Data,
-    models: Annotated[str, typer.Option("--models", help="Comma-separated model names.")],
+    models: Annotated[
+        str, typer.Option("--models", help="Comma-separated model names.", autocompletion=complete_models)
+    ],
     epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
     measuring: Measuring,

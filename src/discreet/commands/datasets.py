@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from discreet.commands.options.completing import complete_dataset
 from discreet.commands.options.declared import AsJson
 from discreet.commands.output.printing import emit, show
 
 
 def datasets(
     action: Annotated[str | None, typer.Argument(help="`get` to fetch a dataset.")] = None,
-    name: Annotated[str | None, typer.Argument(help="The dataset to get.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The dataset to get.", autocompletion=complete_dataset)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the known datasets, or `get NAME` to fetch one into the cache."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.table import Table
+from rich.text import Text
 
 from discreet.commands.options.declared import AsJson
 from discreet.commands.output.printing import emit, show
@@ -16,8 +17,9 @@ def models(as_json: AsJson = False) -> None:
     if as_json:
         emit({"models": rows})
         return
-    table = Table("model", "protects", "against", "learns from", "what it does")
-    table.columns[0].no_wrap = True
+    table = Table("model", "protects", "against", "learns from", show_lines=True)
+    table.columns[3].no_wrap = True
     for row in rows:
-        table.add_row(row["name"], row["unit"], row["trust"], row["feedback"], row["summary"])
+        what = Text.assemble((row["name"], "bold"), "\n", row["summary"])
+        table.add_row(what, row["unit"], row["trust"], row["feedback"].replace(" or ", "\nor "))
     show(table)

@@ -9,7 +9,7 @@ from typing import Unpack
 
 import numpy as np
 
-from discreet.checks import FileError
+from discreet.checks import FileError, suggestion
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import ReadOptions, read
@@ -34,7 +34,7 @@ def open_data(
         return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
     if source not in catalog.DATASETS:
         raise FileError(
-            f"{source} is neither a file nor a known dataset. "
+            f"{source} is neither a file nor a known dataset.{suggestion(source, catalog.DATASETS)} "
             f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
         )
     data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)

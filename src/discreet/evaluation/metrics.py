@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.checks import DataError, ParameterError, finite_array
+from discreet.checks import DataError, ParameterError, finite_array, suggestion
 
 RATING_METRICS = ("rmse", "mae", "accuracy", "are")
 # About what is shown, whoever was hidden what.
@@ -33,6 +33,11 @@ _FORMS_TEXT = (
     f"The metrics are {KNOWN}; append :99 to rank among 99 sampled items instead of the whole catalog, "
     ":liked to count liked items only, :few or :many for people with few or many ratings, in this order."
 )
+
+
+def _unknown(text: str) -> str:
+    close = suggestion(text.partition("@")[0], (*RATING_METRICS, *RANKING_METRICS))
+    return f"metric={text!r} is not known.{close} {_FORMS_TEXT}"
 
 
 @final
@@ -64,14 +69,14 @@ class Metric:
             # What of the whole catalog is shown: a sample cannot tell, and what was hidden does not matter.
             ok = ok and not (self.kind in SHOWN_METRICS and (self.sampled is not None or self.liked))
         if not ok:
-            raise ParameterError(f"metric={str(self)!r} is not known. {_FORMS_TEXT}")
+            raise ParameterError(_unknown(str(self)))
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a name such as `rmse`, `hr@10` or `hr@10:99`."""
         found = _FORM.fullmatch(text.strip().lower())
         if found is None:
-            raise ParameterError(f"metric={text!r} is not known. {_FORMS_TEXT}")
+            raise ParameterError(_unknown(text))
         kind, k, sampled, liked, people = found.groups()
         return cls(
             kind,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from discreet.checks import ParameterError, integer, one_of
+from discreet.commands.options.completing import complete_data, complete_model
 from discreet.commands.options.groups import group
 from discreet.commands.options.parsing import (
     listed,
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator
 
 Data = Annotated[
-    str, typer.Argument(help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.")
+    str,
+    typer.Argument(
+        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.",
+        autocompletion=complete_data,
+    ),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
 HowMany = Annotated[int, typer.Option("-k", help="How many items.")]
@@ -167,9 +172,12 @@ class Learning:
             metavar="FLOAT",
         ),
     ]
-    model: Annotated[str, typer.Option("--model", help="Which model; `discreet models` lists them.")] = (
-        "user-factorization"
-    )
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", help="Which model; `discreet models` lists them.", autocompletion=complete_model
+        ),
+    ] = "user-factorization"
     delta: Delta = None
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
