@@ -154,8 +154,8 @@ def test_objective_pays_for_the_curvature_of_the_probit_link():
     # With a budget that covers it anyway, no ridge is bought.
     assert OneBitObjective(epsilon=8.0, link="probit").ridge() == 1e-3
     assert logistic.promise(FACTS).basis is Basis.PROVED
-    assert probit.promise(FACTS).basis is Basis.AS_PUBLISHED
-    assert any("continuous" in line for line in probit.promise(FACTS).assumes)
+    assert probit.promise(FACTS).basis is Basis.NONE and not probit.promise(FACTS).is_private
+    assert any("does not hide verdicts" in line for line in probit.promise(FACTS).notes)
     assert not any("exactly" in line for line in logistic.promise(FACTS).assumes)
     with pytest.raises(ParameterError, match="regularization"):
         OneBitObjective(epsilon=0.1, link="probit", regularization=0.0)

@@ -23,7 +23,7 @@ from discreet.models.one_bit.verdicts import mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.single_cells import ReleasedCells, Vault
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
-from discreet.privacy.guarantee import Basis, Guarantee, Trust, number_above
+from discreet.privacy.guarantee import Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.randomness import PrivacyRandom
@@ -97,8 +97,8 @@ class OneBitObjective(OneBit):
 
     Guarantee
         Pure `epsilon` for one verdict against everyone who sees the release (proofs/one_bit_objective.md).
-        With the logistic link everything the solver sees is already noised. With the probit link the promise
-        is marked as published: its argument needs continuous noise and an exact minimizer.
+        With the logistic link everything the solver sees is already noised. With the probit link there is no
+        promise: the published argument needs continuous noise, and on a grid verdicts can be read off.
 
     Noise
         One verdict moves one entry of the linear term by at most 1 / s, with s the scale of the logistic
@@ -131,15 +131,12 @@ class OneBitObjective(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: proved for the logistic link, for the probit link only as published."""
+        """Return the promise: proved for the logistic link, and none for the probit link."""
         proof = "proofs/one_bit_objective.md"
         if self.link == "logistic":
             return self._promise(facts, proof)
-        ideal = (
-            "the noise is continuous and the minimizer exact; drawn noise lies on a grid, and the solver "
-            f"stops when a step promises less than {self.tolerance:g} of the objective",
-        )
-        return self._promise(facts, proof, assumes=ideal, basis=Basis.AS_PUBLISHED)
+        broken = "the noise of a probit objective does not hide verdicts, whatever epsilon it was drawn for"
+        return self._promise(facts, proof, epsilon=math.inf, notes=(broken,))
 
     def ridge(self) -> float:
         """Return the ridge on observed scores."""
