@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.arrays import Floats
 from discreet.checks import ParameterError, require
 from discreet.collect.ratings.mechanisms import RatingMechanism
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
-from discreet.privacy.mechanisms.channel import CountTable
+from discreet.privacy.mechanisms.channel import WORDS, CountTable, largest_ratio, log_up
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
 from discreet.privacy.mechanisms.grid import GridMechanism
 from discreet.privacy.sampling.draws import geometric_digits
@@ -83,24 +84,53 @@ def check_draws(told: Any, own: dict[str, Any], epsilon: float) -> None:
         words, expected = read_words(told[name]), read_words(own[name])
         if words.size != expected.size or _farthest(words, expected) > _LAST_DIGITS:
             raise ParameterError("The campaign's tables are not those of its mechanism.")
-    if "noise" in own:
-        noise = CountTable(starts=_checked(read_words(told["noise"])[None, :]))
-        _keep(ClampedNoise(half=own["half"], reach=own["reach"], table=noise).losses(), epsilon)
-    else:
-        starts = _checked(read_words(told["starts"]).reshape(len(own["ratings"]), -1))
-        _keep((CountTable(starts=starts).largest_log_ratio(), 0.0), epsilon)
+    if told_loss(told) > epsilon:
+        raise ParameterError("The campaign's tables reveal more than it promises.")
 
 
-def _checked(starts: Words) -> Words:
+def told_loss(draws: dict[str, Any]) -> float:
+    """Return the largest log-ratio of told tables, a cell that is empty included; exact and rounded up."""
+    if "noise" in draws:
+        return log_up(max(_noise_ratios(draws)))
+    table = CountTable(starts=_rising(read_words(draws["starts"]).reshape(len(draws["ratings"]), -1)))
+    if "gap" not in draws:
+        return table.largest_log_ratio()
+    pretends = _pretends(draws["gap"])
+    empty = [1 - pretends, *[pretends / draws["outcomes"]] * draws["outcomes"]]
+    columns = [
+        [*(Fraction(count, WORDS) for count in column), chance]
+        for column, chance in zip(table.counts().T.tolist(), empty, strict=True)
+    ]
+    return log_up(max(max(column) / min(column) for column in columns))
+
+
+def _noise_ratios(draws: dict[str, Any]) -> list[Fraction]:
+    table = CountTable(starts=_rising(read_words(draws["noise"])[None, :]))
+    most, middle, least = ClampedNoise(half=draws["half"], reach=draws["reach"], table=table).extremes()
+    _, first_told = _rising(read_words(draws["coin"])[None, :])[0].tolist()
+    silent, told = Fraction(first_told, WORDS), Fraction(WORDS - first_told, WORDS)
+    pretends = _pretends(draws["gap"])
+    return [
+        largest_ratio(most, least),
+        told / pretends * largest_ratio(most, middle),
+        pretends / told * largest_ratio(middle, least),
+        (1 - pretends) / silent,
+        silent / (1 - pretends),
+    ]
+
+
+def _pretends(gap: dict[str, Any]) -> Fraction:
+    """Return the exact chance that an empty cell pretends: no digit of the gap before it is set."""
+    chance = Fraction(1)
+    for high, low in zip(read_words(gap["high"]).tolist(), read_words(gap["low"]).tolist(), strict=True):
+        chance *= 1 - Fraction(high * WORDS + low, WORDS**2)
+    return chance
+
+
+def _rising(starts: Words) -> Words:
     if starts[:, 0].any() or (starts[:, 1:] <= starts[:, :-1]).any():
         raise ParameterError("The campaign's tables are damaged.")
     return starts
-
-
-def _keep(losses: tuple[float, float], epsilon: float) -> None:
-    """Refuse a loss between two ratings above epsilon, or against the middle above half of it."""
-    if losses[0] > epsilon or losses[1] > epsilon / 2:
-        raise ParameterError("The campaign's tables reveal more than it promises.")
 
 
 def read_words(text: Any) -> Words:

@@ -34,9 +34,18 @@ VERBS = (
     "federation",
     "party",
     "keeper",
+    "campaign",
+    "serve",
+    "collect",
 )
 # Verbs that come in several: each is the function of that name in the module of that name, in a folder.
-SEVERAL = {"federation": ("init", "simulate", "run"), "party": ("serve",), "keeper": ("serve",)}
+SEVERAL = {
+    "federation": ("init", "simulate", "run"),
+    "party": ("serve",),
+    "keeper": ("serve",),
+    "campaign": ("new", "show", "check", "close"),
+    "collect": ("fit",),
+}
 
 # What a shell reports for a program that wrote into a closed pipe.
 _UNREAD = 141

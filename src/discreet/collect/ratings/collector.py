@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.checks import DataError, integer
 from discreet.collect.estimate import Collected
@@ -72,25 +74,7 @@ class Collector:
         if not self.kept:
             raise DataError("No report was kept, so there is nothing to learn from.")
         codes = np.frombuffer(self._codes, dtype=np.uint16).astype(np.int32)
-        people = Vocabulary.of([sender.hex() for sender in self._rows])
-        rows, items = np.array(self._users), np.array(self._items)
-        facts = self.campaign.facts
-        reports = Interactions.from_arrays(
-            people.series.gather(rows),
-            self.campaign.catalog.series.gather(items),
-            codes.astype(np.float64),
-            catalog=self.campaign.catalog,
-            people=people,
-            low=0.0,
-            high=float(self._n_codes - 1),
-            name=self.campaign.name,
-        )
-        ordered = reports.values.astype(np.int32)
-        return Collected(
-            reports=reports.with_values(decode(self.campaign.mechanism, ordered), facts=facts),
-            codes=ordered,
-            mechanism=self.campaign.mechanism,
-        )
+        return gathered(self.campaign, list(self._rows), np.array(self._users), np.array(self._items), codes)
 
     def _take(self, sender: bytes, item: int, code: int) -> ReportRefusal | None:
         """Keep one report, or say why not."""
@@ -122,3 +106,30 @@ class Collector:
             seen.append(item)
         else:
             self._seen[row] = {*seen, item}
+
+
+def gathered(
+    campaign: Campaign,
+    senders: Sequence[bytes],
+    rows: npt.NDArray[np.integer],
+    items: npt.NDArray[np.integer],
+    codes: npt.NDArray[np.integer],
+) -> Collected:
+    """Return kept reports in a form to learn from: report k is of senders[rows[k]], about items[k]."""
+    people = Vocabulary.of([sender.hex() for sender in senders])
+    reports = Interactions.from_arrays(
+        people.series.gather(rows),
+        campaign.catalog.series.gather(items),
+        codes.astype(np.float64),
+        catalog=campaign.catalog,
+        people=people,
+        low=0.0,
+        high=float(campaign.mechanism.channel().outputs.size - 1),
+        name=campaign.name,
+    )
+    ordered = reports.values.astype(np.int32)
+    return Collected(
+        reports=reports.with_values(decode(campaign.mechanism, ordered), facts=campaign.facts),
+        codes=ordered,
+        mechanism=campaign.mechanism,
+    )

@@ -1,0 +1,1 @@
+"""`discreet campaign`: make, show and check what devices are told, and close a collection."""

@@ -1,0 +1,1 @@
+"""`discreet collect`: learn from what a service has collected."""

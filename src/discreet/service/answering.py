@@ -1,0 +1,96 @@
+"""Answer for a model over HTTP: recommend from a history that comes with the request and is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request
+from pydantic import BaseModel, Field
+
+from discreet.service.limits import RateLimit, RefusedError, body_of
+from discreet.service.publishing import ModelShelf, Published
+from discreet.service.web_app import new_app
+
+_MOST_BYTES = 1 << 20
+_MOST_ITEMS = 1000
+
+ItemId = str | int
+
+
+class Question(BaseModel):
+    """What a person rated, or a list of what was chosen, and how many items to recommend."""
+
+    history: dict[str, float] | list[ItemId]
+    k: int = Field(default=10, ge=1, le=_MOST_ITEMS)
+    exclude_seen: bool = True
+    ignore_unknown: bool = False
+
+
+class Scored(BaseModel):
+    """An item and how well it fits."""
+
+    item: ItemId
+    score: float
+
+
+class Answer(BaseModel):
+    """Items, best first."""
+
+    items: list[Scored]
+
+
+def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
+    """Return the application that answers for a model file, read again whenever it is replaced."""
+    shelf = ModelShelf(model)
+    app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
+    rate = RateLimit(per_minute)
+
+    def newest() -> Published:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(404, "There is no model yet.")
+        return published
+
+    schema = {"application/json": {"schema": Question.model_json_schema()}}
+
+    @app.post(
+        "/recommend", summary="Recommend from a history", openapi_extra={"requestBody": {"content": schema}}
+    )
+    async def recommend(request: Request) -> Answer:
+        """Nothing of the history is stored or logged."""
+        rate.check(request)
+        raw = await body_of(request, _MOST_BYTES)
+        try:
+            question = Question.model_validate_json(raw)
+        except ValueError:
+            raise RefusedError(422, "The question does not have the form that /docs describes.") from None
+        return Answer(items=_best(newest(), question))
+
+    @app.get("/similar", summary="Items like one item")
+    def similar(
+        item: Annotated[str, Query(max_length=1000)], k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10
+    ) -> Answer:
+        found = newest().model.similar_items(item, k)
+        return Answer(items=[Scored(item=other, score=score) for other, score in found])
+
+    @app.get("/label", summary="What the model promises")
+    def label() -> dict[str, Any]:
+        return newest().label
+
+    @app.get("/health", summary="Whether the service is up")
+    def health() -> dict[str, str]:
+        return {"status": "ok" if shelf.newest() else "no model yet"}
+
+    return app
+
+
+def _best(published: Published, question: Question) -> list[Scored]:
+    model, history = published.model, question.history
+    if question.ignore_unknown:
+        if isinstance(history, dict):
+            history = {item: rating for item, rating in history.items() if item in model.catalog}
+        else:
+            history = [item for item in history if item in model.catalog]
+    found = model.recommend(history, question.k, exclude_seen=question.exclude_seen)
+    return [Scored(item=item, score=score) for item, score in found]

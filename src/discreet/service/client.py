@@ -1,0 +1,82 @@
+"""Speak to a collecting service from a device that is no browser; needs nothing but the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, final
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from discreet.checks import DataError, FileError, ParameterError
+from discreet.collect.opening import AnyCampaign, campaign_from_json
+from discreet.files import write_whole
+from discreet.service.envelope import seal
+
+_MOST_BYTES = 1 << 26
+_BACK_OFF = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+@final
+class CollectionClient:
+    """Fetch a campaign and send messages to it.
+
+    Parameters:
+        url: Where the service is, such as https://films.example.
+        timeout: How many seconds to wait for an answer.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise ParameterError("url must begin with https:// (or http:// on this machine).")
+        self._url, self._timeout = url.rstrip("/"), timeout
+
+    def campaign(self) -> AnyCampaign:
+        """Return the service's campaign; one that promises less than it says is refused."""
+        try:
+            return campaign_from_json(json.loads(self._ask("/campaign")))
+        except ValueError as error:
+            raise DataError(f"The service's campaign is refused: {error}") from error
+
+    def send(
+        self, message: bytes, *, state: Path | None = None, kept: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send a message until it is acknowledged, and return what became of its reports.
+
+        Sending again is safe: the service keeps each report once. With `state` the device's state `kept` is
+        written there first, so that a crash never makes a device draw a second answer.
+        """
+        if state is not None:
+            write_whole(state, json.dumps(kept).encode())
+        for pause in (*_BACK_OFF, None):
+            try:
+                answer: dict[str, Any] = json.loads(self._ask("/reports", seal(message)))
+                return answer
+            except FileError:
+                if pause is None:
+                    raise
+                # Spread what was refused together: half of the pause is drawn.
+                time.sleep(pause * (0.5 + os.urandom(1)[0] / 512))
+        raise AssertionError
+
+    def _ask(self, path: str, body: bytes | None = None) -> bytes:
+        request = Request(self._url + path, data=body, headers={"content-type": "application/octet-stream"})
+        try:
+            with urlopen(request, timeout=self._timeout) as answer:
+                return bytes(answer.read(_MOST_BYTES))
+        except HTTPError as error:
+            raise _refusal(error) from error
+        except (URLError, OSError, http.client.HTTPException) as error:
+            raise FileError("The service cannot be reached.") from error
+
+
+def _refusal(error: HTTPError) -> DataError | FileError:
+    """Return what the service said: a refusal for good, or one after which to try again."""
+    try:
+        said = str(json.loads(error.read(4096))["error"])
+    except (ValueError, KeyError, OSError):
+        said = f"The service answered with status {error.code}."
+    return FileError(said) if error.code in (408, 429) or error.code >= 500 else DataError(said)

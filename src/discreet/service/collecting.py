@@ -1,0 +1,172 @@
+"""Collect over HTTP: tell the campaign, take reports, publish what is learned from them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.wire import MOST_BYTES, ReportRefusal, ReportRefused
+from discreet.service.admission import Receipt, Submission, submission
+from discreet.service.envelope import BLOCK, unseal
+from discreet.service.journal import log
+from discreet.service.limits import RateLimit, RefusedError, body_of
+from discreet.service.metrics import Tally
+from discreet.service.pages import WebFile, integrity_of, web_files
+from discreet.service.publishing import ModelShelf, Published, same_items
+from discreet.service.stores.store import Store
+from discreet.service.web_app import new_app, sentence
+from discreet.service.writer import GroupWriter
+
+_STATUS = {
+    ReportRefusal.OVERSIZED: 413,
+    ReportRefusal.WRONG_CAMPAIGN: 409,
+    ReportRefusal.WRONG_VERSION: 409,
+}
+_BINARY, _JSON = "application/octet-stream", "application/json"
+# A pair in JSON takes at most so many bytes: brackets, two numbers, commas.
+_PAIR_BYTES, _HEAD_BYTES = 32, 1024
+
+
+def collecting_app(store: Store, *, publish: Path | None = None, per_minute: int = 600) -> FastAPI:
+    """Return the application that collects for the campaign of a store.
+
+    Parameters:
+        store: Where reports are kept.
+        publish: The model file to serve, read again whenever it is replaced.
+        per_minute: How many messages one peer may send a minute; 0 for no limit.
+    """
+    app = new_app(
+        f"discreet: {store.campaign.name}",
+        "Collects reports that were made private before they were sent. What was said is nowhere here.",
+    )
+    writer = GroupWriter(store)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        writer.stop()
+
+    app.router.lifespan_context = life
+    tally = Tally()
+    _add_reports(app, store, writer, tally, RateLimit(per_minute))
+    _add_facts(app, store, tally)
+    _add_model(app, store, ModelShelf(publish))
+    _add_pages(app)
+    return app
+
+
+def _add_reports(app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, rate: RateLimit) -> None:
+    most = most_bytes(store)
+    body = {"schema": {"type": "string", "format": "binary"}}
+
+    @app.post(
+        "/reports",
+        summary="Send reports",
+        openapi_extra={"requestBody": {"content": {_BINARY: body, _JSON: {"schema": {"type": "object"}}}}},
+    )
+    async def reports(request: Request) -> JSONResponse:
+        """Keep what is new; the answer comes after it is on disk. Sending the same again does no harm."""
+        rate.check(request)
+        raw = await body_of(request, most)
+        try:
+            kind = request.headers.get("content-type", _BINARY).partition(";")[0].strip().lower()
+            given = submission(store.campaign, unseal(raw) if kind == _BINARY else raw)
+        except ReportRefused as refused:
+            tally.refuse(refused.reason)
+            return sentence(_STATUS.get(refused.reason, 400), str(refused))
+        if writer.is_full:
+            raise RefusedError(429, "Too many messages are waiting; try again in a minute.")
+        receipt = await _written(writer, given)
+        if receipt.closed:
+            raise RefusedError(410, "This collection is closed; nothing was taken.")
+        tally.add(receipt)
+        return JSONResponse(_told(receipt))
+
+
+async def _written(writer: GroupWriter, given: Submission) -> Receipt:
+    try:
+        return await writer.submit(given)
+    except Exception as error:
+        log("store failed", kind=type(error).__name__)
+        raise RefusedError(503, "Nothing could be stored now; send it again later.") from error
+
+
+def most_bytes(store: Store) -> int:
+    """Return the largest message that this campaign can have."""
+    campaign = store.campaign
+    if not isinstance(campaign, Campaign):
+        return _HEAD_BYTES + BLOCK + 10 * len(campaign.catalog)
+    return min(MOST_BYTES, _HEAD_BYTES + BLOCK + _PAIR_BYTES * campaign.max_reports)
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    refused = {reason.value: count for reason, count in receipt.refused.items()}
+    return {"kept": receipt.kept, "repeated": receipt.repeated, "refused": refused}
+
+
+def _add_facts(app: FastAPI, store: Store, tally: Tally) -> None:
+    text = store.campaign.text
+    packed = gzip.compress(text, mtime=0)
+
+    @app.get("/campaign", summary="The campaign, as devices hash it")
+    async def campaign(request: Request) -> Response:
+        """The SHA-256 of this text names the campaign; it holds all that a device needs to check it."""
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
+        return Response(text, media_type=_JSON)
+
+    @app.get("/health", summary="Whether the service is up, and for what")
+    def health() -> dict[str, Any]:
+        return {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": store.is_closed}
+
+    @app.get("/metrics", summary="Counts, in the text form of Prometheus", response_class=PlainTextResponse)
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(tally.text())
+
+
+def _add_model(app: FastAPI, store: Store, shelf: ModelShelf) -> None:
+    def newest() -> Published:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(404, "There is no model yet.")
+        return published
+
+    @app.get("/model", summary="The newest model, as a file", response_class=Response)
+    def model() -> Response:
+        return Response(newest().file, media_type=_BINARY)
+
+    @app.get("/model/vectors", summary="What a browser needs to recommend by itself", response_class=Response)
+    def vectors() -> Response:
+        published = newest()
+        if published.vectors is None or not same_items(published.model, store.campaign.catalog):
+            raise RefusedError(404, "This model cannot be used in a browser.")
+        return Response(published.vectors, media_type=_BINARY)
+
+    @app.get("/label", summary="What the newest model promises")
+    def label() -> dict[str, Any]:
+        return newest().label
+
+
+def _add_pages(app: FastAPI) -> None:
+    served = web_files()
+
+    @app.get("/integrity", summary="The hash of every file that browsers are given")
+    async def integrity() -> dict[str, str]:
+        return integrity_of(served)
+
+    for path, file in served.items():
+        app.get(f"/{path}", include_in_schema=False)(_giver(file))
+
+
+def _giver(file: WebFile) -> Any:
+    async def give() -> Response:
+        return Response(file.content, media_type=file.media_type, headers={"cache-control": "no-cache"})
+
+    return give

@@ -1,0 +1,80 @@
+"""Learn from a store while collection goes on, once or on a schedule."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from discreet.checks import DataError, ParameterError
+from discreet.collect.catalog.collector import CatalogCollector
+from discreet.collect.estimate import Collected
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.collector import gathered
+from discreet.models.fitted import FittedModel
+from discreet.models.local.estimator import LocalEstimator
+from discreet.recipes import estimator
+from discreet.service.journal import log
+from discreet.service.stores.store import Store
+
+#: Where a refit finds its store: an address may hold a password, which other processes must not see.
+STORE_VARIABLE = "DISCREET_STORE"
+
+
+def collected_from(store: Store) -> Collected:
+    """Return the reports of a store, in a form to learn from."""
+    if not isinstance(store.campaign, Campaign):
+        collector = CatalogCollector(store.campaign)
+        for _, body in store.messages():
+            collector.receive(body)
+        return collector.collected()
+    numbers: dict[bytes, int] = {}
+    triples = [(numbers.setdefault(row.sender, len(numbers)), row.item, row.code) for row in store.reports()]
+    if not triples:
+        raise DataError("No report was kept, so there is nothing to learn from.")
+    rows, items, codes = np.array(triples, dtype=np.int32).T
+    return gathered(store.campaign, list(numbers), rows, items, codes)
+
+
+def fit_store(store: Store, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
+    """Return a model of the reports so far; devices have paid, so nothing is spent."""
+    made = estimator(model, {"epsilon": store.campaign.mechanism.epsilon, **(settings or {})})
+    if not isinstance(made, LocalEstimator):
+        raise ParameterError(f"{model} does not learn from reports. local-channel and local-nuclear do.")
+    return made.fit_reports(collected_from(store))
+
+
+@final
+class Refits:
+    """Fit again every so many seconds, in a process of its own, and replace the published file."""
+
+    def __init__(self, store_url: str, model: str, out: Path, seconds: float) -> None:
+        self._environment = {**os.environ, STORE_VARIABLE: store_url}
+        self._command = [
+            sys.executable, "-m", "discreet", "collect", "fit",
+            "--model", model, "--out", str(out), "--force",
+        ]  # fmt: skip
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="refits", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first fit comes after one interval."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the fit that runs now."""
+        self._ended.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(self._seconds):
+            run = subprocess.run(self._command, env=self._environment, capture_output=True, text=True)
+            if run.returncode:
+                log("refit failed", why=run.stderr.strip().splitlines()[-1:] or [""])

@@ -1,0 +1,162 @@
+"""Keep reports in a PostgreSQL database, so that several services may take them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, final
+
+from discreet.checks import FileError
+from discreet.collect.opening import AnyCampaign
+from discreet.service.stores.store import CLOSED, Counts, Store, StoredReport, Transaction
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS discreet_facts (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
+CREATE TABLE IF NOT EXISTS discreet_reports (
+    sender BYTEA NOT NULL, item INTEGER NOT NULL, code INTEGER NOT NULL, PRIMARY KEY (sender, item)
+);
+CREATE TABLE IF NOT EXISTS discreet_messages (sender BYTEA PRIMARY KEY, body BYTEA NOT NULL);
+"""
+# One writer at a time, whichever service it belongs to: caps are counted before rows are added.
+_LOCK = 0x6469736372656574
+_PAGE = 10_000
+
+
+@final
+class PostgresqlStore(Store):
+    """Keep a campaign's reports in a database; give the campaign to begin, leave it out to go on."""
+
+    def __init__(self, url: str, campaign: AnyCampaign | None = None) -> None:
+        self._url = url
+        self._lock = threading.RLock()
+        self._connection: Any = None
+        with self._lock:
+            connection = self._connected()
+            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            connection.execute(_SCHEMA)
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+        self._adopt(campaign)
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether no more reports are taken."""
+        query = "SELECT 1 FROM discreet_facts WHERE name = %s"
+        with self._lock:
+            return self._connected().execute(query, (CLOSED,)).fetchone() is not None
+
+    def counts(self) -> Counts:
+        """Count what is stored."""
+        with self._lock:
+            row = (
+                self._connected()
+                .execute(
+                    "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM discreet_reports) AS each), "
+                    "(SELECT count(*) FROM discreet_reports), (SELECT count(*) FROM discreet_messages)"
+                )
+                .fetchone()
+            )
+        return Counts(row[0] + row[2], row[1] + row[2])
+
+    def reports(self) -> Iterator[StoredReport]:
+        """Return every report, by sender and item."""
+        query = "SELECT sender, item, code FROM discreet_reports ORDER BY sender, item"
+        yield from map(StoredReport._make, self._pages(query))
+
+    def messages(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every sender's message about a whole catalog."""
+        yield from self._pages("SELECT sender, body FROM discreet_messages ORDER BY sender")
+
+    def dispose(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _pages(self, query: str) -> Iterator[Any]:
+        with self._lock, self._connected().transaction(), self._connected().cursor("all_rows") as cursor:
+            cursor.itersize = _PAGE
+            yield from cursor.execute(query)
+
+    def _connected(self) -> Any:
+        """Return the connection; a lost one is made anew."""
+        psycopg = _driver()
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            try:
+                self._connection = psycopg.connect(self._url, autocommit=True)
+                self._connection.execute("SET synchronous_commit TO on")
+            except psycopg.Error as error:
+                raise FileError("The database of reports cannot be reached.") from error
+        return self._connection
+
+    def _transaction(self) -> Transaction:
+        return _PostgresqlTransaction(self)
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise FileError("PostgreSQL needs psycopg: pip install 'discreet[postgresql]'.") from error
+    return psycopg
+
+
+@final
+class _PostgresqlTransaction(Transaction):
+    def __init__(self, store: PostgresqlStore) -> None:
+        self._store = store
+        self._connection: Any = None
+
+    def __enter__(self) -> Transaction:
+        self._store._lock.acquire()
+        try:
+            self._connection = self._store._connected()
+            self._connection.execute("BEGIN")
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        except BaseException:
+            self._store._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        try:
+            if problem[0] is None:
+                self._connection.execute("COMMIT")
+            elif not self._connection.broken:
+                self._connection.execute("ROLLBACK")
+        finally:
+            self._store._lock.release()
+
+    def value(self, name: str) -> bytes | None:
+        query = "SELECT value FROM discreet_facts WHERE name = %s"
+        row = self._connection.execute(query, (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        self._connection.execute(
+            "INSERT INTO discreet_facts VALUES (%s, %s) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, value),
+        )
+
+    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
+        query = "SELECT sender, item, code FROM discreet_reports WHERE sender = ANY(%s)"
+        return map(StoredReport._make, self._connection.execute(query, (senders,)).fetchall())
+
+    def add_reports(self, rows: list[StoredReport]) -> None:
+        if rows:
+            self._connection.execute(
+                "INSERT INTO discreet_reports SELECT * FROM unnest(%s::bytea[], %s::int[], %s::int[])",
+                tuple(map(list, zip(*rows, strict=True))),
+            )
+
+    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+        query = "SELECT sender, body FROM discreet_messages WHERE sender = ANY(%s)"
+        rows: list[tuple[bytes, bytes]] = self._connection.execute(query, (senders,)).fetchall()
+        return rows
+
+    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
+        if rows:
+            self._connection.execute(
+                "INSERT INTO discreet_messages SELECT * FROM unnest(%s::bytea[], %s::bytea[])",
+                tuple(map(list, zip(*rows, strict=True))),
+            )

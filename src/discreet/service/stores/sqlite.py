@@ -1,0 +1,125 @@
+"""Keep reports in one SQLite file: written ahead, and flushed to the disk at every commit."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import final
+
+from discreet.checks import FileError
+from discreet.collect.opening import AnyCampaign
+from discreet.service.stores.store import CLOSED, Counts, Store, StoredReport, Transaction
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reports (
+    sender BLOB NOT NULL, item INTEGER NOT NULL, code INTEGER NOT NULL, PRIMARY KEY (sender, item)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS messages (sender BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+"""
+# Keyed tables without row numbers: what is stored does not tell in which order it came.
+_PATIENCE = 30.0
+
+
+@final
+class SqliteStore(Store):
+    """Keep a campaign's reports in a file; give the campaign to begin, leave it out to go on."""
+
+    def __init__(self, path: Path, campaign: AnyCampaign | None = None) -> None:
+        if campaign is None and not path.is_file():
+            raise FileError(f"{path} is not a store of reports.")
+        self._lock = threading.RLock()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise FileError(f"{path} cannot be used as a store of reports.") from error
+        self._adopt(campaign)
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether no more reports are taken."""
+        with self._lock:
+            row = self._connection.execute("SELECT 1 FROM facts WHERE name = ?", (CLOSED,)).fetchone()
+        return row is not None
+
+    def counts(self) -> Counts:
+        """Count what is stored."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM reports)), "
+                "(SELECT count(*) FROM reports), (SELECT count(*) FROM messages)"
+            ).fetchone()
+        return Counts(row[0] + row[2], row[1] + row[2])
+
+    def reports(self) -> Iterator[StoredReport]:
+        """Return every report, by sender and item."""
+        query = "SELECT sender, item, code FROM reports ORDER BY sender, item"
+        with self._lock:
+            yield from map(StoredReport._make, self._connection.execute(query))
+
+    def messages(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every sender's message about a whole catalog."""
+        with self._lock:
+            yield from self._connection.execute("SELECT sender, body FROM messages ORDER BY sender")
+
+    def dispose(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _transaction(self) -> Transaction:
+        return _SqliteTransaction(self._connection, self._lock)
+
+
+@final
+class _SqliteTransaction(Transaction):
+    def __init__(self, connection: sqlite3.Connection, lock: threading.RLock) -> None:
+        self._connection, self._lock = connection, lock
+
+    def __enter__(self) -> Transaction:
+        self._lock.acquire()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        try:
+            self._connection.execute("COMMIT" if problem[0] is None else "ROLLBACK")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._lock.release()
+
+    def value(self, name: str) -> bytes | None:
+        row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
+        query = "SELECT sender, item, code FROM reports WHERE sender = ?"
+        for sender in senders:
+            yield from map(StoredReport._make, self._connection.execute(query, (sender,)))
+
+    def add_reports(self, rows: list[StoredReport]) -> None:
+        self._connection.executemany("INSERT INTO reports VALUES (?, ?, ?)", rows)
+
+    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+        for sender in senders:
+            yield from self._connection.execute(
+                "SELECT sender, body FROM messages WHERE sender = ?", (sender,)
+            )
+
+    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
+        self._connection.executemany("INSERT INTO messages VALUES (?, ?)", rows)

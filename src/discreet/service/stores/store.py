@@ -1,0 +1,184 @@
+"""Say what a store is: one campaign, the reports that were kept, and whether more are taken."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, final
+
+from discreet.checks import DataError, FileError
+from discreet.collect.campaign_text import pack
+from discreet.collect.opening import AnyCampaign, campaign_from_bytes
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.wire import ReportRefusal
+from discreet.service.admission import Receipt, Submission, admit
+
+MOST_SENDERS = 1 << 24
+CAMPAIGN, CLOSED = "campaign", "closed"
+
+
+class Counts(NamedTuple):
+    """Say how much a store holds."""
+
+    senders: int
+    reports: int
+
+
+class StoredReport(NamedTuple):
+    """Hold a row: a sender, the number of an item, and a code."""
+
+    sender: bytes
+    item: int
+    code: int
+
+
+class Store(ABC):
+    """Keep the reports of one campaign. `take` returns after its transaction is on disk.
+
+    A store knows senders, items and codes: no address, no time, and rows in no order of arrival.
+    """
+
+    campaign: AnyCampaign
+    _senders: int
+
+    @final
+    def take(self, batch: Sequence[Submission]) -> list[Receipt]:
+        """Keep what is new of several submissions in one transaction, and tell what became of each."""
+        senders = list({one.sender for one in batch})
+        with self._transaction() as transaction:
+            if transaction.value(CLOSED) is not None:
+                return [Receipt(closed=True) for _ in batch]
+            if isinstance(self.campaign, Campaign):
+                receipts, added = self._take_reports(batch, transaction, senders)
+            else:
+                receipts, added = self._take_messages(batch, transaction, senders)
+        self._senders += added
+        return receipts
+
+    def _take_reports(
+        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes]
+    ) -> tuple[list[Receipt], int]:
+        assert isinstance(self.campaign, Campaign)
+        known: dict[bytes, dict[int, int]] = {}
+        for row in transaction.reports_of(senders):
+            known.setdefault(row.sender, {})[row.item] = row.code
+        rows: list[StoredReport] = []
+        receipts, added = [], 0
+        for one in batch:
+            newcomer = one.sender not in known
+            if newcomer and one.pairs and self._senders + added >= MOST_SENDERS:
+                receipt = Receipt(refused=one.refused.copy())
+                receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += len(one.pairs)
+                receipts.append(receipt)
+                continue
+            new, receipt = admit(known.setdefault(one.sender, {}), one.pairs, self.campaign.max_reports)
+            receipt.refused += one.refused
+            added += newcomer and bool(new)
+            rows += (StoredReport(one.sender, item, code) for item, code in new)
+            receipts.append(receipt)
+        transaction.add_reports(rows)
+        return receipts, added
+
+    def _take_messages(
+        self, batch: Sequence[Submission], transaction: Transaction, senders: list[bytes]
+    ) -> tuple[list[Receipt], int]:
+        known = dict(transaction.messages_of(senders))
+        rows: list[tuple[bytes, bytes]] = []
+        receipts = []
+        for one in batch:
+            assert one.body is not None
+            receipt = Receipt()
+            if one.sender not in known and self._senders + len(rows) >= MOST_SENDERS:
+                receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += 1
+            elif one.sender not in known:
+                known[one.sender] = one.body
+                rows.append((one.sender, one.body))
+                receipt.kept = 1
+            elif known[one.sender] == one.body:
+                receipt.repeated = 1
+            else:
+                receipt.refused[ReportRefusal.REPLAYED] += 1
+            receipts.append(receipt)
+        transaction.add_messages(rows)
+        return receipts, len(rows)
+
+    def close_collection(self) -> None:
+        """Take no more reports, in this process or another."""
+        with self._transaction() as transaction:
+            transaction.put(CLOSED, b"closed")
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool:
+        """Tell whether no more reports are taken."""
+
+    @abstractmethod
+    def counts(self) -> Counts:
+        """Count what is stored."""
+
+    @abstractmethod
+    def reports(self) -> Iterator[StoredReport]:
+        """Return every report, by sender and item."""
+
+    @abstractmethod
+    def messages(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every sender's message about a whole catalog."""
+
+    @abstractmethod
+    def dispose(self) -> None:
+        """Give back files and connections."""
+
+    @abstractmethod
+    def _transaction(self) -> Transaction:
+        """Begin what is kept whole or not at all."""
+
+    def _adopt(self, campaign: AnyCampaign | None) -> None:
+        """Keep the campaign in a new store; a store that has another one is refused."""
+        with self._transaction() as transaction:
+            stored = transaction.value(CAMPAIGN)
+            if stored is None and campaign is None:
+                raise FileError("This store holds no campaign yet. Start it with `discreet serve`.")
+            if stored is None and campaign is not None:
+                stored = pack(campaign.text)
+                transaction.put(CAMPAIGN, stored)
+        assert stored is not None
+        self.campaign = campaign_from_bytes(stored)
+        if campaign is not None and campaign.digest != self.campaign.digest:
+            raise DataError("This store holds reports of another campaign. Give each campaign a store.")
+        self._senders = self.counts().senders
+
+
+class Transaction(ABC):
+    """Read and write between a beginning and a commit that is on disk when the block ends."""
+
+    @abstractmethod
+    def __enter__(self) -> Transaction:
+        """Begin; nobody else writes meanwhile."""
+
+    @abstractmethod
+    def __exit__(self, *problem: object) -> None:
+        """Commit, or take everything back if there was a problem."""
+
+    @abstractmethod
+    def value(self, name: str) -> bytes | None:
+        """Return what is kept about the store itself."""
+
+    @abstractmethod
+    def put(self, name: str, value: bytes) -> None:
+        """Keep something about the store itself."""
+
+    @abstractmethod
+    def reports_of(self, senders: list[bytes]) -> Iterable[StoredReport]:
+        """Return the reports of these senders."""
+
+    @abstractmethod
+    def add_reports(self, rows: list[StoredReport]) -> None:
+        """Add reports that are new."""
+
+    @abstractmethod
+    def messages_of(self, senders: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+        """Return the messages of these senders."""
+
+    @abstractmethod
+    def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
+        """Add messages that are new."""

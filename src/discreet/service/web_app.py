@@ -1,0 +1,91 @@
+"""Set up what every application of the service shares: headers, refusals in one sentence, and plain docs."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from discreet.checks import DiscreetError
+from discreet.service.limits import RefusedError
+from discreet.service.pages import HEADERS
+
+
+def new_app(title: str, description: str) -> FastAPI:
+    """Return an application whose every answer has our headers and whose every refusal is a sentence."""
+    # The usual page of documentation loads scripts from elsewhere; ours is at /docs.
+    app = FastAPI(title=title, description=description, docs_url=None, redoc_url=None)
+
+    app.add_middleware(_WithHeaders)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(_docs(app.openapi()))
+
+    _answer_in_sentences(app)
+    return app
+
+
+class _WithHeaders:
+    """Add our headers to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _answer_in_sentences(app: FastAPI) -> None:
+    async def refused(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RefusedError)
+        return sentence(error.status, error.sentence)
+
+    async def unmendable(_: Request, error: Exception) -> JSONResponse:
+        return sentence(422, str(error))
+
+    async def no_such(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        words = {404: "There is nothing here.", 405: "This cannot be done here."}
+        return sentence(error.status_code, words.get(error.status_code, "The request cannot be answered."))
+
+    async def invalid(_: Request, error: Exception) -> JSONResponse:
+        return sentence(422, "The request does not have the form that /docs describes.")
+
+    app.add_exception_handler(RefusedError, refused)
+    app.add_exception_handler(DiscreetError, unmendable)
+    app.add_exception_handler(HTTPException, no_such)
+    app.add_exception_handler(RequestValidationError, invalid)
+
+
+def sentence(status: int, text: str) -> JSONResponse:
+    """Return a refusal."""
+    return JSONResponse({"error": text}, status_code=status)
+
+
+def _docs(schema: dict[str, Any]) -> str:
+    rows = [
+        f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{html.escape(about['summary'])}. "
+        f"{html.escape(about.get('description', ''))}</dd>"
+        for path, methods in schema["paths"].items()
+        for method, about in methods.items()
+    ]
+    title = html.escape(schema["info"]["title"])
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
+        f"<p>{html.escape(schema['info']['description'])}</p><dl>{''.join(rows)}</dl>"
+        '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p></html>'
+    )
