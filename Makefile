@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: browser demo test test-slow lint bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -19,6 +19,13 @@ lint: $(VENV)/.ready-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Programs the tests of the service use where they are found: a browser, PostgreSQL and node. For root on Debian.
+browser:
+	apt-get update --quiet=2
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
+	    chromium postgresql fonts-dejavu-core
+	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
 
 bench: $(VENV)/.ready-test
 	for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" --json || exit 1; done

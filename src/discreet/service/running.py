@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from discreet.checks import ParameterError
 
 if TYPE_CHECKING:
+    import uvicorn
     from fastapi import FastAPI
 
 
@@ -21,10 +22,17 @@ def need_service() -> None:
 
 
 def run(app: FastAPI, host: str, port: int) -> None:
-    """Serve until interrupted. No request is logged; connections and their patience are bounded."""
+    """Serve until interrupted."""
     import uvicorn
 
-    uvicorn.run(
+    uvicorn.Server(configured(app, host, port)).run()
+
+
+def configured(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """Return how applications are served: no request is logged, connections are bounded."""
+    import uvicorn
+
+    return uvicorn.Config(
         app,
         host=host,
         port=port,

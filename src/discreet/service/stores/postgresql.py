@@ -35,7 +35,7 @@ class PostgresqlStore(Store):
             connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
             connection.execute(_SCHEMA)
             connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
-        self._adopt(campaign)
+        self._begin(campaign)
 
     @property
     def is_closed(self) -> bool:

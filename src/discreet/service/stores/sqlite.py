@@ -35,12 +35,16 @@ class SqliteStore(Store):
             self._connection = sqlite3.connect(
                 path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
             )
+        except sqlite3.Error as error:
+            raise FileError(f"{path} cannot be opened.") from error
+        try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
+            self._connection.close()
             raise FileError(f"{path} cannot be used as a store of reports.") from error
-        self._adopt(campaign)
+        self._begin(campaign)
 
     @property
     def is_closed(self) -> bool:

@@ -132,8 +132,16 @@ class Store(ABC):
     def _transaction(self) -> Transaction:
         """Begin what is kept whole or not at all."""
 
+    @final
+    def _begin(self, campaign: AnyCampaign | None) -> None:
+        """Keep the campaign in a new store; a store that has another one is refused and closed."""
+        try:
+            self._adopt(campaign)
+        except BaseException:
+            self.dispose()
+            raise
+
     def _adopt(self, campaign: AnyCampaign | None) -> None:
-        """Keep the campaign in a new store; a store that has another one is refused."""
         with self._transaction() as transaction:
             stored = transaction.value(CAMPAIGN)
             if stored is None and campaign is None:

@@ -1,1 +1,1 @@
-
+// The page needs no script yet.

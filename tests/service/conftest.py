@@ -1,0 +1,66 @@
+"""Stores of both kinds, and a place to put them."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from discreet.collect.catalog.campaign import CatalogCampaign
+from discreet.collect.ratings.campaign import Campaign
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.privacy.mechanisms.cells import HiddenStars
+from discreet.service.collecting import collecting_app
+from discreet.service.stores.opening import open_store
+from service.servers import InProcess, Postgresql, postgresql_programs
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    if postgresql_programs() is None:
+        pytest.skip("PostgreSQL is not installed; `make browser` brings it")
+    pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
+    # Not pytest's own folder: the server's user must be able to enter it.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        server = Postgresql(folder).start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request, tmp_path):
+    """Return the address of an empty store of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/reports.db"
+    return request.getfixturevalue("postgresql").fresh()
+
+
+@pytest.fixture
+def films():
+    return Campaign(
+        name="films",
+        mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
+        catalog=Vocabulary.of([f"film {number}" for number in range(60)]),
+        max_reports=20,
+        step=1.0,
+    )
+
+
+@pytest.fixture
+def shelf():
+    return CatalogCampaign(name="shelf", mechanism=HiddenStars(epsilon=2.0), catalog=Vocabulary.of(range(30)))
+
+
+@pytest.fixture
+def collecting(tmp_path):
+    """Collect in this process, for services that end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(campaign, store=None, **options):
+            kept = open_store(store or f"sqlite:///{tmp_path}/kept.db", campaign)
+            stack.callback(kept.dispose)
+            return stack.enter_context(InProcess(collecting_app(kept, **{"per_minute": 0, **options}))), kept
+
+        yield start

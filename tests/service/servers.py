@@ -1,0 +1,150 @@
+"""Start what the tests of the service need: the service itself, and a PostgreSQL server on loopback."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import uvicorn
+
+from discreet.service.running import configured
+
+SOURCE = Path(__file__).parents[2] / "src"
+_PATIENCE = 60
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Server:
+    """Run `discreet serve` in a process of its own, which may be killed and started again."""
+
+    def __init__(self, target, store=None, *options, port=None, log=None):
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [sys.executable, "-m", "discreet", "serve", str(target), "--port", str(self.port)]
+        self._command += ["--per-minute", "0", *map(str, options)]
+        self._environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        if store is not None:
+            self._environment["DISCREET_STORE"] = store
+        self._log = log
+        self._process = None
+
+    def start(self):
+        with Path(os.devnull if self._log is None else self._log).open("ab") as output:
+            self._process = subprocess.Popen(self._command, env=self._environment, stderr=output)
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            assert self._process.poll() is None, "the service ended by itself"
+            with contextlib.suppress(URLError, OSError), urlopen(f"{self.url}/health", timeout=5):
+                return self
+            time.sleep(0.05)
+        raise AssertionError("the service did not start")
+
+    def kill(self):
+        """End it without a word, as a power cut would."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def peak_mb(self):
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+    def stop(self):
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(timeout=20)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class InProcess:
+    """Run an application in a thread: starts at once, and what it did can be looked at."""
+
+    def __init__(self, app):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._server = uvicorn.Server(configured(app, "127.0.0.1", self.port))
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self._server.should_exit = True
+        self._thread.join()
+
+
+def ask(url, body=None, kind="application/octet-stream", method=None):
+    """Return status, headers and body of an answer, whatever its status."""
+    request = Request(url, data=body, headers={"content-type": kind}, method=method)
+    try:
+        with urlopen(request, timeout=30) as answer:
+            return answer.status, answer.headers, answer.read()
+    except HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+def ask_json(url, body=None, kind="application/json"):
+    status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind)
+    return status, json.loads(raw)
+
+
+class Postgresql:
+    """Run a PostgreSQL server of its own in a folder, on loopback; root starts it as its own user."""
+
+    def __init__(self, folder):
+        self._folder = Path(folder)
+        self._port = free_port()
+        self._bin = postgresql_programs()
+        self._as_user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        self._count = 0
+
+    def start(self):
+        if self._as_user:
+            shutil.chown(self._folder, "postgres")
+        data = self._folder / "data"
+        self._run("initdb", "-D", data, "-A", "trust", "-U", "discreet", "--no-sync")
+        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
+        self._run("pg_ctl", "-D", data, "-w", "-l", self._folder / "log", "-o", options, "start")
+        return self
+
+    def fresh(self):
+        """Return the address of an empty database."""
+        self._count += 1
+        name = f"reports_{self._count}"
+        self._run("createdb", "-h", "127.0.0.1", "-p", self._port, "-U", "discreet", name)
+        return f"postgresql://discreet@127.0.0.1:{self._port}/{name}"
+
+    def stop(self):
+        self._run("pg_ctl", "-D", self._folder / "data", "-m", "immediate", "stop")
+
+    def _run(self, program, *arguments):
+        command = [*self._as_user, str(self._bin / program), *map(str, arguments)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+
+
+def postgresql_programs():
+    """Return the folder of the newest PostgreSQL server, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None

@@ -1,0 +1,73 @@
+"""A model answers from a history that comes with the request; nothing of it stays."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from discreet.models.popularity import Popularity
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.randomness import PrivacyRandom
+from discreet.service.answering import answering_app
+from service.servers import InProcess, ask, ask_json
+from toy import toy_interactions
+
+
+@pytest.fixture(scope="module")
+def answering(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "toy.discreet"
+    model = UserFactorization(epsilon=5.0, delta=1e-3).fit(
+        toy_interactions(), random=PrivacyRandom.simulate(1)
+    )
+    model.save(path)
+    with InProcess(answering_app(path)) as service:
+        yield service, model
+
+
+def test_recommends_what_the_library_recommends(answering):
+    service, model = answering
+    items = model.catalog.ids.tolist()[:3]
+    history = dict(zip(items, (5.0, 1.0, 4.0), strict=True))
+    status, answer = ask_json(f"{service.url}/recommend", {"history": history, "k": 5})
+    expected = model.recommend(history, 5)
+    assert status == 200 and [one["item"] for one in answer["items"]] == [item for item, _ in expected]
+    unknown = {**history, "no such item": 3.0}
+    assert ask_json(f"{service.url}/recommend", {"history": unknown, "ignore_unknown": True})[0] == 200
+    status, answer = ask_json(f"{service.url}/recommend", {"history": unknown})
+    assert status == 422 and "1 of the history's 4 items" in answer["error"]
+
+
+def test_says_what_is_similar_and_what_is_promised(answering):
+    service, model = answering
+    item = model.catalog.ids.tolist()[0]
+    status, answer = ask_json(f"{service.url}/similar?item={quote(item)}&k=3")
+    assert status == 200 and [one["item"] for one in answer["items"]] == [
+        other for other, _ in model.similar_items(item, 3)
+    ]
+    assert ask_json(f"{service.url}/label")[1]["guarantee"]["epsilon"] == 5.0
+    assert ask_json(f"{service.url}/health")[1] == {"status": "ok"}
+    paths = ask_json(f"{service.url}/openapi.json")[1]["paths"]
+    assert {"/recommend", "/similar", "/label", "/health"} <= set(paths)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b'{"history": 7}', b'{"history": {}, "k": 0}', b'{"history": {"a": "b"}}',
+     b'{"history": {"1": 1e999}}', b"[" * 100_000, bytes(100)],
+)  # fmt: skip
+def test_bad_questions_get_a_sentence(answering, body):
+    status, _, raw = ask(f"{answering[0].url}/recommend", body, "application/json")
+    assert status == 422 and json.loads(raw)["error"].endswith(".")
+
+
+def test_choices_are_a_list_and_items_without_vectors_have_no_neighbors(tmp_path):
+    path = tmp_path / "popular.discreet"
+    data = toy_interactions()
+    Popularity(epsilon=5.0).fit(data, random=PrivacyRandom.simulate(1)).save(path)
+    with InProcess(answering_app(path)) as service:
+        chosen = data.catalog.ids.tolist()[:2]
+        status, answer = ask_json(f"{service.url}/recommend", {"history": chosen, "k": 4})
+        assert status == 200 and len(answer["items"]) == 4
+        status, answer = ask_json(f"{service.url}/similar?item={quote(chosen[0])}")
+        assert status == 422 and answer["error"].endswith(".")
+        assert ask_json(f"{service.url}/recommend", {"history": list(range(100_000))})[0] == 422
