@@ -53,7 +53,7 @@ def test_whole_catalogs_are_collected_and_learned_from(collecting, shelf):
     service, store = collecting(shelf)
     client = CollectionClient(service.url)
     for number in range(5):
-        assert client.send(CatalogDevice(client.campaign()).message({number: 5.0}))["kept"] == 1
+        assert client.send(CatalogDevice(client.campaign(), budget=100.0).message({number: 5.0}))["kept"] == 1
     assert collected_from(store).reports.n_users == 5
     assert fit_store(store, "local-nuclear").guarantee.epsilon == 2.0
 
@@ -62,7 +62,7 @@ def test_refusals_are_one_sentence_with_a_status(collecting, films, shelf):
     service, _ = collecting(films)
     reports = f"{service.url}/reports"
     message = Device(films).message({"film 3": 5.0})
-    other = CatalogDevice(shelf).message({3: 5.0})
+    other = CatalogDevice(shelf, budget=100.0).message({3: 5.0})
     cases = [
         (b"", 400),
         (b"nonsense", 400),

@@ -77,13 +77,13 @@ def test_closed_is_closed_for_everybody(kept, store_url, films):
 
 def test_a_message_about_a_whole_catalog_is_kept_once(store_url, shelf):
     store = open_store(store_url, shelf)
-    device = CatalogDevice(shelf)
+    device = CatalogDevice(shelf, budget=100.0)
     raw = device.message({3: 5.0})
     one = submission(shelf, raw)
     assert [receipt.kept for receipt in store.take([one, one])] == [1, 0]
     # Another message in the same sender's name.
     place = 4 + 1 + 32
-    forged = CatalogDevice(shelf).message({5: 1.0})
+    forged = CatalogDevice(shelf, budget=100.0).message({5: 1.0})
     forged = forged[:place] + one.sender + forged[place + 16 :]
     (receipt,) = store.take([submission(shelf, forged)])
     assert receipt.refused == {ReportRefusal.REPLAYED: 1}
