@@ -1,0 +1,81 @@
+"""Papers keep apart, and run at toy size: invented data stand in for the real, and nothing is written."""
+
+import dataclasses
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from discreet import reproduce
+from discreet.data.datasets import catalog, synthetic
+from discreet.data.interactions import Interactions
+from toy import toy_interactions
+
+
+def toy_catalog(tmp_path):
+    """Return stand-ins for `load`, `find` and `split_file`: data of 60 people on each data set's own scale."""
+
+    def load(name, **_):
+        toy = toy_interactions(n_users=60, n_items=120, per_user=15, seed=len(name), name=name)
+        low, high, step = {"jester": (-10, 10, None), "restaurant-consumer": (0, 2, 1)}.get(name, (1, 5, 1))
+        values = low + (toy.values - 1) / 4 * (high - low)
+        facts = dataclasses.replace(toy.facts, low=low, high=high, step=step)
+        ids = np.arange(1, toy.n_items + 1)
+        return Interactions.from_arrays(
+            toy.rows() + 1,
+            ids[toy.items],
+            np.round(values) if step else values,
+            times=np.arange(toy.n_ratings),
+            facts=facts,
+            catalog=None,
+            name=name,
+        )
+
+    def split_file(name, part):
+        data, test = load(name), part.endswith("test")
+        path = tmp_path / part
+        rows = [
+            f"{u}\t{i}\t{v:g}\t0"
+            for place, (u, i, v) in enumerate(zip(data.rows() + 1, data.items + 1, data.values, strict=True))
+            if (place % 5 == 0) == test
+        ]
+        path.write_text("\n".join(rows) + "\n")
+        return path
+
+    return {"load": load, "find": lambda name: tmp_path, "split_file": split_file}
+
+
+@pytest.fixture
+def toy_data(monkeypatch, tmp_path):
+    for name, function in toy_catalog(tmp_path).items():
+        monkeypatch.setattr(catalog, name, function)
+    large = synthetic.rank_one
+    monkeypatch.setattr(
+        "discreet.data.datasets.synthetic.rank_one",
+        lambda n_users, seed: large(n_users=400, n_items=40, seed=seed),
+    )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_papers_do_not_meet_whatever_the_order_they_are_loaded_in(order, monkeypatch):
+    """Several papers have a module `figures` or `run`; each gets its own."""
+    for name in [name for name in sys.modules if name.startswith("discreet_paper_")]:
+        monkeypatch.delitem(sys.modules, name)
+    folder = reproduce.papers_folder()
+    papers = [folder / name.replace("-", "_") for name in reproduce.names()][::order]
+    loaded = [reproduce.load_paper(paper) for paper in papers]
+    for paper, module in zip(papers, loaded, strict=True):
+        assert module.__file__ == str(paper / "run.py") and callable(module.measure)
+    assert not {"figures", "methods", "run", "world"} & sys.modules.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", reproduce.names())
+def test_a_paper_runs_at_toy_size(paper, toy_data):
+    results = reproduce.papers_folder() / paper.replace("-", "_") / "results"
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+    rows = reproduce.reproduce(paper, quick=True, say=lambda text: None)
+    assert any(row["runs"] for row in rows)
+    assert all(row["measured"] is None or math.isfinite(row["measured"]) for row in rows)
+    assert before == {path: path.stat().st_mtime_ns for path in results.rglob("*")}
