@@ -30,11 +30,13 @@ _LAST_ITERATIONS = 2
 # A search needs something to hide and something to learn from.
 _FEWEST_RATINGS = 100
 # What a search starts from, in units of what biases leave, and how long one of its fits is.
-_START = {"biases": 0.8, "regularization": 1.3, "factors": 16.0}
+_START = {"biases": 2.0, "regularization": 1.3, "factors": 16.0}
 _SEARCH_ITERATIONS = 7
-_BIASES = {"biases": Direction(2.0, 0.1, 12.8)}
+_BIASES = {"biases": Direction(math.sqrt(2), 0.1, 64.0)}
 _RIDGE = {"regularization": Direction(math.sqrt(2), 0.3, 8.0)}
 _FACTORS = {"factors": Direction(2.0, 8.0, 64.0)}
+# Below this many ratings several parts are hidden in turn.
+_RATINGS_OF_FOLDS, _MOST_FOLDS = 40_000, 8
 # Factors that improve the hidden part by less than this share of its error are luck.
 _WORTH = 1e-3
 
@@ -46,7 +48,8 @@ class Als(Estimator):
 
     Settings left at None are found by a small search on a tenth of the training ratings that is hidden for it
     (of at most a million): first how strongly biases are pulled to zero, then the ridge of the factors, then
-    how many there are; none where biases alone predict as well.
+    how many there are; none where biases alone predict as well. `biases` counts in ratings, as many as the
+    pull to zero is worth; `regularization` is in units of the ratings' spread.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -125,35 +128,49 @@ class Als(Estimator):
 
 
 def _search(data: Interactions, given: dict[str, float | None], seed: int) -> tuple[Ridge, int]:
-    split = hide_ratings(data, seed)
-    sides, test = both_ways(split.train), split.test
-    rows, items = test.rows().astype(np.int64), test.items.astype(np.int64)
-    unit = _spread(data)
+    unit, facts = _spread(data), data.facts
+    splits = [hide_ratings(data, seed + fold) for fold in range(_folds(data))]
+    parts = [(both_ways(split.train), split.test) for split in splits]
 
     def loss(point: Point) -> float:
-        factors = int(point["factors"])
-        fitted = explicit_als(
-            *sides, ridge=_ridge(point, unit), factors=factors, iterations=_SEARCH_ITERATIONS, seed=seed
-        )
-        guessed = np.clip(fitted.predict(rows, items), data.facts.low, data.facts.high)
-        return float(np.sqrt(np.mean(np.square(guessed - test.values, dtype=np.float64))))
+        ridge, factors = _ridge(point, unit), int(point["factors"])
+        errors = []
+        for sides, test in parts:
+            fitted = explicit_als(
+                *sides, ridge=ridge, factors=factors, iterations=_SEARCH_ITERATIONS, seed=seed
+            )
+            guessed = np.clip(fitted.predict(test.rows(), test.items), facts.low, facts.high)
+            errors.append(np.square(guessed - test.values, dtype=np.float64))
+        return math.sqrt(np.concatenate(errors).mean())
 
-    known = {name: value for name, value in given.items() if value is not None}
+    known = {name: float(value) for name, value in given.items() if value is not None}
     best = {**_START, **known}
+    alone = {**best, "factors": 0.0}
     if "biases" not in known:
-        best |= {"biases": walk({**best, "factors": 0.0}, _BIASES, loss)["biases"]}
+        alone = walk(alone, _BIASES, loss)
+        best["biases"] = alone["biases"]
     for name, directions in (("regularization", _RIDGE), ("factors", _FACTORS)):
         if name not in known and best["factors"]:
             best = walk(best, directions, loss)
-    alone = {**best, "factors": 0.0}
     if "factors" not in known and loss(best) > (1 - _WORTH) * loss(alone):
         best = alone
     return _ridge(best, unit), int(best["factors"])
 
 
+def _folds(data: Interactions) -> int:
+    """Return how many tenths are hidden in turn: few ratings need several to tell luck from settings."""
+    return int(min(max(_RATINGS_OF_FOLDS // max(data.n_ratings, 1), 1), _MOST_FOLDS))
+
+
 def _ridge(point: Point, unit: float) -> Ridge:
-    """Return the ridges; the one of factors is in units of the ratings, the one of biases has none."""
-    return Ridge(factors=point["regularization"] * unit, biases=point["biases"])
+    """Return the ridges; beside factors they grow with the root of a row's ratings.
+
+    Biases alone are pulled by a constant, which is the ratio of two variances. With factors the same pull is
+    met where a row has as many ratings as it is worth.
+    """
+    if not point["factors"]:
+        return Ridge(factors=unit, biases=point["biases"], count_power=0.0)
+    return Ridge(factors=point["regularization"] * unit, biases=math.sqrt(point["biases"]))
 
 
 def _spread(data: Interactions) -> float:

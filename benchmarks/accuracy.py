@@ -1,0 +1,244 @@
+"""Measure every user-level model on every data set: lists and predicted ratings against epsilon, beside bars.
+
+    python benchmarks/accuracy.py                             what is not measured yet, cheapest data first
+    python benchmarks/accuracy.py --datasets jester --models user-factorization,als --again
+    python benchmarks/accuracy.py --search                    a wide search over the bars' settings
+    python benchmarks/accuracy.py --generated 500000          a generated file with a known best error
+    python benchmarks/accuracy.py --check                     only say which cells fail
+
+Results go to benchmarks/results/accuracy.json as `means[data][model][epsilon][metric]`, the sample standard
+deviation over seeds as `spreads` in the same form and every seed's value as `runs`. A cell that is there is
+not measured again, and several processes may share the file. Lists are those of `fit` and `recommend` with
+default settings, on the whole catalog, everybody's latest (or without times a random) rating hidden; errors
+are of a random tenth of all ratings. `choices-only` is user-factorization that reads only what was chosen.
+Bars are not private: their numbers stand under epsilon inf alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+OUT = Path(__file__).with_name("results") / "accuracy.json"
+DELTA = 1e-5
+EPSILONS = ("0.1", "0.5", "1", "2", "5", "10", "inf")
+# Cheapest first.
+DATASETS = (
+    "restaurant-consumer",
+    "amazon-instant-video",
+    "movielens-100k",
+    "movielens-latest-small",
+    "discreet-demo",
+    "movietweetings-100k",
+    "jester",
+    "movielens-1m",
+)
+LISTS = "hr@10,ndcg@10,hr@10:liked,coverage@10,novelty@10"
+RATINGS = "rmse"
+# What is measured of each model.
+MODELS = {
+    "user-factorization": (LISTS, RATINGS),
+    "choices-only": (LISTS,),
+    "popularity": (LISTS,),
+    "implicit-objective": (LISTS,),
+    "biases": (RATINGS,),
+    "covariance-svd": (RATINGS,),
+    "frank-wolfe": (RATINGS,),
+    "als": (RATINGS,),
+    "implicit-als": (LISTS,),
+    "ease": (LISTS,),
+    "item-knn": (LISTS,),
+}
+BARS = ("als", "implicit-als", "ease", "item-knn")
+# Wide enough that the best point lies inside.
+SEARCHES: dict[str, list[dict[str, Any]]] = {
+    "als": [
+        {"factors": factors, "regularization": ridge, "biases": 0.8}
+        for factors in (16, 64)
+        for ridge in (0.9, 1.3, 1.8, 2.6, 3.6)
+    ],
+    "implicit-als": [
+        {"factors": factors, "alpha": alpha, "regularization": ridge}
+        for factors in (32, 128)
+        for alpha in (1.0, 16.0)
+        for ridge in (8.0, 64.0, 512.0)
+    ],
+    "ease": [{"regularization": ridge} for ridge in (10.0, 50.0, 200.0, 1000.0, 5000.0)],
+    "item-knn": [{"shrinkage": shrinkage} for shrinkage in (0.0, 10.0, 100.0, 1000.0)],
+}
+
+
+def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
+    """Return the estimator; everything but epsilon and delta is its default."""
+    from discreet import recipes
+
+    given: dict[str, Any] = {"epsilon": float(epsilon), **(settings or {})}
+    if model == "choices-only":
+        model, given["feedback"] = "user-factorization", "implicit"
+    if model not in BARS:
+        given["delta"] = DELTA
+    return recipes.estimator(model, given)
+
+
+def score(estimator, data, metrics: str, seed: int) -> dict[str, float]:
+    """Return the metrics of one fit with simulated noise on one split; both follow from the seed."""
+    from discreet.data.splits import leave_one_out, random_split
+    from discreet.evaluation.scoring import measure
+    from discreet.randomness import PrivacyRandom
+
+    split = random_split(data, 0.1, seed) if metrics == RATINGS else leave_one_out(data, seed)
+    model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
+    return measure(model, split.train, split.test, metrics, seed=seed)
+
+
+def cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Yield data set, model and epsilon of everything asked for."""
+    for name in options.datasets:
+        for model in options.models:
+            for epsilon in ["inf"] if model in BARS else options.epsilons:
+                yield name, model, epsilon
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure what is missing."""
+    loaded: dict[str, Any] = {}
+    for name, model, epsilon in cells(options):
+        if not options.again and known(name, model, epsilon):
+            continue
+        data = loaded.get(name) or _load(name)
+        loaded = {name: data}
+        start, found = time.process_time(), {}
+        for metrics in MODELS[model]:
+            for seed in range(options.seeds):
+                for metric, value in score(make(model, epsilon), data, metrics, seed).items():
+                    found.setdefault(metric, []).append(value)
+        keep(lambda all_, cell=(name, model, epsilon), runs=found: _put(all_, *cell, runs))
+        people = int(np.count_nonzero(np.diff(data.indptr) > 1))
+        keep(lambda all_, name=name, people=people: all_["people"].update({name: people}))
+        text = "  ".join(f"{metric} {np.mean(values):.4f}" for metric, values in found.items())
+        print(f"{name}  {model}  {epsilon}  {text}  ({time.process_time() - start:.0f} s)", flush=True)
+
+
+def search(options: argparse.Namespace) -> None:
+    """Measure bars over a grid of settings, on the test part itself: the best a bar could look."""
+    for name in options.datasets:
+        data = None
+        for bar in [model for model in options.models if model in BARS]:
+            for settings in SEARCHES[bar]:
+                label = json.dumps(settings)
+                if label in read()["search"].get(name, {}).get(bar, {}) and not options.again:
+                    continue
+                data = data or _load(name)
+                found = score(make(bar, "inf", settings), data, MODELS[bar][0], 0)
+                put = {"name": name, "bar": bar, "label": label, "found": found}
+                keep(lambda all_, put=put: _put_search(all_, **put))
+                print(name, bar, label, {k: round(v, 4) for k, v in found.items()}, flush=True)
+
+
+def _load(name: str):
+    from discreet.data.datasets import catalog
+
+    return catalog.load(name)
+
+
+def read() -> dict[str, Any]:
+    """Return everything measured so far."""
+    empty = {
+        "delta": DELTA,
+        "people": {},
+        "means": {},
+        "spreads": {},
+        "runs": {},
+        "search": {},
+        "generated": {},
+    }
+    return json.loads(OUT.read_text(encoding="utf8")) if OUT.exists() else empty
+
+
+def known(name: str, model: str, epsilon: str) -> bool:
+    return epsilon in read()["means"].get(name, {}).get(model, {})
+
+
+def keep(change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the results in one step, also if another process does so at the same time."""
+    OUT.parent.mkdir(exist_ok=True)
+    with OUT.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        all_ = read()
+        change(all_)
+        new = OUT.with_suffix(".new")
+        new.write_text(json.dumps(all_, indent=1, sort_keys=True) + "\n", encoding="utf8")
+        new.replace(OUT)
+
+
+def _put(all_: dict[str, Any], name: str, model: str, epsilon: str, runs: dict[str, list[float]]) -> None:
+    spread = {metric: float(np.std(v, ddof=1)) if len(v) > 1 else 0.0 for metric, v in runs.items()}
+    mean = {metric: float(np.mean(values)) for metric, values in runs.items()}
+    for key, numbers in (("means", mean), ("spreads", spread), ("runs", runs)):
+        rounded = {m: np.round(values, 6).tolist() for m, values in numbers.items()}
+        all_[key].setdefault(name, {}).setdefault(model, {})[epsilon] = rounded
+
+
+def _put_search(all_: dict[str, Any], name: str, bar: str, label: str, found: dict[str, float]) -> None:
+    rounded = {metric: round(value, 6) for metric, value in found.items()}
+    all_["search"].setdefault(name, {}).setdefault(bar, {})[label] = rounded
+
+
+def generated(n_users: int, options: argparse.Namespace) -> None:
+    """Measure on ratings of known origin: no model can be better than who knows the items' true vectors."""
+    from accuracy_generated import known_world
+
+    world = known_world(n_users)
+    for model in options.models:
+        if RATINGS not in MODELS[model]:
+            continue
+        for epsilon in ["inf"] if model in BARS else ["1", "5"]:
+            found = score(make(model, epsilon), world.data, RATINGS, 0)["rmse"]
+            best = world.best_error(0)
+            entry = {"rmse": round(found, 5), "best": round(best, 5), "over": round(found / best - 1, 5)}
+            keep(
+                lambda all_, where=(model, epsilon), entry=entry: (
+                    all_["generated"]
+                    .setdefault(f"{n_users} x {world.data.n_items}", {})
+                    .setdefault(where[0], {})
+                    .update({where[1]: entry})
+                )
+            )
+            print(f"generated {n_users:,}", model, epsilon, entry, flush=True)
+
+
+def _listed(text: str) -> list[str]:
+    return text.split(",")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--datasets", type=_listed, default=list(DATASETS))
+    parser.add_argument("--models", type=_listed, default=list(MODELS))
+    parser.add_argument("--epsilons", type=_listed, default=list(EPSILONS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="also what was measured before")
+    parser.add_argument("--search", action="store_true", help="search over the bars' settings")
+    parser.add_argument("--generated", type=int, help="measure on this many generated people")
+    parser.add_argument("--check", action="store_true", help="measure nothing, say which cells fail")
+    options = parser.parse_args()
+    if options.generated:
+        generated(options.generated, options)
+    elif options.search:
+        search(options)
+    elif not options.check:
+        run(options)
+    from accuracy_checks import report
+
+    report(read())
+
+
+if __name__ == "__main__":
+    main()
