@@ -14,7 +14,7 @@ from toy import toy_interactions
 
 
 def toy_catalog(tmp_path):
-    """Return stand-ins for `load`, `find` and `split_file`: data of 60 people on each data set's own scale."""
+    """Return stand-ins for `load`, `find` and `split_file`: 60 people on each data set's own scale."""
 
     def load(name, **_):
         toy = toy_interactions(n_users=60, n_items=120, per_user=15, seed=len(name), name=name)
