@@ -18,6 +18,7 @@ from discreet.commands.output.printing import UnreadError, speak, write
 # In the order in which help lists them. Each is the function of that name in the module of that name.
 VERBS = (
     "demo",
+    "choose",
     "models",
     "datasets",
     "fit",
