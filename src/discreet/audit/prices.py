@@ -61,7 +61,7 @@ def _price(here: Passage, there: Passage) -> Price:
                 return Price(shift=float(np.linalg.norm(apart)))
             return Price(pure=float(np.abs(apart).sum()))
         case Table(), Table():
-            mine, theirs = _different_rows(here, there)
+            mine, theirs = different_rows(here, there)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.abs(np.nan_to_num(np.log(mine) - np.log(theirs), nan=0.0, posinf=np.inf))
             return Price(pure=float(ratios.max(axis=1).sum()) if ratios.size else 0.0)
@@ -82,30 +82,31 @@ def _log_ratio(here: Passage, there: Passage) -> float:
                 return float(np.sum((mine - theirs) * (mine + theirs))) / 2
             return float(np.sum(np.abs(mine) - np.abs(theirs)))
         case Table(), Table():
-            mine, theirs = _different_rows(here, there)
-            where = _row_differs(here, there)
+            mine, theirs = different_rows(here, there)
+            where = rows_that_differ(here, there)
             told = here.told.reshape(-1)[where]
             picked = np.arange(told.size)
             with np.errstate(divide="ignore"):
                 return float(np.sum(np.log(theirs[picked, told]) - np.log(mine[picked, told])))
         case Cells(), Cells():
             mine, theirs = _different_cells(here, there)
-            told = told_cells(here)[_cells_that_differ(here, there)]
+            told = told_cells(here)[cells_that_differ(here, there)]
             picked = np.arange(told.size)
             return float(np.sum(np.log(theirs[picked, told]) - np.log(mine[picked, told])))
     return 0.0
 
 
-def _row_differs(here: Table, there: Table) -> Indices:
+def rows_that_differ(here: Table, there: Table) -> Indices:
+    """Return which draws have other probabilities in the two worlds."""
     mine, theirs = here.rows.reshape(-1), there.rows.reshape(-1)
     if here.starts.shape == there.starts.shape and np.array_equal(here.starts, there.starts):
         return np.flatnonzero(mine != theirs)
     return np.flatnonzero((here.starts[mine] != there.starts[theirs]).any(axis=1))
 
 
-def _different_rows(here: Table, there: Table) -> tuple[Floats, Floats]:
+def different_rows(here: Table, there: Table) -> tuple[Floats, Floats]:
     """Return the probabilities of the outcomes where the two inputs differ."""
-    where = _row_differs(here, there)
+    where = rows_that_differ(here, there)
 
     def probabilities(table: Table) -> Floats:
         starts = table.starts[table.rows.reshape(-1)[where]]
@@ -118,7 +119,8 @@ def _different_rows(here: Table, there: Table) -> tuple[Floats, Floats]:
     return probabilities(here), probabilities(there)
 
 
-def _cells_that_differ(here: Cells, there: Cells) -> Indices:
+def cells_that_differ(here: Cells, there: Cells) -> Indices:
+    """Return which cells are not the same in the two worlds."""
     return np.flatnonzero(dense_cells(here) != dense_cells(there))
 
 
@@ -140,7 +142,7 @@ def told_cells(passage: Cells) -> Indices:
 
 
 def _different_cells(here: Cells, there: Cells) -> tuple[Floats, Floats]:
-    where, answers = _cells_that_differ(here, there), cell_answers(here.mechanism)
+    where, answers = cells_that_differ(here, there), cell_answers(here.mechanism)
     return answers[dense_cells(here)[where]], answers[dense_cells(there)[where]]
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.checks import ParameterError
+from discreet.checks import ParameterError, one_of
 from discreet.commands.options.declared import AsJson, Delta
-from discreet.commands.options.parsing import parse_number
+from discreet.commands.options.parsing import listed, parse_number
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from discreet.audit.findings import Finding
     from discreet.models.estimator import Estimator
+
+# How often games may refute what is true, all of one run together.
+_ERROR = 0.01
 
 
 def audit(
@@ -30,24 +33,51 @@ def audit(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
     ] = None,
+    view: Annotated[
+        str | None,
+        typer.Option("--view", help="Play games on what is seen: transcript, file, or both with a comma."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
+    ] = True,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to play a view, about.", min=1.0)
+    ] = 60.0,
     every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Try to break a model's promise. "Not refuted" is no proof; the proofs are in proofs/."""
     from discreet.audit.findings import any_refuted
+    from discreet.audit.full import play_view
     from discreet.audit.subjects import quick_audit
 
     if (model is None) == (not every):
         raise ParameterError("Name one model, or say --all.")
+    views = _views(view, quick=quick)
+    subjects = _subjects(model, epsilon, delta, settings or [])
     found: list[Finding] = []
-    for estimator in _subjects(model, epsilon, delta, settings or []):
+    for estimator in subjects:
         found += quick_audit(estimator.name, estimator)
+        # The error is spent over all games of this run.
+        error = _ERROR / max(len(views) * len(subjects), 1)
+        found += [play_view(estimator.name, estimator, one, seconds=seconds, error=error) for one in views]
     if as_json:
         emit([finding.to_json() for finding in found])
     else:
         show(_table(found), *_sentences(found))
     if any_refuted(found):
         raise typer.Exit(1)
+
+
+def _views(view: str | None, *, quick: bool) -> list[str]:
+    from discreet.audit.full import VIEWS
+
+    if view is None:
+        return [] if quick else list(VIEWS)
+    chosen = listed(view)
+    for one in chosen:
+        one_of("--view", one, VIEWS)
+    return chosen
 
 
 def _subjects(model: str | None, epsilon: float, delta: float | None, settings: list[str]) -> list[Estimator]:
@@ -65,8 +95,8 @@ def _subjects(model: str | None, epsilon: float, delta: float | None, settings: 
 def _table(found: list[Finding]) -> Table:
     from rich.table import Table
 
-    table = Table("model", "attack", "promised", "refuted", "fits", "seconds", "verdict")
-    for column in (0, 1, 6):
+    table = Table("model", "attack", "promised", "refuted", "curve", "fits", "seconds", "verdict")
+    for column in (0, 1, 7):
         table.columns[column].no_wrap = True
     for finding in found:
         table.add_row(
@@ -74,6 +104,7 @@ def _table(found: list[Finding]) -> Table:
             finding.attack,
             f"{finding.promised:.4g}",
             f"{finding.refuted:.4g}",
+            "" if finding.curve is None else f"{finding.curve:.4g}",
             f"{finding.fits:,}",
             f"{finding.seconds:.1f}",
             finding.verdict,

@@ -1,0 +1,179 @@
+"""Audit a promise in full: look inside, then play games in every view, for some minutes a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.audit.betting import refuted_by_betting
+from discreet.audit.bounds import Tally, curve_of, refuted_epsilon
+from discreet.audit.canaries import Canaries, CanaryAttack
+from discreet.audit.canary_files import CanaryFileAttack
+from discreet.audit.findings import Finding
+from discreet.audit.games import FileAttack, TranscriptAttack
+from discreet.audit.scores import Cuts, Truth
+from discreet.audit.stopping import CONFIRMING_ERROR, Outcome, Plan, play
+from discreet.audit.structure import look_inside
+from discreet.audit.tape import Recorder
+from discreet.audit.worlds import Crowd, Row, neighboring
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
+from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.randomness import PrivacyRandom
+
+TRANSCRIPT, FILE = "transcript", "file"
+VIEWS = (TRANSCRIPT, FILE)
+# Worlds are small: fits are fast there, and a promise holds for any size.
+SMALL = Crowd(people=4, items=5, per_person=2)
+_MOST_DRAWS = 400_000
+_MOST_FILES = 12_000
+_LESSONS_OF_FILES = 600
+_MIRRORED = 12
+# Where a fit must be made for every batch of canaries, the catalog is large instead.
+_ITEMS = {False: 400, True: 96}
+_FEWEST_FITS, _MOST_FITS = 20, 4_000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Hold an estimator, its promise in the small world, and what its curve says."""
+
+    name: str
+    estimator: Estimator
+    promise: Guarantee
+    distance: Callable[[float], float] | None
+
+    @classmethod
+    def of(cls, name: str, estimator: Estimator) -> Subject:
+        """Prepare an estimator."""
+        facts = SMALL.facts(implicit=estimator.feedback == "implicit")
+        distance = curve_of(estimator, SMALL.items)
+        return cls(name=name, estimator=estimator, promise=estimator.promise(facts), distance=distance)
+
+    def finding(self, attack: str, outcome: Outcome, fits: int, start: float) -> Finding:
+        """Say what an attack refuted."""
+        tally = outcome.tally
+        return Finding(
+            model=self.name,
+            attack=attack,
+            promised=self.promise.epsilon,
+            delta=self.promise.delta,
+            refuted=outcome.refuted,
+            curve=outcome.curve,
+            confidence=1 - outcome.error,
+            fits=fits,
+            seconds=time.perf_counter() - start,
+            notes=(f"{tally.games:,} games, {tally.guesses:,} guesses, {tally.right:,} right",),
+            broken=outcome.broken,
+        )
+
+
+def play_view(
+    name: str, estimator: Estimator, view: str, *, seconds: float = 60.0, error: float = 0.01, seed: int = 1
+) -> Finding:
+    """Play games in one view: `transcript` or `file`."""
+    subject, start = Subject.of(name, estimator), time.perf_counter()
+    deadline = start + seconds
+    promise = subject.promise
+    added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
+    if view == FILE and added:
+        lessons = CanaryFileAttack(estimator, _many_canaries(estimator), lessons=_MIRRORED, seed=seed)
+        return _many_games(subject, FILE, lessons, deadline, error, seed, start)
+    pair = costliest_pair(estimator)
+    if view == FILE:
+        files = FileAttack(estimator, pair, lessons=_LESSONS_OF_FILES, seed=seed)
+        return _games(subject, FILE, files, _MOST_FILES, deadline, error, seed, start)
+    transcripts = TranscriptAttack(estimator, pair)
+    if transcripts.needs_fits and added:
+        many = CanaryAttack(estimator, _many_canaries(estimator))
+        return _many_games(subject, TRANSCRIPT, many, deadline, error, seed, start)
+    games = _MOST_FILES if transcripts.needs_fits else _MOST_DRAWS
+    return _games(subject, TRANSCRIPT, transcripts, games, deadline, error, seed, start)
+
+
+def _games(
+    subject: Subject,
+    view: str,
+    attack: TranscriptAttack | FileAttack,
+    games: int,
+    deadline: float,
+    error: float,
+    seed: int,
+    start: float,
+) -> Finding:
+    promise = subject.promise
+    seconds = max(deadline - time.perf_counter(), 0.0)
+    plan = Plan(lessons=max(games // 20, 200), games=games, seconds=seconds, error=error)
+    outcome = play(
+        attack, plan, epsilon=promise.epsilon, delta=promise.delta, distance=subject.distance, seed=seed
+    )
+    return subject.finding(view, outcome, attack.fits, start)
+
+
+def _many_canaries(estimator: Estimator) -> Canaries:
+    """Return a crowd of two and many canaries; fewer where matrices over the catalog are released."""
+    recorder = Recorder()
+    estimator.rehearse(next(neighboring(estimator, SMALL)).base, PrivacyRandom.taped(0, recorder))
+    matrices = any(statistic.ndim == 2 for statistic in recorder.statistics)
+    crowd = Crowd(people=2, items=_ITEMS[matrices], per_person=1)
+    facts = crowd.facts(implicit=estimator.feedback == "implicit")
+    people: dict[str, Row] = {f"person {number}": row for number, row in enumerate(crowd.rows(facts))}
+    return Canaries.costliest(estimator, people, facts)
+
+
+def _many_games(
+    subject: Subject,
+    view: str,
+    attack: CanaryAttack | CanaryFileAttack,
+    deadline: float,
+    error: float,
+    seed: int,
+    start: float,
+) -> Finding:
+    """Play with many canaries a fit."""
+    promise = subject.promise
+    games: list[tuple[Floats, Truth]] = []
+    while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.perf_counter() < deadline):
+        games.append(attack.play(seed + 1_000 + len(games)))
+    outcome = _settled(games, promise, subject.distance, error)
+    if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
+        again = [attack.play(seed + 10_000_000 + number) for number in range(len(games))]
+        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR)
+        outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
+    return subject.finding(view, outcome, attack.fits, start)
+
+
+def _settled(
+    games: list[tuple[Floats, Truth]],
+    promise: Guarantee,
+    distance: Callable[[float], float] | None,
+    error: float,
+) -> Outcome:
+    """Learn the cuts on a fifth of the fits and bound epsilon on the others, both kinds at half the error."""
+    lessons = max(len(games) // 5, 1)
+    taught = [np.concatenate(column) for column in zip(*games[:lessons], strict=True)]
+    cuts = Cuts.learned(taught[0], taught[1].astype(np.bool_), promise.delta, error)
+    nothing = Tally(games=0, guesses=0, right=0, right_of_all=0)
+    tally = sum((cuts.tally(*game) for game in games[lessons:]), nothing)
+    curve = None
+    if distance is not None:
+        right = np.array([np.mean((scores > cuts.middle) == truth) for scores, truth in games])
+        curve = refuted_by_betting(right[:lessons], right[lessons:], distance, error / 2)
+    free = refuted_epsilon(tally, promise.delta, error / 2)
+    return Outcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
+
+
+def costliest_pair(estimator: Estimator) -> tuple[Interactions, Interactions]:
+    """Return the two small worlds that are farthest apart."""
+    inside = look_inside(estimator, SMALL)
+    for worlds in neighboring(estimator, SMALL):
+        if inside.world in worlds.others:
+            return worlds.base, worlds.others[inside.world]
+    worlds = next(neighboring(estimator, SMALL))
+    return worlds.base, next(iter(worlds.others.values()))

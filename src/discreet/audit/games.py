@@ -1,0 +1,142 @@
+"""Play guessing games: a fair coin picks one of two worlds, and an attacker sees a view of the fit there.
+
+The *transcript* view sees every release, which is what a proof speaks of: there the likelihood ratio is
+known, by replaying what was told in the other world. The *file* view sees what a stranger holds. An
+exception is an outcome like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.audit.prices import log_ratio
+from discreet.audit.scores import LearnedScore, Truth, aligned, features_of
+from discreet.audit.single_draws import log_ratios
+from discreet.audit.structure import ask
+from discreet.audit.tape import Coins, EnoughError, Passage, Player, Recorder, StrayError
+from discreet.checks import DiscreetError
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
+from discreet.randomness import PrivacyRandom, experiment_generator
+
+Pair = tuple[Interactions, Interactions]
+
+
+class Attack(Protocol):
+    """Play games and score them: high scores speak for the second world."""
+
+    fits: int
+
+    def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
+        """Return the scores of so many fresh games, and which world it was."""
+
+
+@final
+class TranscriptAttack:
+    """Score what all draws told by its likelihood in both worlds.
+
+    What the first draw is given depends on the data alone, so where there is but one, the two inputs are
+    found once and games are draws. Otherwise a game is a fit in one world and a replay in the other, both
+    ended at the last draw.
+    """
+
+    def __init__(self, estimator: Estimator, pair: Pair) -> None:
+        self._estimator, self._pair = estimator, pair
+        recorder = Recorder()
+        ask(estimator, estimator.rehearse(pair[0], PrivacyRandom.taped(0, recorder)), pair[0])
+        self._draws, self.fits = len(recorder.passages), 1
+        self._inputs: tuple[Passage, Passage] | None = None
+        places = [place for place, one in enumerate(recorder.passages) if not isinstance(one, Coins)]
+        if len(places) == 1:
+            player = Player(recorder.passages)
+            ask(estimator, estimator.rehearse(pair[1], PrivacyRandom.taped(0, player)), pair[1])
+            self._inputs = (recorder.passages[places[0]], player.passages[places[0]])
+            self.fits = 2
+
+    @property
+    def needs_fits(self) -> bool:
+        """Tell whether a game is more than a draw."""
+        return self._inputs is None
+
+    def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
+        """Return the log-likelihood ratios of so many fresh games, and which world it was."""
+        truth = experiment_generator(seed, "coins").random(count) < 0.5
+        random = PrivacyRandom.simulate(seed)
+        if self._inputs is None:
+            seeds = random.bytes(4 * count).view(np.uint32).tolist()
+            games = zip(truth.tolist(), seeds, strict=True)
+            return np.array([self._game(second, one) for second, one in games]), truth
+        return log_ratios(*self._inputs, truth, random), truth
+
+    def _game(self, second: bool, seed: int) -> float:
+        recorder = Recorder(most=self._draws)
+        self._run(self._pair[second], seed, recorder)
+        player = Player(recorder.passages, to_the_end=False)
+        try:
+            self._run(self._pair[not second], seed, player)
+            ratio = log_ratio(recorder.passages, player.passages)
+        except (StrayError, ValueError):
+            ratio = -np.inf
+        return -ratio if second else ratio
+
+    def _run(self, data: Interactions, seed: int, tape: Recorder | Player) -> None:
+        self.fits += 1
+        try:
+            scorer = self._estimator.rehearse(data, PrivacyRandom.taped(seed, tape))
+            ask(self._estimator, scorer, data)
+        except EnoughError:
+            return
+        except StrayError:
+            raise
+        except DiscreetError:
+            # A refusal ends the transcript; the ratio of a shorter one cannot be taken, which tells.
+            return
+
+
+@final
+class FileAttack:
+    """Learn from labelled files to score others; what a stranger holds is all that is seen."""
+
+    def __init__(self, estimator: Estimator, pair: Pair, *, lessons: int, seed: int) -> None:
+        self._estimator, self._pair, self.fits = estimator, pair, 0
+        # Lessons come in pairs that share their noise, so that what differs between the worlds stands out.
+        seeds = np.repeat(np.arange(lessons // 2), 2) + seed
+        truth = np.arange(seeds.size) % 2 == 1
+        features = aligned(self._files(truth, seeds))
+        self._width = features.shape[1]
+        self._score = LearnedScore.of(features, truth)
+
+    def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
+        """Return the scores of so many fresh files, and which world they come from."""
+        truth = experiment_generator(seed, "coins").random(count) < 0.5
+        seeds = PrivacyRandom.simulate(seed).bytes(4 * count).view(np.uint32)
+        features = aligned(self._files(truth, seeds), self._width)
+        return self._score(features), truth
+
+    def _files(self, truth: Truth, seeds: npt.NDArray[Any]) -> list[Floats]:
+        self.fits += truth.size
+        pairs = zip(truth.tolist(), seeds.tolist(), strict=True)
+        return [self._file(second, PrivacyRandom.simulate(seed)) for second, seed in pairs]
+
+    def _file(self, second: bool, random: PrivacyRandom) -> Floats:
+        data = self._pair[second]
+        try:
+            scorer = self._estimator.rehearse(data, random)
+            ask(self._estimator, scorer, data)
+        except DiscreetError as error:
+            # Refusals are told apart by what they say.
+            return np.array([1.0 + sum(map(ord, str(error)))])
+        numbers = [value for value in scorer.settings().values() if isinstance(value, int | float)]
+        return np.concatenate([features_of(scorer.arrays()), np.array(numbers, dtype=np.float64)])
+
+
+def batches(first: int, looks: int) -> Iterator[int]:
+    """Yield how many games to add before each look: every look sees twice as many as the one before."""
+    yield first
+    for look in range(looks - 1):
+        yield first * 2**look

@@ -1,0 +1,109 @@
+"""Stop as soon as enough is known, with the error spent over all looks and all tests.
+
+A look at the games costs a part of the allowed error, and the last look takes what is left of it. A promise
+is called refuted only if a fresh run of the same size refutes it again, at 99.9 %: of eighty sound tests a
+few cross any line at 95 % once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+from discreet.audit.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.games import Attack, batches
+from discreet.audit.scores import Cuts
+
+CONFIRMING_ERROR = 1e-3
+_LOOKS = 5
+_PART = 20_000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Say how long to play.
+
+    Parameters:
+        lessons: How many games the cuts are learned on.
+        games: The most games that are then counted.
+        seconds: No new batch is begun after this long.
+        error: The allowed error of this attack, all its looks together.
+        enough: Stop when this share of the promise is refuted.
+    """
+
+    lessons: int = 1_000
+    games: int = 8_000
+    seconds: float = 60.0
+    error: float = 0.01
+    enough: float = 0.97
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Hold what games refuted: whatever the noise, and on the curve of the releases."""
+
+    refuted: float
+    curve: float | None
+    broken: bool
+    tally: Tally
+    error: float
+
+
+def play(
+    attack: Attack,
+    plan: Plan,
+    *,
+    epsilon: float,
+    delta: float,
+    distance: Callable[[float], float] | None,
+    seed: int,
+) -> Outcome:
+    """Play games until enough is refuted, the plan is used up, or a refutation was tried again."""
+    deadline = time.perf_counter() + plan.seconds
+    cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
+    tally, left = Tally(games=0, guesses=0, right=0, right_of_all=0), plan.error
+    refuted, curve = 0.0, 0.0
+    for look, count in enumerate(batches(max(plan.games >> (_LOOKS - 1), 1), _LOOKS)):
+        for number, size in enumerate(_parts(count)):
+            tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * look + number))
+            if time.perf_counter() > deadline:
+                break
+        last = time.perf_counter() > deadline or look == _LOOKS - 1
+        error = left if last else left / 4
+        left -= error
+        # Two bounds are looked at, so each gets half.
+        refuted = max(refuted, refuted_epsilon(tally, delta, error / 2))
+        if distance is not None:
+            curve = max(curve, refuted_on_curve(tally, distance, error / 2))
+        if last or max(refuted, curve) >= plan.enough * epsilon:
+            break
+    broken = max(refuted, curve) > epsilon and _confirmed(
+        attack, cuts, tally.games, epsilon=epsilon, delta=delta, distance=distance, seed=seed + 500_000
+    )
+    shown = None if distance is None else curve
+    return Outcome(refuted=refuted, curve=shown, broken=broken, tally=tally, error=plan.error)
+
+
+def _parts(count: int) -> list[int]:
+    """Return a batch in parts, between which the clock is looked at."""
+    return [min(_PART, count - start) for start in range(0, count, _PART)]
+
+
+def _confirmed(
+    attack: Attack,
+    cuts: Cuts,
+    games: int,
+    *,
+    epsilon: float,
+    delta: float,
+    distance: Callable[[float], float] | None,
+    seed: int,
+) -> bool:
+    tally = cuts.tally(*attack.play(games, seed))
+    error = CONFIRMING_ERROR / 2
+    curve = 0.0 if distance is None else refuted_on_curve(tally, distance, error)
+    return max(refuted_epsilon(tally, delta, error), curve) > epsilon
