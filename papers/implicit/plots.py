@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from . import tables
+import tables
 
 
 def draw(kept: dict[str, Any], values: dict[str, list[float]], folder: Path) -> None:

@@ -55,17 +55,10 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
 def estimators(
     names: Sequence[str], epsilons: Sequence[float], delta: float | None, *, implicit: bool = False
 ) -> list[Estimator]:
-    """Return every model at every epsilon; one that has no private version comes once, without privacy.
-
-    A name may carry settings, as in `user-factorization:feedback=implicit`.
-    """
+    """Return every model at every epsilon; one that has no private version comes once, without privacy."""
     found: list[Estimator] = []
-    for called in names:
-        name, *pairs = called.split(":")
-        shared = feedback_setting(name, implicit=implicit) | parse_settings(name, pairs)
-        for key in ("epsilon", "delta"):
-            if key in shared:
-                raise ParameterError(f"{called} sets {key}; say --{key}s or --{key} for all models.")
+    for name in names:
+        shared = feedback_setting(name, implicit=implicit)
         if delta is not None and "delta" in defaults(name):
             shared["delta"] = delta
         levels = [math.inf] if is_never_private(name) else epsilons

@@ -21,6 +21,7 @@ VERBS = (
     "choose",
     "models",
     "datasets",
+    "shard",
     "fit",
     "recommend",
     "similar",

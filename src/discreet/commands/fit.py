@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.checks import ParameterError
+from discreet.commands.options.crowds import On, opened
 from discreet.commands.options.declared import AsJson, Data, Force, Learning, Reading, remark_on_delta
 from discreet.commands.options.parsing import checked_name
 from discreet.commands.output.price import show_price
@@ -40,10 +41,13 @@ def fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
     ] = False,
+    on: On = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
+    from discreet.crowds.shards import is_shard_folder
     from discreet.data.opening import files_of
+    from discreet.models.progress import terminal_progress
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
 
@@ -53,25 +57,26 @@ def fit(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
         )
     name = checked_name(name)
-    read = [*files_of(data), *reading.files(), *([] if ledger is None else [ledger])]
+    files = [] if is_shard_folder(data) else files_of(data)
+    read = [*files, *reading.files(), *([] if ledger is None else [ledger])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
-    interactions = reading.load(data, name)
-    remark_on_delta([estimator], interactions.facts)
-    book = None if ledger is None else Ledger.open(ledger)
-    if book is not None:
-        _remark_on_account(book, interactions.name)
-    if dry_run:
-        show_price(estimator, interactions, book, as_json=as_json)
-        return
-    fitted = estimator.fit(interactions, ledger=book)
+    with terminal_progress(None) as report, opened(data, reading, name, on, report) as crowd:
+        remark_on_delta([estimator], crowd.facts)
+        book = None if ledger is None else Ledger.open(ledger)
+        if book is not None:
+            _remark_on_account(book, crowd.name)
+        if dry_run:
+            show_price(estimator, crowd, book, as_json=as_json)
+            return
+        fitted = estimator.fit(crowd, ledger=book, progress=report)
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}
     if as_json:
-        written = {"model": estimator.name, "file": str(out), "name": interactions.name}
+        written = {"model": estimator.name, "file": str(out), "name": crowd.name}
         emit({**written, "guarantee": fitted.guarantee.to_json(), **decisions})
         return
     _show_fit(fitted, decisions.get("decisions"))
-    paid = "" if ledger is None else f" Paid as {interactions.name!r} in {ledger}."
+    paid = "" if ledger is None else f" Paid as {crowd.name!r} in {ledger}."
     show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
 
 

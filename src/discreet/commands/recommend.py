@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.checks import ParameterError, integer
+from discreet.commands.options.crowds import On
 from discreet.commands.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
 from discreet.commands.options.parsing import parse_columns, read_ids
 from discreet.commands.output.lists import items_json, items_table, public_columns, write_lists
 from discreet.commands.output.printing import emit, show
+from discreet.commands.output.shard_lists import write_shard_lists
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 def recommend(
     file: ModelFile,
+    everybody: Annotated[
+        Path | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
+    ] = None,
+    for_all: Annotated[bool, typer.Option("--all", help="Lists for everybody; needs --out.")] = False,
+    on: On = None,
     history: Annotated[
         Path | None,
         typer.Option("--history", help="What the person rated, [user,]item,rating; or chose: [user,]item."),
@@ -49,9 +56,13 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Recommend to one person from that person's own history, or to everybody in a file of histories."""
+    from discreet.crowds.shards import is_shard_folder
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
+    if for_all != (everybody is not None):
+        raise ParameterError("Name the histories and --all together: discreet recommend MODEL FOLDER --all.")
+    histories = everybody if for_all else histories
     if (history is None) == (histories is None):
         raise ParameterError("Say either --history FILE (one person) or --histories FILE (everybody in it).")
     if (histories is None) != (out is None):
@@ -71,6 +82,11 @@ def recommend(
             emit({"recommendations": items_json(best, beside)})
         else:
             show(items_table(best, beside))
+    elif histories is not None and out is not None and is_shard_folder(histories):
+        people = write_shard_lists(fitted, file, histories, out, k, limits, on, force=force)
+        emit({"file": str(out), "people": people}) if as_json else show(f"Written to {out}.")
+    elif on is not None:
+        raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
     elif histories is not None and out is not None:
         lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
         people = write_lists(lists, out, public_columns(titles, fitted.catalog), force, [file, histories])

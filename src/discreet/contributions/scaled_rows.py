@@ -60,10 +60,11 @@ class Scaling:
         kept = _last_rows.get(block.data)
         if kept is None or kept[0] is not self:
             kept = _last_rows[block.data] = (self, {})
-        if block.start not in kept[1]:
+        span = (block.start, block.stop)
+        if span not in kept[1]:
             people = block.rows((block.values - self.middle) / self.half)
-            kept[1][block.start] = self.of_rows(people)
-        return kept[1][block.start]
+            kept[1][span] = self.of_rows(people)
+        return kept[1][span]
 
     def of_rows(self, rows: Rows) -> ScaledRows:
         """Return rows, already in units, scaled."""
@@ -76,7 +77,9 @@ class Scaling:
 
 
 # Oja's method asks about the same rows several times; they live as long as the data they were made of.
-_last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[int, ScaledRows]]] = WeakKeyDictionary()
+_last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[tuple[int, int], ScaledRows]]] = (
+    WeakKeyDictionary()
+)
 
 
 @final

@@ -152,7 +152,12 @@ class Interactions:
         """Return how many ratings there are."""
         return int(self.items.size)
 
-    def total(self, statistic: Summed[Total]) -> Total:
+    @property
+    def has_one_value(self) -> bool:
+        """Tell whether there are ratings and all of them are equal."""
+        return bool(self.n_ratings and self.values.min() == self.values.max())
+
+    def total(self, statistic: Summed[Total], /) -> Total:
         """Return the exact sum of what everybody tells, each by their own row."""
         return statistic.over(self)
 

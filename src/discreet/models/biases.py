@@ -15,11 +15,11 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import ParameterError
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_sums import ItemResiduals
 from discreet.contributions.people import MEAN_LENGTH, PersonMeans
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.progress import Progress
 from discreet.models.scorers.factors import RatingScorer
@@ -69,7 +69,7 @@ class FirstLook:
 
 
 def release_biases(
-    data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> tuple[FirstLook, Shrunken]:
     """Release the overall mean and every item's effect; together one Gaussian with this multiplier.
 
@@ -83,9 +83,7 @@ def release_biases(
     return seen, effects
 
 
-def first_look(
-    data: Interactions, mean_multiplier: float, multiplier: float, random: PrivacyRandom
-) -> FirstLook:
+def first_look(data: Crowd, mean_multiplier: float, multiplier: float, random: PrivacyRandom) -> FirstLook:
     """Release the overall mean, and a first estimate of every item's effect and count."""
     low, high = data.facts.low, data.facts.high
     if low >= high:
@@ -113,7 +111,7 @@ def first_look(
     )
 
 
-def final_effects(data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom) -> Shrunken:
+def final_effects(data: Crowd, seen: FirstLook, multiplier: float, random: PrivacyRandom) -> Shrunken:
     """Release every item's effect again, now with residuals and weights that the first look allows."""
     return shrink_effects(seen, release_effects(data, seen, multiplier, random))
 
@@ -139,9 +137,7 @@ class EffectSums:
         )
 
 
-def release_effects(
-    data: Interactions, seen: FirstLook, multiplier: float, random: PrivacyRandom
-) -> EffectSums:
+def release_effects(data: Crowd, seen: FirstLook, multiplier: float, random: PrivacyRandom) -> EffectSums:
     """Release what ratings leave of the first look's effects, by item; one person's vector has length 1."""
     told = ItemResiduals(
         middle=seen.middle,
@@ -162,7 +158,7 @@ def shrink_effects(seen: FirstLook, released: EffectSums) -> Shrunken:
 
 
 def _release_mean(
-    crowd: Interactions, middle: float, half: float, multiplier: float, random: PrivacyRandom
+    crowd: Crowd, middle: float, half: float, multiplier: float, random: PrivacyRandom
 ) -> tuple[float, float]:
     """Release the mean of people's means and how many people there are; shrink the mean by its noise."""
     sigma = multiplier * MEAN_LENGTH
@@ -175,7 +171,7 @@ def _release_mean(
 
 
 def _release_residuals(
-    crowd: Interactions, residuals: ItemResiduals, multiplier: float, random: PrivacyRandom
+    crowd: Crowd, residuals: ItemResiduals, multiplier: float, random: PrivacyRandom
 ) -> tuple[Floats, Floats]:
     """Release each item's weighted sum of residuals and of weights; one person's vector has length 1."""
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
@@ -245,7 +241,11 @@ class Biases(Estimator):
         multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), SHARES)
         return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         seen, effects = release_biases(data, multiplier, random, progress)
         return RatingScorer(

@@ -6,9 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, cast, final
 
-from discreet.checks import DataError, PrivacyError, failure_probability, instance, positive, require
+from discreet.checks import (
+    DataError,
+    ParameterError,
+    PrivacyError,
+    failure_probability,
+    instance,
+    positive,
+    require,
+)
+from discreet.contributions.crowd import Crowd
 from discreet.data.accepting import accept
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -63,7 +72,11 @@ class Estimator(ABC):
         """Clip the ratings to the scale and cap each person's contribution, looking at one row at a time."""
         return data.bounded()
 
-    def _refuse(self, data: Interactions) -> None:
+    def rows_needed(self) -> str | None:
+        """Say for what rows must be in memory, or None where sums over people are enough."""
+        return "it draws or keeps something for each person"
+
+    def _refuse(self, data: Crowd) -> None:
         """Refuse data that cannot teach anything; the sentence goes to whoever holds the data.
 
         Whether there is a second person, or a second rating, may hang on one person: a fit whose promise
@@ -75,7 +88,7 @@ class Estimator(ABC):
             raise DataError("The data must have at least two users and two items.")
         if self.feedback != "explicit" or promise.is_private:
             return
-        if data.n_ratings and data.values.min() == data.values.max():
+        if data.has_one_value:
             raise DataError("All ratings are equal; there is no preference to learn.")
 
     @property
@@ -97,7 +110,7 @@ class Estimator(ABC):
     @final
     def fit(
         self,
-        data: Interactions | object,
+        data: Interactions | Crowd | object,
         *,
         ledger: Ledger | None = None,
         random: PrivacyRandom | None = None,
@@ -107,6 +120,7 @@ class Estimator(ABC):
 
         `data` are interactions, or what can be read as such: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
+        Estimators that need only sums over people also take a folder of shards or a cluster (docs/scale.md).
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
@@ -118,32 +132,44 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        data = accept(data, implicit=self.feedback == "implicit")
-        self._refuse(data)
+        crowd = self._accepted(data)
+        self._refuse(crowd)
         random = random or PrivacyRandom.from_os()
-        promise = self.promise(data.facts)
+        promise = self.promise(crowd.facts)
         if random.simulated:
             promise = promise.as_simulated()
         # Without a ledger nobody can recount the events, so they need not be built.
-        events = () if ledger is None else self.events(data.facts)
+        events = () if ledger is None else self.events(crowd.facts)
         if ledger is not None:
-            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(data.name)))
+            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(crowd.name)))
         ledger = ledger or Ledger.in_memory()
-        logger.info("Fitting %s on %s. %s", self.name, data.name, promise.sentence())
+        logger.info("Fitting %s on %s. %s", self.name, crowd.name, promise.sentence())
         with (
-            ledger.spend(data.name, promise, what=self.name, events=events),
+            ledger.spend(crowd.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
-            scorer = self._train(self._bound(data), random, report)
+            # Rows elsewhere were accepted only if this estimator asks for nothing but totals.
+            scorer = self._train(self._bound(cast(Interactions, crowd)), random, report)
         logger.info("Fitted %s; what it released is paid for.", self.name)
         return FittedModel(
             guarantee=promise,
-            facts=data.facts,
-            catalog=data.catalog,
+            facts=crowd.facts,
+            catalog=crowd.catalog,
             name=self.name,
             parameters=self.settings,
             scorer=scorer,
         )
+
+    def _accepted(self, data: object) -> Crowd:
+        """Return the data as a crowd; refuse rows that are elsewhere where they are needed here."""
+        if isinstance(data, Interactions) or not isinstance(data, Crowd):
+            return accept(data, implicit=self.feedback == "implicit")
+        reason = self.rows_needed()
+        if reason is not None:
+            raise ParameterError(
+                f"{self.name} cannot learn from shards or a cluster: {reason}. Fit it on data in memory."
+            )
+        return data
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_sums import ItemVotes
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.progress import Progress
 from discreet.models.scorers.popularity import PopularityScorer
@@ -68,7 +68,11 @@ class Popularity(Estimator):
         """Return the one release."""
         return () if math.isinf(self.epsilon) else (self._mechanism().event(),)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         votes = data.total(ItemVotes(n_items=data.n_items, norm="l1" if self.delta == 0 else "l2"))
         if math.isinf(self.epsilon):
             return PopularityScorer(popularity=votes.floats())

@@ -57,7 +57,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
 
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError("--out must end in .csv or .parquet.")
-    refuse_output(out, force=force, kind=_KIND, is_ours=_is_lists, inputs=inputs)
+    refuse_output(out, force=force, kind=_KIND, is_ours=is_lists, inputs=inputs)
     if beside:
         rows = [
             {"item": item, **{f"item_{name}": text for name, text in row.items()}}
@@ -73,7 +73,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
     return int(lists["user"].n_unique())
 
 
-def _is_lists(path: Path) -> bool:
+def is_lists(path: Path) -> bool:
     """Tell whether a file holds lists that this command wrote."""
     import polars as pl
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
-    from discreet.data.interactions import Interactions
+    from discreet.contributions.crowd import Crowd
     from discreet.models.estimator import Estimator
     from discreet.privacy.ledger.book import Ledger
 
 
-def show_price(estimator: Estimator, data: Interactions, book: Ledger | None, *, as_json: bool) -> None:
+def show_price(estimator: Estimator, data: Crowd, book: Ledger | None, *, as_json: bool) -> None:
     """Print the promise of a fit and what would be left of the budget; nothing is learned or paid."""
     promise = estimator.promise(data.facts)
     after = None if book is None else book.price(data.name, promise, estimator.events(data.facts))

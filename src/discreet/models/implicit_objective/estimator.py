@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.checks import integer, require
 from discreet.contributions import profile_sums as party
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.statistic import Norm
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -197,7 +198,11 @@ class ImplicitObjective(Estimator):
         weights = items_of.Loss(shared_weight=self.alpha0, chosen_weight=1 - self.alpha0)
         return weights, upper if self.loss == "symmetric" else full
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for rows only where people are drawn one by one."""
+        return "importance sampling draws people one by one" if self.importance_sampling else None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self.plan()
         steps = 2 + len(plan.rounds)
         told = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
@@ -220,7 +225,7 @@ class ImplicitObjective(Estimator):
         return _scorer(solved, profiles)
 
     def _recount(
-        self, data: Interactions, favor: server.Favor, plan: SharePlan, random: PrivacyRandom
+        self, data: Crowd, favor: server.Favor, plan: SharePlan, random: PrivacyRandom
     ) -> ProfileScorer:
         """Spend on popularity what would not show anybody's taste."""
         again = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
@@ -231,7 +236,7 @@ class ImplicitObjective(Estimator):
 
     def sweep(
         self,
-        data: Interactions,
+        data: Crowd,
         profiles: party.Profiles,
         favor: server.Favor,
         plan: SharePlan,
@@ -244,7 +249,7 @@ class ImplicitObjective(Estimator):
         gram = data.total(party.ProfileGram(profiles=profiles, norm=plan.norm))
         shared = shared_noise.release_symmetric(gram.steps(), random)
         asked = server.question(favor, profiles.factors, pairs, plan.norm)
-        if self.importance_sampling and isinstance(told_noise, Laplace):
+        if self.importance_sampling and isinstance(told_noise, Laplace) and isinstance(data, Interactions):
             told = sampled_linear_terms(data, profiles, asked, told_noise, random)
         else:
             terms = data.total(party.LinearTerms(profiles=profiles, question=asked))

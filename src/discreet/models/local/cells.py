@@ -15,6 +15,7 @@ from discreet.collect.catalog.campaign import cell_guarantee
 from discreet.collect.catalog.choosing import cell_mechanism
 from discreet.collect.catalog.device import collect_cells
 from discreet.collect.estimate import Collected
+from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import without_cap
@@ -54,7 +55,7 @@ class CellEstimator(LocalEstimator):
             self.mechanism(usable), facts, note + number_above(times_up(self.epsilon, facts.n_items))
         )
 
-    def _refuse(self, data: Interactions) -> None:
+    def _refuse(self, data: Crowd) -> None:
         LocalEstimator._refuse(self, data)
         width = data.facts.high - data.facts.low
         if not _NARROWEST <= width <= 1 / _NARROWEST:

@@ -13,6 +13,7 @@ from discreet.collect.catalog.campaign import cell_guarantee
 from discreet.collect.estimate import Collected, collect_from, unit_levels
 from discreet.collect.ratings.campaign import DEVICES, local_guarantee
 from discreet.collect.ratings.mechanisms import Exact, RatingMechanism
+from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
@@ -60,7 +61,7 @@ class LocalEstimator(Estimator):
         mechanism: Any = self.mechanism(facts)
         return () if math.isinf(self.epsilon) else (mechanism.event(),)
 
-    def _refuse(self, data: Interactions) -> None:
+    def _refuse(self, data: Crowd) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
             raise DataError("The rating scale holds one value only; there is nothing to perturb.")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.checks import DataError, integer, positive, positive_finite
+from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
@@ -124,7 +125,7 @@ class PrivateGradients(Estimator):
         """Return how many bytes a device sends and is sent over all rounds, in 32-bit floats and integers."""
         return {"up": 5 * self.rounds, "down": 4 * n_items * self.factors * self.rounds}
 
-    def _refuse(self, data: Interactions) -> None:
+    def _refuse(self, data: Crowd) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
             raise DataError("The rating scale holds one value only; there is nothing to learn.")

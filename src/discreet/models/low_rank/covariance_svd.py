@@ -9,8 +9,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from discreet.checks import integer
+from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.low_rank.directions import centered, item_factor, leading, release_moment
 from discreet.models.low_rank.shared_rounds import events_of_rounds, shared_multipliers
@@ -75,7 +75,11 @@ class CovarianceSvd(Estimator):
         """Return the four Gaussian releases."""
         return events_of_rounds(self.epsilon, self.delta, 1)
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
         told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)

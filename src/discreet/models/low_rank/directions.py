@@ -13,10 +13,10 @@ from typing import NamedTuple, final
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.scaled_rows import ScaledMoment, Scaling
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.models.biases import FirstLook, release_biases
 from discreet.models.progress import Progress
 from discreet.models.scorers.factors import RatingScorer
@@ -73,7 +73,7 @@ class Centered:
         )
 
 
-def centered(data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
+def centered(data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
     """Release the biases: what every rating is measured from."""
     look, effects = release_biases(data, multiplier, random, progress)
     return Centered(look=look, offsets=look.mean + effects.mean)
@@ -90,7 +90,7 @@ class Found(NamedTuple):
     noise: float
 
 
-def release_moment(crowd: Interactions, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
+def release_moment(crowd: Crowd, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
     """Release the second moment of people's rows; each moves it by at most 1 in the Frobenius norm."""
     sums = crowd.total(ScaledMoment(scaling=told))
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)

@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import integer, one_of, positive_finite
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.scaled_rows import ScaledProduct, Scaling
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.models.biases import SHARES
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.low_rank.directions import (
@@ -147,7 +147,11 @@ class FrankWolfe(Estimator):
         biases, *each = split_gaussian(total, [BIAS_SHARE, *(weight * scale for weight in weights)])
         return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self._plan(data.facts)
         view = centered(data, plan.biases, random, progress)
         factors = np.zeros((data.n_items, 0))
@@ -162,7 +166,7 @@ class FrankWolfe(Estimator):
 
     def _direction(
         self,
-        crowd: Interactions,
+        crowd: Crowd,
         view: Centered,
         told: Scaling,
         multipliers: Sequence[float],
@@ -190,7 +194,7 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
 
 
 def oja_direction(
-    crowd: Interactions, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
+    crowd: Crowd, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
 ) -> Found:
     """Release noisy products with people's second moment, one a step, and turn toward where they point."""
     left = iter(multipliers)

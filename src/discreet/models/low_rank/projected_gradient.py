@@ -102,6 +102,10 @@ class ProjectedGradient(Estimator):
         """Return three Gaussian releases of the biases and one a round."""
         return events_of_rounds(self.epsilon, self.delta, self._rounds(facts))
 
+    def rows_needed(self) -> str | None:
+        """Ask for rows: every person's place moves from round to round."""
+        return "every person has a place of their own that moves from round to round"
+
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, multipliers = shared_multipliers(self.epsilon, self.delta, self._rounds(data.facts))
         view = centered(data, biases, random, progress)

@@ -14,10 +14,10 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_sums import ItemVotes
 from discreet.contributions.people import PeopleCount
 from discreet.contributions.row_moment import ChoiceMoment
-from discreet.data.interactions import Interactions
 from discreet.models.progress import Progress
 from discreet.models.scorers.choices import ClickScorer
 from discreet.privacy.accounting.gaussian import split_gaussian
@@ -68,9 +68,7 @@ class _Directions(NamedTuple):
     squares: Floats
 
 
-def learn_clicks(
-    data: Interactions, multiplier: float, random: PrivacyRandom, progress: Progress
-) -> ClickScorer:
+def learn_clicks(data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress) -> ClickScorer:
     """Release votes and, where it pays, taste; together one Gaussian release with this multiplier."""
     count, vote, moment, places = split_gaussian(multiplier, _SHARES) if multiplier else [0.0] * 4
     votes = _release_votes(data, (count, vote), multiplier, random)
@@ -89,7 +87,7 @@ def learn_clicks(
 
 
 def _release_votes(
-    data: Interactions, multipliers: tuple[float, float], total: float, random: PrivacyRandom
+    data: Crowd, multipliers: tuple[float, float], total: float, random: PrivacyRandom
 ) -> _Votes:
     """Release the number of people and every item's votes, and decide whether taste will pay."""
     present = data.total(PeopleCount()).steps()
@@ -108,7 +106,7 @@ def _release_votes(
     return _Votes(people=people, raw=raw, noise=multipliers[1], decisions=decisions)
 
 
-def _count_votes(crowd: Interactions) -> WholeSteps:
+def _count_votes(crowd: Crowd) -> WholeSteps:
     return crowd.total(ItemVotes(n_items=crowd.n_items, norm="l2")).steps()
 
 
@@ -116,7 +114,7 @@ def _noisy(sums: WholeSteps, multiplier: float, random: PrivacyRandom) -> Floats
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(sums, random)
 
 
-def _popular(data: Interactions, votes: _Votes, multiplier: float, random: PrivacyRandom) -> ClickScorer:
+def _popular(data: Crowd, votes: _Votes, multiplier: float, random: PrivacyRandom) -> ClickScorer:
     """Spend what is left on the votes once more: popularity is all that the budget supports."""
     again = _noisy(_count_votes(data), multiplier, random)
     popularity, noise = _weighed((votes.raw, votes.noise), (again, multiplier))
@@ -139,7 +137,7 @@ def _positive(votes: Floats, noise: Floats) -> Floats:
     return np.maximum(raised, 1e-300)
 
 
-def _directions(data: Interactions, votes: _Votes, multiplier: float, random: PrivacyRandom) -> _Directions:
+def _directions(data: Crowd, votes: _Votes, multiplier: float, random: PrivacyRandom) -> _Directions:
     """Release which items are chosen together, and keep what stands out of the noise."""
     wanted = _ITEMS_PER_ROOT * math.sqrt(votes.people / multiplier) if multiplier else _MOST_ITEMS
     size = min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), data.n_items)
@@ -161,7 +159,7 @@ def _directions(data: Interactions, votes: _Votes, multiplier: float, random: Pr
 
 
 def _classes(
-    data: Interactions, votes: _Votes, found: _Directions, multiplier: float, random: PrivacyRandom
+    data: Crowd, votes: _Votes, found: _Directions, multiplier: float, random: PrivacyRandom
 ) -> ClickScorer:
     """Release where those who chose an item stand, as seen without that choice, and shrink by the noise."""
     factors = found.vectors.shape[1]

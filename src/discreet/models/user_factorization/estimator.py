@@ -11,8 +11,8 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import require
+from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
 from discreet.data.reading.item_table import read_item_table
 from discreet.models.biases import FirstLook, first_look, release_effects, shrink_effects
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -97,7 +97,7 @@ class UserFactorization(Estimator):
             return promise
         return replace(promise, assumes=(*promise.assumes, "the table of item features is public"))
 
-    def _refuse(self, data: Interactions) -> None:
+    def _refuse(self, data: Crowd) -> None:
         """Refuse, before anything is paid, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
         if self.item_features is not None:
@@ -110,7 +110,11 @@ class UserFactorization(Estimator):
         multiplier = gaussian_multiplier(self.epsilon, self.delta)
         return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event()]
 
-    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         if self.feedback == "implicit":
             return learn_clicks(data, multiplier, random, progress)
@@ -119,7 +123,7 @@ class UserFactorization(Estimator):
 
 
 def _learn_ratings(
-    data: Interactions, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: Crowd, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> RatingScorer:
     """Release item effects and, where it pays, factors; together one Gaussian with this multiplier."""
     mean, look, rest = _split(multiplier, (_MEAN, _LOOK, 1 - _MEAN - _LOOK))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
+from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.row_moment import ResidualMoment
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
-from discreet.data.interactions import Interactions
 from discreet.models.biases import FirstLook, raise_counts, sum_variance
 from discreet.models.user_factorization.budget_split import Spending
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -88,9 +88,7 @@ class _Spectrum(NamedTuple):
     vectors: Floats
 
 
-def glance(
-    data: Interactions, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom
-) -> float:
+def glance(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom) -> float:
     """Release a rough second moment; return which part of the ratings' variance it clearly explains."""
     found = _spectrum(data, seen, taste, multiplier, _CLEARLY_ABOVE, random)
     # Rows are about 1 long, but a person rated only a part of the items and shows that part of a direction.
@@ -98,9 +96,7 @@ def glance(
     return float(found.strengths.sum() / (seen.people * min(rated, 1.0)))
 
 
-def directions(
-    data: Interactions, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom
-) -> Taste:
+def directions(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom) -> Taste:
     """Release the second moment of what the free directions leave, and keep what stands out of its noise."""
     top, strengths, vectors = _spectrum(data, seen, taste, multiplier, _ABOVE_EDGE, random)
     found = np.zeros((data.n_items, strengths.size))
@@ -110,7 +106,7 @@ def directions(
 
 
 def _spectrum(
-    data: Interactions,
+    data: Crowd,
     seen: FirstLook,
     taste: Taste,
     multiplier: float,
@@ -150,9 +146,7 @@ def _share_of_ratings(seen: FirstLook, top: npt.NDArray[np.int64]) -> float:
     return counts / max(float(seen.raw_counts.sum()), counts)
 
 
-def refit(
-    data: Interactions, seen: FirstLook, taste: Taste, chosen: Spending, random: PrivacyRandom
-) -> Taste:
+def refit(data: Crowd, seen: FirstLook, taste: Taste, chosen: Spending, random: PrivacyRandom) -> Taste:
     """Release, for every item, what people's factors say about its vector, and shrink by the known noise."""
     size = taste.features.shape[1]
     scale = np.sqrt(taste.ridge / _NOISE)

@@ -1,0 +1,70 @@
+"""`discreet shard`: cut files of ratings into shards of whole people, for data larger than memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.checks import ParameterError
+from discreet.commands.options.declared import AsJson, Reading
+from discreet.commands.options.parsing import checked_name, parse_columns, parse_scale, read_items
+from discreet.commands.output.printing import emit, show
+
+
+def shard(
+    files: Annotated[list[Path], typer.Argument(help="Files of ratings: Parquet, CSV, TSV; any number.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to make.")],
+    reading: Reading,
+    shards: Annotated[
+        int | None, typer.Option("--shards", help="How many shards; default: one for 4 million ratings.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The data's name in a ledger; default: the folder's.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cut files of ratings, a person's rows anywhere among them, into shards of whole people.
+
+    A run that was stopped goes on when it is started again with the same files and options.
+    """
+    from discreet.crowds.pieces import PieceReader
+    from discreet.crowds.sharding import make_shards
+    from discreet.data.reading.dialect import take_dialect
+    from discreet.models.progress import terminal_progress
+
+    for option, said in (("--drop-unknown", reading.drop_unknown), ("--without", reading.without)):
+        if said:
+            raise ParameterError(f"{option} is not known to `discreet shard`; leave such rows out before.")
+    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines")
+    dialect = take_dialect({name: getattr(reading, name) for name in text})
+    low, high, step = parse_scale(reading.scale)
+    with terminal_progress(None) as report:
+        made = make_shards(
+            files,
+            out,
+            reader=PieceReader(
+                columns=parse_columns(reading.columns),
+                implicit=reading.implicit,
+                dialect=dialect,
+                zeros=reading.zeros,
+            ),
+            name=checked_name(name),
+            n_shards=shards,
+            progress=report,
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=reading.max_per_user,
+            n_users=reading.people,
+            catalog=None if reading.items is None else read_items(reading.items),
+            duplicates=reading.duplicates,
+        )
+    count = len(made.shards)
+    if as_json:
+        emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
+        return
+    show(
+        f"Written to {out}: {count:,} shards. They hold everybody's rows: as private as the files themselves."
+    )

@@ -1,0 +1,201 @@
+"""Sum over a folder of shards on the workers of a Dask cluster, in a tree; the noise stays with the driver.
+
+Workers open shards by path and return exact sums. A task of a worker that is lost runs again elsewhere and
+returns the same sum, so nothing is drawn or paid twice: noise is drawn here, after the last sum came in.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, final
+
+from discreet.checks import DiscreetError, FileError, ParameterError
+from discreet.contributions.statistic import Statistic, Sums
+from discreet.crowds.sameness import differences, fingerprint
+from discreet.crowds.shards import ShardFolder, open_shards
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+
+LOCAL, SCHEME = "dask://local", "dask://"
+# So many sums are added by one task: sums travel a few levels only, and no task holds many.
+FAN_IN = 8
+
+
+class ClusterError(DiscreetError):
+    """The cluster cannot be used, or was lost."""
+
+
+@contextmanager
+def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
+    """Yield a client of the cluster that an address names; `dask://local` starts one on this machine."""
+    if not address.startswith(SCHEME):
+        raise ParameterError(f"--on {address} is not understood; say {LOCAL} or {SCHEME}HOST:PORT.")
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ParameterError(
+            "A cluster needs the package `distributed`: install discreet[distributed]."
+        ) from error
+    quiet = {
+        "distributed.admin.large-graph-warning-threshold": "4GB",
+        "distributed.comm.timeouts.connect": "10s",
+    }
+    with dask.config.set(quiet):
+        if address != LOCAL:
+            try:
+                client = Client("tcp://" + address.removeprefix(SCHEME))  # type: ignore[no-untyped-call]
+            except (OSError, ValueError) as error:
+                raise ClusterError(f"No scheduler answers at {address.removeprefix(SCHEME)}.") from error
+            with client:
+                yield client
+            return
+        threads = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        with (
+            LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                env=threads,
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            Client(cluster) as client,  # type: ignore[no-untyped-call]
+        ):
+            yield client
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterCrowd:
+    """Hold a folder of shards as a crowd that a cluster sums over; workers see it by its path."""
+
+    shards: ShardFolder
+    client: Any
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return what is public."""
+        return self.shards.facts
+
+    @property
+    def catalog(self) -> Vocabulary:
+        """Return all items."""
+        return self.shards.catalog
+
+    @property
+    def name(self) -> str:
+        """Return what the data are called in a ledger."""
+        return self.shards.name
+
+    @property
+    def n_users(self) -> int:
+        """Return how many people there are."""
+        return self.shards.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Return how many items there are."""
+        return self.shards.n_items
+
+    @property
+    def has_one_value(self) -> bool:
+        """Tell whether all ratings are equal."""
+        return self.shards.has_one_value
+
+    def bounded(self) -> ClusterCrowd:
+        """Return the same people: every block is bounded as it is read."""
+        return self
+
+    def refuse_mixed(self) -> None:
+        """Refuse a cluster without workers, or one whose workers would compute other last bits."""
+        found = self.client.run(fingerprint)
+        if not found:
+            raise ClusterError("The cluster has no workers; start some with `dask worker HOST:PORT`.")
+        other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
+        if other:
+            worker, names = next(iter(other.items()))
+            raise ClusterError(
+                f"{len(other)} of {len(found)} workers differ from this process ({worker}: "
+                f"{', '.join(names)}); the last bits of sums would depend on where they are computed. Use "
+                "workers with the same package, libraries and kind of processor."
+            )
+
+    def total(self, statistic: Statistic, /) -> Sums:
+        """Return the exact sum of what everybody tells, added up in a tree on the workers."""
+        client, report, count = self.client, self.shards.report, self.shards.n_shards
+        # A task, not a scattered value: the scheduler can make it again when a worker is lost.
+        there = client.submit(_same, statistic, pure=False)
+        folder, facts = str(self.shards.folder.resolve()), self.shards.facts
+        sums = [
+            client.submit(_total_of, folder, facts, number, there, fingerprint(), pure=False)
+            for number in range(count)
+        ]
+        every = [there, *sums]
+        if report is not None:
+            done = iter(range(1, count + 1))
+            for future in sums:
+                future.add_done_callback(lambda _: report(next(done, count), count))
+        while len(sums) > 1:
+            sums = [
+                client.submit(_added, sums[at : at + FAN_IN], pure=False)
+                for at in range(0, len(sums), FAN_IN)
+            ]
+            every += sums
+        return self._result(sums[0], every)
+
+    def _result(self, last: Any, every: list[Any]) -> Sums:
+        from distributed import KilledWorker
+
+        try:
+            result: Sums = last.result()
+        except BaseException as error:
+            self.client.cancel(every)
+            if isinstance(error, KilledWorker):
+                raise ClusterError(
+                    "Workers died again and again on one shard; they may lack memory. What was paid is paid."
+                ) from error
+            if isinstance(error, OSError) and not isinstance(error, DiscreetError):
+                raise ClusterError("The cluster was lost. What was paid stays paid.") from error
+            raise
+        return result
+
+
+def on_cluster(shards: ShardFolder, client: Any) -> ClusterCrowd:
+    """Return the shards as a crowd on a cluster, after checking that its workers are alike."""
+    crowd = ClusterCrowd(shards=shards, client=client)
+    crowd.refuse_mixed()
+    return crowd
+
+
+def _same(statistic: Statistic) -> Statistic:
+    return statistic
+
+
+@lru_cache(maxsize=4)
+def opened_once(folder: str) -> ShardFolder:
+    """Open a folder of shards, once in a process."""
+    return open_shards(folder)
+
+
+def _total_of(
+    folder: str, facts: PublicFacts, number: int, statistic: Statistic, expected: dict[str, str]
+) -> Sums:
+    """Sum over one shard on a worker; one that joined later is checked here."""
+    names = differences(expected)
+    if names:
+        raise ClusterError(f"A worker differs from the driver ({', '.join(names)}) and was not used.")
+    if not Path(folder).is_dir():
+        raise FileError(f"A worker does not see {folder}; the folder must have one path on all machines.")
+    return replace(opened_once(folder), facts=facts).total_of(number, statistic)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,124 @@
+"""Cut files of ratings into pieces that fit into memory, and read one at a time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, final
+
+import polars as pl
+
+from discreet.checks import FileError
+from discreet.data.reading.columns import Choice, Columns, of_frame
+from discreet.data.reading.dialect import Dialect
+from discreet.data.reading.layouts import GZIP, PARQUET, magic, sniff
+from discreet.data.reading.tables import locate, read_source
+from discreet.data.reading.zeros import without_zeros
+
+_ROWS = 1 << 22
+_BYTES = 1 << 27
+_CHUNK = 1 << 20
+
+
+class Piece(NamedTuple):
+    """Name a part of a file: rows of Parquet, or bytes of text below its first lines."""
+
+    file: Path
+    start: int
+    stop: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceReader:
+    """Say how files are read, and read them piece by piece."""
+
+    columns: Choice | None = None
+    implicit: bool = False
+    dialect: Dialect | None = None
+    zeros: str = "ratings"
+
+    def pieces(self, path: Path) -> list[Piece]:
+        """Return the parts of a file, in their order; a compressed text file is one."""
+        file = locate(path)
+        kind = magic(file)
+        if kind == PARQUET:
+            rows = self._count_rows(file)
+            return [Piece(file, at, min(at + _ROWS, rows)) for at in range(0, rows, _ROWS)]
+        size = file.stat().st_size
+        if kind[:2] == GZIP or size <= _BYTES:
+            return [Piece(file, 0, size)]
+        head = self._head(file)
+        edges = [head, *self._line_ends(file, head, size), size]
+        return [Piece(file, a, b) for a, b in pairwise(edges) if a < b]
+
+    def read(self, piece: Piece) -> Columns:
+        """Return the columns of a piece."""
+        columns = self._columns(piece)
+        return without_zeros(columns) if self.zeros == "missing" else columns
+
+    def _columns(self, piece: Piece) -> Columns:
+        if magic(piece.file) == PARQUET:
+            return self._read_parquet(piece)
+        if piece.stop - piece.start == piece.file.stat().st_size:
+            return read_source(piece.file, self.columns, implicit=self.implicit, dialect=self.dialect).columns
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / piece.file.name
+            with piece.file.open("rb") as source, part.open("wb") as target:
+                target.write(source.read(self._head(piece.file)))
+                source.seek(piece.start)
+                for size in _chunks(piece.stop - piece.start):
+                    target.write(source.read(size))
+            return read_source(part, self.columns, implicit=self.implicit, dialect=self.dialect).columns
+
+    def _read_parquet(self, piece: Piece) -> Columns:
+        try:
+            rows = pl.scan_parquet(piece.file, glob=False).slice(piece.start, piece.stop - piece.start)
+            found = of_frame(rows, self.columns, implicit=self.implicit)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise FileError(f"{piece.file.name} is damaged and cannot be read as Parquet.") from error
+        ids = [
+            series.str.strip_chars() if series.dtype == pl.String else series
+            for series in (found.users, found.items)
+        ]
+        return Columns(users=ids[0], items=ids[1], values=found.values, times=found.times)
+
+    def _count_rows(self, file: Path) -> int:
+        try:
+            return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise FileError(f"{file.name} is damaged and cannot be read as Parquet.") from error
+
+    def _head(self, file: Path) -> int:
+        """Return how many bytes come before the first rating; every piece begins with them."""
+        layout = sniff(file, self.columns, implicit=self.implicit, dialect=self.dialect)
+        with file.open("rb") as opened:
+            return sum(len(opened.readline()) for _ in range(layout.skip))
+
+    def _line_ends(self, file: Path, head: int, size: int) -> Iterator[int]:
+        """Yield where pieces end: after a line, never inside quotes."""
+        quote = ((self.dialect.quote if self.dialect else '"') or '"').encode()
+        with file.open("rb") as opened:
+            opened.seek(head)
+            at, end, quotes = head, head + _BYTES, 0
+            while end < size:
+                while at < end:
+                    part = opened.read(min(_CHUNK, end - at))
+                    quotes += part.count(quote)
+                    at += len(part)
+                while line := opened.readline():
+                    quotes += line.count(quote)
+                    at += len(line)
+                    if quotes % 2 == 0:
+                        break
+                yield at
+                end = at + _BYTES
+
+
+def _chunks(size: int) -> Iterator[int]:
+    while size > 0:
+        yield min(size, _CHUNK)
+        size -= _CHUNK

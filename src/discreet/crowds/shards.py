@@ -1,0 +1,227 @@
+"""Sum over a folder of shards, shard by shard: memory stays bounded whatever the number of people.
+
+Before a shard is summed its files are compared with the manifest's digests, and everybody in it is checked to
+belong there: somebody in two shards would count twice, and no sensitivity would hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.checks import FileError
+from discreet.contributions.blocks import Block, blocks
+from discreet.contributions.statistic import Statistic, Sums
+from discreet.crowds.manifest import (
+    MANIFEST,
+    Manifest,
+    digest,
+    read_catalog,
+    read_ids,
+    shard_folder,
+    shard_of_hash,
+)
+from discreet.data.bounding import hash_ids
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+
+PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
+_TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
+# So many ratings are bounded at a time.
+_RATINGS_AT_A_TIME = 1 << 22
+# Shards that this process has found in order: where, what size and age the files had, and their digests.
+_in_order: set[tuple[Any, ...]] = set()
+
+#: Called with how many shards are done and how many there are.
+Report = Callable[[int, int], None]
+
+
+def is_shard_folder(path: str | Path) -> bool:
+    """Tell whether a path is a finished folder of shards."""
+    return (Path(path) / MANIFEST).is_file()
+
+
+def open_shards(path: str | Path) -> ShardFolder:
+    """Open a folder that `discreet shard` made."""
+    folder = Path(path)
+    manifest = Manifest.read(folder)
+    return ShardFolder(
+        folder=folder, manifest=manifest, catalog=read_catalog(folder, manifest), facts=manifest.facts
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShardFolder:
+    """Hold a folder of shards as a crowd; rows stay on disk and are mapped while they are summed over."""
+
+    folder: Path
+    manifest: Manifest
+    catalog: Vocabulary
+    facts: PublicFacts
+    called: str | None = None
+    report: Report | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Return what the data are called in a ledger."""
+        return self.called or self.manifest.name
+
+    @property
+    def n_users(self) -> int:
+        """Return how many people there are."""
+        return self.manifest.people
+
+    @property
+    def n_items(self) -> int:
+        """Return how many items the catalog has."""
+        return len(self.catalog)
+
+    @property
+    def n_ratings(self) -> int:
+        """Return how many ratings there are."""
+        return self.manifest.ratings
+
+    @property
+    def n_shards(self) -> int:
+        """Return how many shards there are."""
+        return len(self.manifest.shards)
+
+    @property
+    def has_one_value(self) -> bool:
+        """Tell whether all ratings are equal, as was seen when the folder was made."""
+        return self.manifest.has_one_value
+
+    def with_facts(self, facts: PublicFacts) -> ShardFolder:
+        """Return the same people under other facts: a cap, or about how many people there are."""
+        return replace(self, facts=facts)
+
+    def bounded(self) -> ShardFolder:
+        """Return the same people: every block is bounded as it is read."""
+        return self
+
+    def total(self, statistic: Statistic, /) -> Sums:
+        """Return the exact sum of what everybody tells."""
+        return statistic.over_blocks(self._all_blocks())
+
+    def _all_blocks(self) -> Iterator[Block]:
+        for number in range(self.n_shards):
+            yield from self._blocks(number)
+            if self.report is not None:
+                self.report(number + 1, self.n_shards)
+
+    def total_of(self, number: int, statistic: Statistic) -> Sums:
+        """Return the exact sum of what the people of one shard tell."""
+        return statistic.over_blocks(self._blocks(number))
+
+    def _blocks(self, number: int) -> Iterator[Block]:
+        for people in self.people(number):
+            yield from blocks(people.bounded())
+
+    def people(self, number: int, most_ratings: int = _RATINGS_AT_A_TIME) -> Iterator[Interactions]:
+        """Yield the people of a shard in runs of about so many ratings, as they are on disk."""
+        shard = self.shard(number)
+        start = 0
+        while start < shard.n_users:
+            reach = np.searchsorted(shard.indptr, shard.indptr[start] + most_ratings, side="right")
+            stop = min(max(int(reach) - 1, start + 1), shard.n_users)
+            yield _run(shard, start, stop)
+            start = stop
+
+    def shard(self, number: int) -> Interactions:
+        """Return a shard with its arrays mapped, after checking it, once in a process."""
+        place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        arrays = {name: _mapped(place / name) for name in _names(self.manifest)}
+        users = read_ids(place / PEOPLE)
+        sizes = {INDPTR: record.people + 1, ITEMS: record.ratings, VALUES: record.ratings}
+        sizes |= {TIMES: record.ratings} if self.manifest.has_times else {}
+        fits = all(arrays[name].shape == (size,) for name, size in sizes.items())
+        if not fits or len(users) != record.people or (users.dtype == pl.String) != self.manifest.text_ids:
+            raise FileError(f"Shard {number} of {self.folder} is not what its manifest says; make it again.")
+        self._check_once(number, arrays, users)
+        return Interactions(
+            indptr=arrays[INDPTR],
+            items=arrays[ITEMS],
+            values=arrays[VALUES],
+            times=arrays.get(TIMES),
+            users=Vocabulary(users),
+            catalog=self.catalog,
+            facts=self.facts,
+            name=self.name,
+        )
+
+    def _check_once(self, number: int, arrays: dict[str, npt.NDArray[Any]], users: pl.Series) -> None:
+        place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        names = [PEOPLE, *_names(self.manifest)]
+        found = [(place / name).stat() for name in names]
+        state = (str(place), self.n_shards, *((one.st_size, one.st_mtime_ns) for one in found))
+        key = (*state, *sorted(record.digests.items()))
+        if key in _in_order:
+            return
+        for name in names:
+            if digest(place / name) != record.digests.get(name):
+                raise FileError(f"{place / name} was changed after the folder was made; make it again.")
+        refuse_foreign(users, number, self.n_shards, f"Shard {number} of {self.folder}")
+        _refuse_disorder(arrays, self.n_items, f"Shard {number} of {self.folder}")
+        _in_order.add(key)
+
+
+def refuse_foreign(users: pl.Series, number: int, n_shards: int, what: str) -> None:
+    """Refuse a shard with somebody who comes twice or belongs to another shard."""
+    twice = len(users) - users.n_unique()
+    belongs = shard_of_hash(hash_ids(Vocabulary(users)), n_shards)
+    elsewhere = int(np.count_nonzero(belongs != number))
+    if twice or elsewhere:
+        raise FileError(
+            f"{what} holds {twice:,} people twice and {elsewhere:,} who belong to another shard; "
+            "they would count more than once. Make the folder again with `discreet shard`."
+        )
+
+
+def _refuse_disorder(arrays: dict[str, npt.NDArray[Any]], n_items: int, what: str) -> None:
+    """Refuse rows that overlap, items that are unknown or come twice in a row, and no-number values."""
+    indptr, items, values = arrays[INDPTR], arrays[ITEMS], arrays[VALUES]
+    fine = bool(indptr[0] == 0 and indptr[-1] == items.size and np.all(indptr[1:] >= indptr[:-1]))
+    if fine and items.size:
+        rising = items[1:] > items[:-1]
+        starts = indptr[1:-1]
+        rising[starts[(starts > 0) & (starts < items.size)] - 1] = True
+        inside = items.min() >= 0 and items.max() < n_items
+        fine = bool(rising.all() and inside and np.isfinite(values).all())
+    if not fine:
+        raise FileError(f"{what} holds rows that are not in order; make it again with `discreet shard`.")
+
+
+def _names(manifest: Manifest) -> list[str]:
+    return [INDPTR, ITEMS, VALUES, *([TIMES] if manifest.has_times else [])]
+
+
+def _mapped(file: Path) -> npt.NDArray[Any]:
+    """Map an array of ours; a file with another type in it is refused."""
+    try:
+        size = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(f"{file} cannot be read as an array; make the folder again.") from error
+    if size.dtype != _TYPES[file.name] or size.ndim != 1:
+        raise FileError(f"{file} holds an array of another kind; make the folder again.")
+    return np.asarray(size)
+
+
+def _run(shard: Interactions, start: int, stop: int) -> Interactions:
+    """Return some people of a shard; nothing is copied but where rows begin."""
+    cells = slice(int(shard.indptr[start]), int(shard.indptr[stop]))
+    return replace(
+        shard,
+        indptr=shard.indptr[start : stop + 1] - shard.indptr[start],
+        items=shard.items[cells],
+        values=shard.values[cells],
+        times=None if shard.times is None else shard.times[cells],
+        users=Vocabulary(shard.users.series.slice(start, stop - start)),
+    )

@@ -1,0 +1,149 @@
+"""One process, shards on disk and a cluster give the same model to the last bit."""
+
+import dataclasses
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from discreet.checks import FileError, ParameterError
+from discreet.contributions.people import PeopleCount
+from discreet.crowds import cluster, open_shards
+from discreet.crowds.cluster import ClusterError, connected, on_cluster
+from discreet.crowds.sameness import differences, fingerprint
+from discreet.privacy.guarantee import Trust, Unit
+from discreet.randomness import PrivacyRandom
+from discreet.recipes import MODELS, estimator
+
+VARIANTS = {
+    "user-factorization choices": ("user-factorization", {"feedback": "implicit"}),
+    "frank-wolfe oja": ("frank-wolfe", {"solver": "oja", "rounds": 2}),
+    "implicit-objective pure": ("implicit-objective", {"delta": 0.0}),
+    "popularity pure": ("popularity", {"delta": 0.0}),
+}
+
+
+def user_level(data):
+    """Return every estimator that promises something about whole people, and those with other settings."""
+    found = dict(VARIANTS)
+    for name in MODELS:
+        promise = estimator(name, {"epsilon": 4.0}).promise(data.facts) if _is_private(name) else None
+        if promise is not None and promise.unit is Unit.USER and promise.trust is Trust.JOINT:
+            found[name] = (name, {})
+    return found
+
+
+def _is_private(name):
+    from discreet.recipes import is_never_private
+
+    return not is_never_private(name)
+
+
+def arrays_of(recipe, crowd):
+    name, settings = recipe
+    chosen = estimator(name, {"epsilon": 4.0, **settings})
+    return chosen.fit(crowd, random=PrivacyRandom.simulate(5)).scorer.arrays()
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+
+
+def names_of(crowd_data, *, from_sums):
+    chosen = user_level(crowd_data)
+    return {
+        name: recipe
+        for name, recipe in chosen.items()
+        if (estimator(recipe[0], {"epsilon": 4.0, **recipe[1]}).rows_needed() is None) == from_sums
+    }
+
+
+def test_every_estimator_learns_the_same_from_shards(crowd_data, shard_folders):
+    learned = names_of(crowd_data, from_sums=True)
+    assert {"biases", "popularity", "user-factorization", "covariance-svd", "frank-wolfe"} <= learned.keys()
+    for recipe in learned.values():
+        memory = arrays_of(recipe, crowd_data)
+        for folder in shard_folders.values():
+            assert_same(arrays_of(recipe, open_shards(folder)), memory)
+
+
+def test_estimators_that_need_rows_say_so(crowd_data, shard_folders):
+    refusing = names_of(crowd_data, from_sums=False)
+    assert "projected-gradient" in refusing
+    for recipe in refusing.values():
+        with pytest.raises(ParameterError, match=r"cannot learn from shards or a cluster: .* in memory"):
+            arrays_of(recipe, open_shards(shard_folders[3]))
+
+
+def test_somebody_more_shows(crowd_data, shard_folders):
+    """The twin: with one person less the arrays are others."""
+    fewer = crowd_data.select_users(np.arange(1, crowd_data.n_users))
+    memory, less = (arrays_of(("biases", {}), one) for one in (crowd_data, fewer))
+    assert any(not np.array_equal(memory[name], less[name]) for name in memory)
+
+
+@pytest.fixture(scope="module")
+def client():
+    pytest.importorskip("distributed", reason="needs the extra `distributed`")
+    with connected("dask://local", workers=2) as found:
+        yield found
+
+
+def test_every_estimator_learns_the_same_on_a_cluster(crowd_data, shard_folders, client):
+    crowd = on_cluster(open_shards(shard_folders[3]), client)
+    for recipe in names_of(crowd_data, from_sums=True).values():
+        assert_same(arrays_of(recipe, crowd), arrays_of(recipe, crowd_data))
+
+
+def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders, client):
+    pids = list(client.run(os.getpid).values())
+    killed = threading.Event()
+
+    def kill_once(done, total):
+        if not killed.is_set():
+            killed.set()
+            os.kill(pids[0], signal.SIGKILL)
+
+    shards = dataclasses.replace(open_shards(shard_folders[8]), report=kill_once)
+    recipe = ("user-factorization", {})
+    assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, crowd_data))
+    assert killed.is_set()
+    client.wait_for_workers(2)
+
+
+def test_a_mixed_cluster_is_refused(shard_folders, client, monkeypatch):
+    shards = open_shards(shard_folders[3])
+    monkeypatch.setattr(cluster, "differences", lambda theirs: ["numba", "processor"])
+    with pytest.raises(ClusterError, match=r"2 of 2 workers differ .*numba, processor.*last bits"):
+        on_cluster(shards, client)
+
+
+def test_a_worker_that_joins_later_and_differs_is_refused(shard_folders):
+    """The check before a fit cannot see it, so every task looks again."""
+    shards = open_shards(shard_folders[3])
+    assert differences(fingerprint()) == []
+    other = {**fingerprint(), "numba": "0.1"}
+    assert differences(other) == ["numba"]
+    with pytest.raises(ClusterError, match="numba"):
+        cluster._total_of(str(shards.folder), shards.facts, 0, PeopleCount(), other)
+
+
+def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, tmp_path):
+    from discreet.crowds.sharding import make_shards
+    from shard_files import declared, files_of
+
+    make_shards(files_of(crowd_data, tmp_path), tmp_path / "out", n_shards=2, **declared(crowd_data))
+    crowd = on_cluster(open_shards(tmp_path / "out"), client)
+    values = tmp_path / "out" / "shards" / "00001" / "values.npy"
+    values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(FileError, match="was changed after the folder was made"):
+        arrays_of(("biases", {}), crowd)
+
+
+def test_no_cluster_and_a_wrong_address_are_sentences():
+    with pytest.raises(ParameterError, match="not understood"), connected("spark://here"):
+        pass
