@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figures import draw
-from recovery import Errors, recovery_errors
-from world import World, make_world
 
 from discreet.collect.catalog.choosing import cell_mechanism
 from discreet.collect.catalog.device import collect_cells
@@ -24,6 +21,10 @@ from discreet.data.splits import random_split
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
+
+from .figures import draw
+from .recovery import Errors, recovery_errors
+from .world import World, make_world
 
 Say = Callable[[str], None]
 Values = dict[str, list[float]]

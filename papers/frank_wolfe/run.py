@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import frank_wolfe_data as datasets
-import frank_wolfe_methods as methods
 import numpy as np
-from frank_wolfe_figures import plot
 
 from discreet.data.splits import Split
 from discreet.models.low_rank.frank_wolfe import FrankWolfe
+
+from . import data as datasets
+from . import methods as methods
+from .figures import plot
 
 RESULTS = Path(__file__).parent / "results"
 ALL = (

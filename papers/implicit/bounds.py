@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from printed import VARIANTS, Floats, Setting, Trained, Variant, coefficients, noisy_solve
+
+from .printed import VARIANTS, Floats, Setting, Trained, Variant, coefficients, noisy_solve
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tables
+
+from . import tables
 
 
 def draw(kept: dict[str, Any], values: dict[str, list[float]], folder: Path) -> None:

@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tables
-from bounds import Problem, bound, corollary_holds, excess
-from plots import draw
-from printed import (
+
+from discreet.evaluation.scoring import measure as score
+from discreet.models.bars.implicit_als import ImplicitAls
+from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.neighbors import ItemNeighbors
+from discreet.models.popularity import Popularity
+from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.randomness import PrivacyRandom
+
+from . import tables
+from .bounds import Problem, bound, corollary_holds, excess
+from .plots import draw
+from .printed import (
     VARIANTS,
     Setting,
     Trained,
@@ -27,15 +36,7 @@ from printed import (
     sampled_solve,
     train,
 )
-from protocol import Bench, bench
-
-from discreet.evaluation.scoring import measure as score
-from discreet.models.bars.implicit_als import ImplicitAls
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.models.neighbors import ItemNeighbors
-from discreet.models.popularity import Popularity
-from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import PrivacyRandom
+from .protocol import Bench, bench
 
 Say = Callable[[str], None]
 Values = dict[str, list[float]]

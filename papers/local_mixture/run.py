@@ -11,9 +11,6 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
-from figures import plot_errors, plot_noise
-from methods import EPSILONS
-from sweep import RESULTS, sweep
 
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
@@ -22,6 +19,10 @@ from discreet.models.local.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom
+
+from .figures import plot_errors, plot_noise
+from .methods import EPSILONS
+from .sweep import RESULTS, sweep
 
 NOISE_SAMPLES = 100_000
 RIVALS = ("local-mixture", "local-sgd as described", "local-sgd tuned", "debiased item mean")

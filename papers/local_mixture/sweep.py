@@ -13,10 +13,10 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from methods import EPSILONS, methods
-
 from discreet.data.datasets import catalog
 from discreet.data.splits import kfold
+
+from .methods import EPSILONS, methods
 
 RESULTS = Path(__file__).parent / "results"
 SEED = 20

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from one_bit_figures import Figures
-from one_bit_rates import slopes
-from one_bit_real import curves, movielens, restaurants
-from one_bit_synthetic import errors
+
+from .figures import Figures
+from .rates import slopes
+from .real import curves, movielens, restaurants
+from .synthetic import errors
 
 LINKS = ("logistic", "probit")
 PRIVATE = ("input", "objective", "gradient", "output")

@@ -55,10 +55,17 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
 def estimators(
     names: Sequence[str], epsilons: Sequence[float], delta: float | None, *, implicit: bool = False
 ) -> list[Estimator]:
-    """Return every model at every epsilon; one that has no private version comes once, without privacy."""
+    """Return every model at every epsilon; one that has no private version comes once, without privacy.
+
+    A name may carry settings, as in `user-factorization:feedback=implicit`.
+    """
     found: list[Estimator] = []
-    for name in names:
-        shared = feedback_setting(name, implicit=implicit)
+    for called in names:
+        name, *pairs = called.split(":")
+        shared = feedback_setting(name, implicit=implicit) | parse_settings(name, pairs)
+        for key in ("epsilon", "delta"):
+            if key in shared:
+                raise ParameterError(f"{called} sets {key}; say --{key}s or --{key} for all models.")
         if delta is not None and "delta" in defaults(name):
             shared["delta"] = delta
         levels = [math.inf] if is_never_private(name) else epsilons

@@ -6,7 +6,7 @@ A paper is a folder of `papers/` in a checkout: `claims.toml` says what is expec
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import math
 import statistics
 import sys
@@ -48,7 +48,7 @@ def reproduce(paper: str, *, quick: bool, say: Say) -> list[dict[str, Any]]:
         raise ParameterError(f"paper={paper!r} is not known. The papers are {', '.join(names())}.")
     folder = papers_folder() / paper.replace("-", "_")
     claims = _read_claims(folder / "claims.toml")
-    measured = _import(folder / "run.py").measure(quick=quick, say=say)
+    measured = load_paper(folder).measure(quick=quick, say=say)
     return [judge(claim, measured.get(claim["id"], ()), quick=quick) for claim in claims]
 
 
@@ -88,17 +88,14 @@ def _read_claims(path: Path) -> list[dict[str, Any]]:
     return claims
 
 
-def _import(path: Path) -> ModuleType:
-    """Import a paper's `run.py`, with its own folder on the path for the modules beside it."""
-    name = f"discreet_paper_{path.parent.name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise FileError(f"{path} cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
-    sys.modules[name] = module
+def load_paper(folder: Path) -> ModuleType:
+    """Import a paper's `run.py` inside a package of its own, so that papers may call their modules alike."""
+    name = f"discreet_paper_{folder.name}"
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
     try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
+        return importlib.import_module(f"{name}.run")
+    except ModuleNotFoundError as error:
+        raise FileError(f"{folder / 'run.py'} cannot be imported: {error}.") from error

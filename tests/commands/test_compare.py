@@ -1,5 +1,6 @@
 """Measuring several models: the page and what it may replace."""
 
+import json
 import sys
 
 import pytest
@@ -38,3 +39,46 @@ def test_compare_asks_for_its_libraries_first(discreet, ratings, tmp_path, monke
             code, out, error = discreet("compare", ratings, *arguments)
             one_sentence(code, out, error)
             assert 'pip install "discreet[report]"' in error
+
+
+def test_settings_a_table_and_going_on_where_it_was_stopped(discreet, ratings, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    from discreet.evaluation import comparison
+
+    kept = tmp_path / "kept.jsonl"
+    models = "user-factorization,user-factorization:feedback=implicit,als"
+    asked = (
+        "compare",
+        ratings,
+        "--models",
+        models,
+        "--epsilons",
+        "1,4",
+        "--metric",
+        "rmse,hr@5",
+        "--resume",
+        kept,
+    )
+    page = tmp_path / "page.html"
+    code, out, error = discreet(*asked, "--out", page)
+    text = "".join(out.split()).replace("│", "")
+    assert code == 0 and error.count("at epsilon") == 5, error
+    assert all(word in text for word in ("feedback=im", "PRIVATE", "reference", "rmse")), out
+    assert max(map(len, out.splitlines())) <= 80
+    first = page.read_text()
+    assert "feedback=implicit" in first and "prefers-color-scheme: dark" in first
+    monkeypatch.setattr(comparison, "evaluate", lambda *_, **__: pytest.fail("everything is known"))
+    with kept.open("a") as file:
+        file.write('{"format": "discreet-comparison", "version": 1, "key": "cut sh')
+    code, out, error = discreet(*asked, "--out", page, "--force", "--json")
+    assert code == 0 and len(json.loads(out)["evaluations"]) == 5 and "at epsilon" not in error
+    assert page.read_text() == first
+    kept.write_text("something else\n")
+    one_sentence(*discreet(*asked, "--out", page, "--force"))
+
+
+def test_a_level_is_no_setting_of_one_model(discreet, ratings, tmp_path):
+    wrong = ("compare", ratings, "--epsilons", "1", "--out", tmp_path / "page.html", "--models")
+    one_sentence(*discreet(*wrong, "biases:epsilon=3"))
+    one_sentence(*discreet(*wrong, "biases:nonsense=3"))

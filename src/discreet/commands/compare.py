@@ -27,7 +27,12 @@ from discreet.files import refuse_output
 def compare(
     data: Data,
     models: Annotated[
-        str, typer.Option("--models", help="Comma-separated model names.", autocompletion=complete_models)
+        str,
+        typer.Option(
+            "--models",
+            help="Comma-separated; settings may follow, as in user-factorization:feedback=implicit.",
+            autocompletion=complete_models,
+        ),
     ],
     epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
@@ -50,6 +55,10 @@ def compare(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
     ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option("--resume", help="Keep what is found in this file, and go on from what is there."),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -80,9 +89,12 @@ def compare(
         seed=measuring.seed,
         folder=folder,
         announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
+        keep=resume,
     )
     write_report(found, out, title=f"Models on {data}", force=force)
     if as_json:
         emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
     else:
-        show(f"Written to {out}.")
+        from discreet.commands.output.comparison import comparison_table
+
+        show(comparison_table(found), f"Written to {out}. Scores have no noise: do not publish them.")

@@ -11,6 +11,7 @@ from discreet.data.splits import Split, SplitPlan
 from discreet.evaluation.evaluation import Evaluation
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.protocol import evaluate, refuse_meaningless
+from discreet.evaluation.resuming import Kept, key_of
 from discreet.models.estimator import Estimator
 
 
@@ -25,36 +26,36 @@ def compare(
     above: float | None = None,
     folder: str | Path | None = None,
     announce: Callable[[Estimator], None] | None = None,
+    keep: str | Path | None = None,
 ) -> tuple[Evaluation, ...]:
     """Return one evaluation for each estimator; every one meets the same hidden ratings.
 
     An estimator is scored by those metrics that mean something for it, and refused if none does. The first
-    of each kind of feedback also carries the references. `announce` is told whose turn it is.
+    of each kind of feedback also carries the references. `announce` is told whose turn it is. What is
+    found is kept in the file `keep` at once, and what is found there is not measured again.
     """
     chosen = parse_metrics(metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     if not competitors:
         raise ParameterError("estimators must name at least one to compare.")
+    kept = None if keep is None else Kept(keep)
     measured: set[Metric] = set()
     found: list[Evaluation] = []
     for estimator, fitting in competitors:
-        if announce is not None:
-            announce(estimator)
         new = not measured.issuperset(fitting)
         measured.update(fitting)
-        found.append(
-            evaluate(
-                estimator,
-                data,
-                split=split,
-                metrics=fitting,
-                repeat=repeat,
-                seed=seed,
-                above=above,
-                references=new,
-                folder=folder,
-            )
+        asked = {"split": split, "repeat": repeat, "seed": seed, "above": above, "references": new}
+        key = (
+            "" if kept is None else key_of(data, model=repr(estimator), metrics=[*map(str, fitting)], **asked)
         )
+        known = None if kept is None else kept.get(key)
+        if known is None:
+            if announce is not None:
+                announce(estimator)
+            known = evaluate(estimator, data, metrics=fitting, folder=folder, **asked)  # type: ignore[arg-type]
+            if kept is not None:
+                kept.add(key, known)
+        found.append(known)
     return tuple(found)
 
 

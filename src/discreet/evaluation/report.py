@@ -15,7 +15,9 @@ from typing import Any
 
 from discreet.checks import DiscreetError, ParameterError
 from discreet.evaluation.evaluation import Evaluation, Score
+from discreet.evaluation.variants import variant_names
 from discreet.files import refuse_output, write_whole
+from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS
 
 #: What a message calls such a page.
 KIND = "report of a comparison"
@@ -74,11 +76,16 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
             title=title,
             data=found[0].data,
             metrics=names,
-            rows=[_row(evaluation, names) for evaluation in found],
-            references=_reference_rows(found, names),
-            curves=[(name, draw_curve(found, name)) for name in names],
-            mixed_frames=len({evaluation.guarantee.frame for evaluation in found if _promises(evaluation)})
-            > 1,
+            rows=report_rows(found, names),
+            references=reference_rows(found, names),
+            groups=[
+                (
+                    _words(frame),
+                    [(name, draw_curve(found, name, frame)) for name in names if _has(found, name, frame)],
+                )
+                for frame in _frames(found)
+            ],
+            mixed_frames=len(_frames(found)) > 1,
             simulated=any(evaluation.guarantee.simulated for evaluation in found),
             raw=json.dumps([evaluation.to_json() for evaluation in found], indent=1),
         )
@@ -86,14 +93,35 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     return page
 
 
+def _frames(found: Sequence[Evaluation]) -> list[tuple[Any, ...] | None]:
+    """Return the frames that promises are made in; without any promise there is one picture all the same."""
+    return list(dict.fromkeys(one.guarantee.frame for one in found if _promises(one))) or [None]
+
+
+def _has(found: Sequence[Evaluation], name: str, frame: tuple[Any, ...] | None) -> bool:
+    return any(name in one.metrics and (frame is None or one.guarantee.frame == frame) for one in found)
+
+
+def _words(frame: tuple[Any, ...] | None) -> str:
+    if frame is None:
+        return "Nothing is protected"
+    unit, _, trust = frame
+    return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}"
+
+
 def _promises(evaluation: Evaluation) -> bool:
     return math.isfinite(evaluation.guarantee.epsilon)
 
 
-def _row(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
+def report_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row of texts for each evaluation; evaluations of one model are told apart by settings."""
+    return [_row(one, called, names) for one, called in zip(found, variant_names(found), strict=True)]
+
+
+def _row(evaluation: Evaluation, called: str, names: Sequence[str]) -> dict[str, Any]:
     promise = evaluation.guarantee
     return {
-        "model": evaluation.model,
+        "model": called,
         "epsilon": f"{promise.epsilon:g}" if _promises(evaluation) else "∞",
         "delta": f"{promise.delta:g}" if _promises(evaluation) else "",
         "protects": f"one {promise.unit.value}, {promise.trust.value}"
@@ -106,7 +134,7 @@ def _row(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
+def reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return each reference once, with the scores that any evaluation has of it."""
     merged: dict[str, dict[str, Score]] = {}
     for evaluation in found:

@@ -51,7 +51,7 @@ class Basis(StrEnum):
     NONE = "none"
 
 
-_UNIT_WORDS = {
+UNIT_WORDS = {
     Unit.VERDICT: "the value of any one rating (which items were rated is public)",
     Unit.CELL: "whether and how any one person rated any one item",
     Unit.USER: "any one person's whole history",
@@ -72,7 +72,7 @@ _SECRETS = {
     (Unit.USER, Neighbors.REPLACE): "What any one person's whole history looks like",
     (Unit.USER, Neighbors.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
 }
-_TRUST_WORDS = {
+TRUST_WORDS = {
     Trust.LOCAL: "anyone, the collector included",
     Trust.CENTRAL: "everyone who sees the release",
     Trust.JOINT: "everyone but the person whose recommendations these are",
@@ -226,7 +226,7 @@ class Guarantee:
         text = (
             f"{_SECRETS[self.unit, self.neighbors]} changes the probability of anything released by a "
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
-            f"{_TRUST_WORDS[self.trust]}."
+            f"{TRUST_WORDS[self.trust]}."
         )
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
@@ -239,9 +239,9 @@ class Guarantee:
             ("Promise", verdict),
             ("epsilon", number_above(self.epsilon)),
             ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
-            ("Protects", _UNIT_WORDS[self.unit]),
+            ("Protects", UNIT_WORDS[self.unit]),
             ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbors]} {self.unit.value}"),
-            ("Against", _TRUST_WORDS[self.trust]),
+            ("Against", TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (
                 "Noise",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from frank_wolfe_poster import Poster
 
 from discreet.data.splits import Split
 from discreet.evaluation.scoring import measure
@@ -18,6 +17,8 @@ from discreet.models.low_rank.frank_wolfe import FrankWolfe
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
 from discreet.randomness import PrivacyRandom
+
+from .poster import Poster
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
