@@ -150,10 +150,10 @@ def test_public_features_stand_in_for_what_noise_hides(split, tmp_path):
     [
         (None, "cannot be read"),
         ("item,a\nitem 01,1\nitem 01,2\n", "twice"),
-        ("item,a\nitem 01,x\n", "column of numbers"),
-        ("item\nitem 01\n", "column of numbers"),
+        ("item,a\nitem 01,x\nitem 02,y\n", "tells items apart"),
+        ("item\nitem 01\n", "at least one column more"),
         ("item,a\nnobody,1\n", "no item of the catalog"),
-        ("item,a\nitem 01,\nitem 02,3\n", "empty"),
+        ("item,a\nitem 01,inf\nitem 02,3\n", "infinite"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_before_anything_is_paid(split, tmp_path, text, error):

@@ -156,6 +156,17 @@ class FittedModel:
             for other, i in zip(self.catalog.id_at(best).tolist(), best, strict=True)
         ]
 
+    def add_items(self, table: Any) -> FittedModel:
+        """Return a model that also serves items nobody rated yet, by what is publicly known of them.
+
+        `table` is a file or a data frame of all items, ids in its first column, with whatever is public about
+        them: numbers, words, lists of words (genres). What features mean is learned from the released numbers
+        of the items that the model knows, so it costs nothing; the table must not come from the ratings.
+        """
+        from discreet.models.new_items import with_new_items
+
+        return with_new_items(self, table)
+
     def __repr__(self) -> str:
         """Say what this is in one line; the label says the rest."""
         promise = self.guarantee

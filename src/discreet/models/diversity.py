@@ -1,0 +1,35 @@
+"""Put different things into one list: each next item is good and unlike those already listed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.arrays import Floats, Indices
+
+# So many of the best items for each place of a list may be chosen from.
+_POOL_PER_PLACE, _LEAST_POOL = 10, 100
+
+
+def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> Indices:
+    """Return `k` items for one list, best first: `strength` 0 is by worth alone, 1 by difference alone.
+
+    An item's worth is taken as its place between the best and the last of those it is chosen from, likeness
+    as the cosine between vectors (computed from the released model). Items of worth minus infinity never
+    take part. The first item is the best one.
+    """
+    open_items = int(np.count_nonzero(worth > -np.inf))
+    size = min(max(_POOL_PER_PLACE * k, _LEAST_POOL), open_items)
+    pool = np.argsort(-worth, kind="stable")[:size]
+    if not size or strength == 0:
+        return pool[:k]
+    best, last = worth[pool[0]], worth[pool[-1]]
+    good = (worth[pool] - last) / max(best - last, np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(vectors[pool], axis=1, keepdims=True)
+    unit = vectors[pool] / np.maximum(lengths, np.finfo(np.float64).tiny)
+    likeness, chosen = np.full(size, -1.0), [0]
+    for _ in range(min(k, size) - 1):
+        likeness = np.maximum(likeness, unit @ unit[chosen[-1]])
+        value = (1 - strength) * good - strength * (1 + likeness) / 2
+        value[chosen] = -np.inf
+        chosen.append(int(np.argmax(value)))
+    return pool[chosen]

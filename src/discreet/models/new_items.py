@@ -1,0 +1,92 @@
+"""Serve items nobody rated yet: public features say what their numbers would be, as released ones teach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.arrays import Floats
+from discreet.checks import DataError, DiscreetError
+from discreet.data.reading.item_table import ItemTable, read_items
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.parts import ITEMS, Numbers
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.ridge_map import ridge_map
+
+if TYPE_CHECKING:
+    from discreet.models.fitted import FittedModel
+
+_ASSUMED = "the table of item features is public"
+# With fewer items to learn from, a map would be luck.
+_FEWEST_KNOWN = 10
+
+
+def with_new_items(model: FittedModel, source: Any) -> FittedModel:
+    """Return the model with the table's items that it does not know yet; see `FittedModel.add_items`."""
+    parts = _parts_by_item(model.scorer)
+    table = read_items(source)
+    known, named = table.in_order_of(model.catalog)
+    if named.sum() < _FEWEST_KNOWN:
+        raise DataError(
+            f"The table names {int(named.sum())} items that the model knows; what features mean is learned "
+            f"from at least {_FEWEST_KNOWN}. Give the table of all items."
+        )
+    new = model.catalog.index_of(table.ids) < 0
+    if not new.any():
+        raise DataError("The model knows all items of the table already.")
+    weights = named * parts.get("popularity", np.ones(named.size))
+    grown = {
+        name: _grown(array, known, table.numbers[new], np.maximum(weights, 0.0))
+        for name, array in parts.items()
+    }
+    catalog = _extended(model.catalog, table, new)
+    promise = model.guarantee
+    assumed = () if _ASSUMED in promise.assumes else (_ASSUMED,)
+    # Scorers are frozen dataclasses; their common base is not one.
+    scorer: Scorer = replace(model.scorer, **grown)  # type: ignore[type-var]
+    return replace(
+        model,
+        catalog=catalog,
+        facts=replace(model.facts, n_items=len(catalog)),
+        guarantee=replace(promise, assumes=(*promise.assumes, *assumed)),
+        scorer=scorer,
+    )
+
+
+def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the arrays that have a number or a vector for each item; refuse models with anything else."""
+    declared = scorer.stored
+    by_item = {
+        name: getattr(scorer, name)
+        for name, part in declared.items()
+        if isinstance(part, Numbers) and part.shape[0] == ITEMS and ITEMS not in part.shape[1:]
+    }
+    personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
+    if personal or not by_item:
+        raise DiscreetError("This model has no vectors of items, so it cannot take in new ones.")
+    return by_item
+
+
+def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats) -> npt.NDArray[Any]:
+    """Return the array with rows for new items, as their features suggest."""
+    values = array.astype(np.float64).reshape(len(array), -1)
+    # Shares and counts are as often twice as half of what was expected: their logarithms follow features.
+    positive = array.ndim == 1 and array.size > 0 and bool(array.min() > 0)
+    told = np.log(values) if positive else values
+    rows = ridge_map(known, told, weights).predict(new)
+    rows = np.exp(rows) if positive else rows
+    return np.concatenate([array, rows.reshape(-1, *array.shape[1:]).astype(array.dtype)])
+
+
+def _extended(catalog: Vocabulary, table: ItemTable, new: npt.NDArray[np.bool_]) -> Vocabulary:
+    ids = table.ids.filter(pl.Series(new))
+    try:
+        more = ids.cast(catalog.series.dtype)
+    except pl.exceptions.PolarsError:
+        raise DataError("The model's items are whole numbers, and so must be the new items' ids.") from None
+    return Vocabulary.of(pl.concat([catalog.series, more.alias(catalog.series.name)]))

@@ -1,0 +1,84 @@
+"""Items nobody rated, served by public features; lists that differ; likeness that is refused."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet.checks import DataError, DiscreetError
+from discreet.models.bars.als import Als
+from discreet.models.bars.implicit_als import ImplicitAls
+from discreet.models.diversity import diversified
+from discreet.models.popularity import Popularity
+from discreet.models.scorers.likeness import refuse_plain
+from discreet.randomness import PrivacyRandom
+from toy import toy_interactions
+
+
+def table(data, more=4):
+    """Return the toy's items, whose number says which of two tastes they are for, and new ones."""
+    ids = [*data.catalog.ids.tolist(), *(f"new {number}" for number in range(more))]
+    return pl.DataFrame(
+        {"item": ids, "group": ["even" if int(name.split()[1]) % 2 == 0 else "odd" for name in ids]}
+    )
+
+
+def fan_of_even(data):
+    return {item: 5.0 if int(item.split()[1]) % 2 == 0 else 1.0 for item in data.catalog.ids.tolist()[:12]}
+
+
+@pytest.mark.parametrize("kind", [Als, ImplicitAls])
+def test_a_new_item_is_served_to_those_who_like_its_kind(kind, tmp_path):
+    data = toy_interactions(n_users=300, seed=8)
+    model = kind().fit(data).add_items(table(data))
+    assert len(model.catalog) == data.n_items + 4 and model.facts.n_items == data.n_items + 4
+    assert "the table of item features is public" in model.guarantee.assumes
+    history = fan_of_even(data)
+    if kind is ImplicitAls:
+        history = [item for item, stars in history.items() if stars == 5.0]
+    scores = dict(model.recommend(history, 100))
+    assert min(scores["new 0"], scores["new 2"]) > max(scores["new 1"], scores["new 3"])
+    model.save(tmp_path / "m.discreet")
+    assert discreet.load(tmp_path / "m.discreet").recommend(history, 5) == model.recommend(history, 5)
+
+
+def test_what_the_model_knew_stays_as_it_was():
+    data = toy_interactions(seed=8)
+    model = Als().fit(data)
+    before, after = dict(model.recommend({}, 40)), dict(model.add_items(table(data)).recommend({}, 44))
+    assert all(after[item] == score for item, score in before.items())
+
+
+def test_tables_and_models_that_do_not_fit_are_refused():
+    data = toy_interactions(seed=8)
+    model = Als().fit(data)
+    with pytest.raises(DataError, match="knows all items"):
+        model.add_items(table(data, more=0))
+    with pytest.raises(DataError, match="at least 10"):
+        model.add_items(table(data).tail(9))
+    with pytest.raises(DiscreetError, match="no vectors of items"):
+        discreet.OneBitOutput(epsilon=math.inf).fit(data).add_items(table(data))
+    popular = Popularity(epsilon=math.inf).fit(data, random=PrivacyRandom.simulate(0)).add_items(table(data))
+    assert np.all(popular.scorer.popularity > 0) and popular.scorer.popularity.size == data.n_items + 4
+
+
+def test_a_diversified_list_starts_with_the_best_and_goes_on_with_others():
+    worth = np.array([1.0, 0.99, 0.98, 0.5, 0.0, -np.inf])
+    vectors = np.array([[1.0, 0], [1, 0.01], [1, 0.02], [0, 1], [-1, 0], [0, -1]])
+    assert diversified(worth, vectors, 3, 0.0).tolist() == [0, 1, 2]
+    assert diversified(worth, vectors, 3, 0.8).tolist() == [0, 4, 3]
+    assert diversified(worth, vectors, 2, 0.05).tolist() == [0, 1]
+    assert sorted(diversified(worth, vectors, 9, 1.0).tolist()) == [0, 1, 2, 3, 4]
+    assert diversified(np.full(3, -np.inf), vectors[:3], 2, 0.5).size == 0
+
+
+def test_likeness_by_quality_and_fame_alone_is_refused():
+    rng = np.random.default_rng(0)
+    bias, fame, taste = rng.standard_normal((3, 30))
+    for plain in (np.column_stack([2 * bias + 1, fame]), np.zeros((30, 0)), bias[:, None]):
+        with pytest.raises(DiscreetError, match="found no taste"):
+            refuse_plain(bias, plain)
+    for told in (np.column_stack([2 * bias, fame, taste]), np.column_stack([taste, fame]), taste[:, None]):
+        refuse_plain(bias, told)
