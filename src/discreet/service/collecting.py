@@ -19,7 +19,7 @@ from discreet.service.journal import log
 from discreet.service.limits import RateLimit, RefusedError, body_of
 from discreet.service.metrics import Tally
 from discreet.service.pages import WebFile, integrity_of, web_files
-from discreet.service.publishing import ModelShelf, Published, same_items
+from discreet.service.publishing import ModelShelf, Published
 from discreet.service.stores.store import Store
 from discreet.service.web_app import new_app, sentence
 from discreet.service.writer import GroupWriter
@@ -122,10 +122,6 @@ def _add_facts(app: FastAPI, store: Store, tally: Tally) -> None:
             return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
         return Response(text, media_type=_JSON)
 
-    @app.get("/health", summary="Whether the service is up, and for what")
-    def health() -> dict[str, Any]:
-        return {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": store.is_closed}
-
     @app.get("/metrics", summary="Counts, in the text form of Prometheus", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(tally.text())
@@ -138,16 +134,25 @@ def _add_model(app: FastAPI, store: Store, shelf: ModelShelf) -> None:
             raise RefusedError(404, "There is no model yet.")
         return published
 
+    def vectors_of(published: Published | None) -> bytes | None:
+        same = published is not None and published.model.catalog == store.campaign.catalog
+        return published.vectors if published is not None and same else None
+
+    @app.get("/health", summary="Whether the service is up, and for what")
+    def health() -> dict[str, Any]:
+        facts = {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": store.is_closed}
+        return {**facts, "vectors": vectors_of(shelf.newest()) is not None}
+
     @app.get("/model", summary="The newest model, as a file", response_class=Response)
     def model() -> Response:
         return Response(newest().file, media_type=_BINARY)
 
     @app.get("/model/vectors", summary="What a browser needs to recommend by itself", response_class=Response)
     def vectors() -> Response:
-        published = newest()
-        if published.vectors is None or not same_items(published.model, store.campaign.catalog):
+        found = vectors_of(newest())
+        if found is None:
             raise RefusedError(404, "This model cannot be used in a browser.")
-        return Response(published.vectors, media_type=_BINARY)
+        return Response(found, media_type=_BINARY)
 
     @app.get("/label", summary="What the newest model promises")
     def label() -> dict[str, Any]:

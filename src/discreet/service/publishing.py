@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from discreet.checks import DiscreetError
-from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.reports import LocalScorer
@@ -92,8 +91,3 @@ def browser_vectors(model: FittedModel) -> bytes | None:
     # A ridge that pins a bias may be larger than a float32 holds.
     small = (np.minimum(array, np.finfo(np.float32).max).astype("<f4").tobytes() for array in arrays)
     return head + b"".join(small)
-
-
-def same_items(model: FittedModel, catalog: Vocabulary) -> bool:
-    """Tell whether a model numbers its items as a campaign does."""
-    return model.catalog == catalog

@@ -1,1 +1,254 @@
-// The page needs no script yet.
+// The page: find an item, rate it, see what will be sent, send it, and be recommended something.
+
+import { openCampaign, priceOf, shownAs } from "../device/device.js";
+import { openKeeping } from "./keeping.js";
+import { LimitError, Person } from "./person.js";
+import { readVectors, recommend } from "./recommending.js";
+import { answerCard, at, cost, inWords, make, number } from "./showing.js";
+
+const MOST_FOUND = 8;
+const MOST_SHOWN = 60;
+const RETRY_SECONDS = 30;
+const others = new BroadcastChannel("discreet");
+
+let campaign;
+let person;
+let keeping;
+let model = null;
+let chosen = null;
+
+start().catch((error) => refuse(error.message));
+
+async function start() {
+  if (!globalThis.isSecureContext) throw new Error("This page must be served over https: it cannot check anything else.");
+  const answer = await fetch("/campaign");
+  if (!answer.ok) throw new Error("The campaign cannot be read.");
+  campaign = await openCampaign(new Uint8Array(await answer.arrayBuffer()));
+  keeping = await openKeeping();
+  person = new Person(keeping, campaign);
+  await person.begin();
+  await fetchModel();
+  introduce();
+  listen();
+  await refresh();
+  if (await keeping.setting(`queued ${person.key}`, false)) await send();
+}
+
+function refuse(sentence) {
+  at("refused").textContent = sentence;
+  at("refused").hidden = false;
+  at("promise").textContent = "Nothing was answered, and nothing was sent.";
+  for (const section of document.querySelectorAll("section")) section.hidden = true;
+}
+
+function introduce() {
+  const { answer, most, person: whole } = priceOf(campaign);
+  const surer = cost(Math.exp(answer));
+  const hidden = campaign.kind === "catalog" ? "whether and how you rated any one thing" : "how you rated any one thing";
+  document.title = `${campaign.name} – rate without being seen`;
+  at("name").textContent = campaign.name;
+  at("promise").textContent =
+    `Your answers are changed at random on this device before anything is sent. Nobody who reads a report, ` +
+    `not even whoever collects it, gets more than ${surer} times surer about ${hidden} (ε = ${number(answer)}).`;
+  at("checked").textContent =
+    `This page has recomputed that from the campaign's own tables. All ${number(most)} answers together cost at most ` +
+    `ε = ${cost(whole)}. Campaign ${person.key.slice(0, 16)}…`;
+  at("outbox-about").textContent =
+    campaign.kind === "catalog"
+      ? "Your one answer covers the whole list, so that it does not tell what you know. It is drawn once."
+      : "Beside what you said stands what a report says. It was drawn once, and stays as it is.";
+  at("draw").hidden = campaign.kind !== "catalog";
+  for (const section of document.querySelectorAll("section")) section.hidden = false;
+  at("suggestions").hidden = model === null;
+  showRatings();
+}
+
+function showRatings() {
+  const fields = campaign.ratings.map((rating) =>
+    make(
+      "label",
+      {},
+      make("input", { type: "radio", name: "rating", value: String(rating), required: true }),
+      make("span", { text: inWords(campaign, rating) }),
+    ),
+  );
+  at("ratings").replaceChildren(...fields);
+}
+
+function listen() {
+  at("search").addEventListener("input", find);
+  at("rate").addEventListener("submit", (event) => {
+    event.preventDefault();
+    act(rate);
+  });
+  at("send").addEventListener("click", () => act(send));
+  at("draw").addEventListener("click", () => act(() => person.drawCatalog()));
+  at("forget").addEventListener("click", () => act(() => person.forget()));
+  at("limit").addEventListener("change", () => act(() => person.setLimit(Math.max(0, at("limit").valueAsNumber || 0))));
+  others.addEventListener("message", refresh);
+  addEventListener("online", resume);
+  setInterval(resume, 1000 * RETRY_SECONDS);
+}
+
+/** Do what was asked for, tell what came of it, and let other tabs know. */
+async function act(work) {
+  say("");
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof LimitError)) console.error(error);
+    say(error instanceof LimitError ? error.message : "Something went wrong on this device; nothing was sent.");
+  }
+  await refresh();
+  others.postMessage("changed");
+}
+
+const say = (sentence) => {
+  at("status").textContent = sentence;
+};
+
+function find() {
+  const words = at("search").value.trim().toLowerCase();
+  const places = words === "" ? [] : campaign.items.flatMap((title, item) => (title.toLowerCase().includes(words) ? [item] : []));
+  at("found").replaceChildren(
+    ...places.slice(0, MOST_FOUND).map((item) =>
+      make("li", {}, make("button", { type: "button", text: campaign.items[item], onclick: () => choose(item) })),
+    ),
+  );
+}
+
+function choose(item) {
+  chosen = item;
+  at("rated-title").textContent = campaign.items[item];
+  at("rate").hidden = false;
+  at("rate").reset();
+  at("ratings").querySelector("input").focus();
+}
+
+async function rate() {
+  const rating = Number(new FormData(at("rate")).get("rating"));
+  await person.say(chosen, rating);
+  at("rate").hidden = true;
+  at("search").value = "";
+  find();
+  at("search").focus();
+  say(`${campaign.items[chosen]} is kept on this device.`);
+}
+
+async function send() {
+  await keeping.set(`queued ${person.key}`, true);
+  let told;
+  try {
+    told = await person.send(post);
+  } catch (error) {
+    if (error instanceof TypeError || error.name === "TimeoutError") {
+      say("No connection. Your answers are kept and will be sent when there is one.");
+      return;
+    }
+    await keeping.set(`queued ${person.key}`, false);
+    say(error.message);
+    return;
+  }
+  await keeping.set(`queued ${person.key}`, false);
+  if (told) say(`Sent. The service has kept ${told.kept + told.repeated} of your answers.`);
+}
+
+async function resume() {
+  if (navigator.onLine && (await keeping.setting(`queued ${person.key}`, false))) await act(send);
+}
+
+/** Post one message; a connection that fails is a TypeError, a refusal an Error with the service's sentence. */
+async function post(body) {
+  const headers = { "content-type": "application/octet-stream" };
+  const signal = AbortSignal.timeout(1000 * RETRY_SECONDS);
+  const answer = await fetch("/reports", { method: "POST", body, headers, signal, credentials: "omit" });
+  const told = await answer.json();
+  if (answer.status === 429 || answer.status >= 500) throw new TypeError(told.error);
+  if (!answer.ok) throw new Error(told.error);
+  return told;
+}
+
+async function refresh() {
+  const [answers, drawn, costs, limit] = await Promise.all([
+    person.answers(), person.catalogAnswer(), person.costs(), person.limit(),
+  ]);
+  const open = answers.filter((one) => !one.withdrawn).sort((one, other) => one.item - other.item);
+  if (campaign.kind === "catalog") showCatalog(open, drawn);
+  else showAnswers(open);
+  showLedger(costs, limit);
+  showSuggestions(open);
+}
+
+function showAnswers(open) {
+  at("answers").replaceChildren(
+    ...open.map(({ item, said, code, attempted, sent }) =>
+      answerCard(
+        campaign.items[item],
+        said === null ? "forgotten" : inWords(campaign, said),
+        number(shownAs(campaign, code)),
+        sent ? "sent" : attempted ? "on its way" : "not sent",
+        attempted ? null : () => act(() => person.withdraw(item)),
+      ),
+    ),
+  );
+  const waiting = open.filter(({ sent }) => !sent).length;
+  at("send").disabled = waiting === 0;
+  at("send").textContent = waiting === 0 ? "Send" : `Send ${waiting} ${waiting === 1 ? "answer" : "answers"}`;
+}
+
+function showCatalog(open, drawn) {
+  const reported = new Map(drawn ? drawn.answer.items.map((item, place) => [item, drawn.answer.codes[place]]) : []);
+  const said = new Map(open.filter((one) => one.said !== null).map((one) => [one.item, one.said]));
+  const listed = [...new Set([...said.keys(), ...reported.keys()])].sort((one, other) => one - other);
+  const state = drawn?.sent ? "sent" : drawn?.attempted ? "on its way" : "not sent";
+  const cards = listed.slice(0, MOST_SHOWN).map((item) =>
+    answerCard(
+      campaign.items[item],
+      said.has(item) ? inWords(campaign, said.get(item)) : "nothing",
+      !drawn ? "not drawn yet" : reported.has(item) ? number(shownAs(campaign, reported.get(item))) : "nothing",
+      state,
+      drawn ? null : () => act(() => person.withdraw(item)),
+    ),
+  );
+  if (listed.length > MOST_SHOWN) cards.push(make("li", { text: `and ${listed.length - MOST_SHOWN} more` }));
+  at("answers").replaceChildren(...cards);
+  at("draw").disabled = Boolean(drawn) || said.size === 0;
+  at("send").disabled = !drawn || drawn.sent;
+}
+
+function showLedger(costs, limit) {
+  at("costs").replaceChildren(
+    ...costs.map(({ name, epsilon, count, sent }) =>
+      make(
+        "tr",
+        {},
+        make("th", { text: name, scope: "row" }),
+        make("td", { text: `${sent} sent, ${count - sent} waiting` }),
+        make("td", { text: cost(count * epsilon) }),
+      ),
+    ),
+  );
+  if (document.activeElement !== at("limit")) at("limit").value = String(limit);
+  const spent = costs.reduce((sum, { count, epsilon }) => sum + count * epsilon, 0);
+  at("left").textContent = `${cost(spent)} of ${number(limit)} is given away, or waits to be.`;
+}
+
+async function fetchModel() {
+  const { vectors } = await (await fetch("/health")).json();
+  if (!vectors) return;
+  const answer = await fetch("/model/vectors");
+  if (answer.ok) model = readVectors(await answer.arrayBuffer());
+}
+
+function showSuggestions(open) {
+  if (model === null) return;
+  const history = open.filter(({ said }) => said !== null).map(({ item, said }) => [item, said]);
+  at("suggestions-about").textContent =
+    history.length === 0 ? "Rate something first." : "Computed on this device from the published model; nobody is told.";
+  const best = history.length === 0 ? [] : recommend(model, history, 10);
+  at("suggested").replaceChildren(
+    ...best.map(([item, score]) =>
+      make("li", {}, make("span", { text: campaign.items[item] }), make("span", { text: score.toFixed(1) })),
+    ),
+  );
+}

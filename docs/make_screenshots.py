@@ -1,0 +1,71 @@
+"""Take the pictures of docs/collecting.md: the page at two widths, by day and by night.
+
+Run with PYTHONPATH=tests, where the browser is driven from; `make browser` brings one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.ratings.device import Device
+from discreet.data.datasets.catalog import load
+from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.service.admission import submission
+from discreet.service.collecting import collecting_app
+from discreet.service.refitting import fit_store
+from discreet.service.stores.opening import open_store
+from service.browser import browsing, rate
+from service.servers import InProcess
+
+IMAGES = Path(__file__).parent / "images"
+RATED = {"Beyond the Astronaut": 5, "Beyond the Cellar Door": 2, "Beyond the Bouquet": 4}
+SIZES = {1280: 1100, 390: 844}
+
+
+def main() -> None:
+    """Collect from some people of the demo, learn, and look at the page as one more person."""
+    data = load("discreet-demo").select_users(np.arange(300))
+    asked = Campaign(
+        name="Films of our town",
+        mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
+        catalog=data.catalog,
+        max_reports=40,
+        step=1.0,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/reports.db", asked)
+        for person in range(data.n_users):
+            span = slice(data.indptr[person], min(data.indptr[person] + 40, data.indptr[person + 1]))
+            titles = data.catalog.id_at(data.items[span]).tolist()
+            history = dict(zip(titles, data.values[span].tolist(), strict=True))
+            store.take([submission(asked, Device(asked, budget=40.0).message(history))])
+        published = Path(folder) / "films.discreet"
+        fit_store(store, "local-channel").save(published)
+        with InProcess(collecting_app(store, publish=published)) as service, browsing() as profile:
+            photograph(profile.open(service.url))
+        store.dispose()
+
+
+def photograph(page: Any) -> None:
+    """Rate, send, rate once more, and take four pictures."""
+    for title, stars in list(RATED.items())[:2]:
+        rate(page, title, stars)
+    page.click("#send")
+    page.wait_for_selector("#status:text('has kept')")
+    rate(page, *list(RATED.items())[2])
+    page.fill("#search", "camp")
+    page.click("#found button >> nth=0")
+    for scheme in ("light", "dark"):
+        for width, height in SIZES.items():
+            page.set_viewport_size({"width": width, "height": height})
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=IMAGES / f"collecting-{width}-{scheme}.png", full_page=True)
+
+
+if __name__ == "__main__":
+    main()
