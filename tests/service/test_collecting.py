@@ -72,7 +72,7 @@ def test_refusals_are_one_sentence_with_a_status(collecting, films, shelf):
         (seal(other), 400),
         (seal(message[:5] + bytes(32) + message[37:]), 409),
         (seal(message[:4] + b"\x09" + message[5:]), 409),
-        (bytes(1 << 20), 413),
+        (bytes(5120), 413),
     ]
     for body, expected in cases:
         status, _, raw = ask(reports, body)
