@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +10,24 @@ import typer
 
 from discreet.checks import ParameterError
 from discreet.commands.options.crowds import On, opened
-from discreet.commands.options.declared import AsJson, Data, Force, Learning, Reading, remark_on_delta
+from discreet.commands.options.declared import (
+    AsJson,
+    Data,
+    Force,
+    Learning,
+    Reading,
+    remark_on_conditions,
+    remark_on_delta,
+)
 from discreet.commands.options.parsing import checked_name
 from discreet.commands.output.price import show_price
 from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
 if TYPE_CHECKING:
+    from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
+    from discreet.models.private_catalog import PrivateCatalog
     from discreet.privacy.ledger.book import Ledger
 
 
@@ -32,6 +43,15 @@ def fit(
             "--name",
             help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
             "name it has in every folder, such as ratings.csv.",
+        ),
+    ] = None,
+    private_catalog: Annotated[
+        float | None,
+        typer.Option(
+            "--private-catalog",
+            metavar="SHARE",
+            help="Choose the catalog from the data with noise, for this share of epsilon and delta: only "
+            "items that enough people rated are left.",
         ),
     ] = None,
     force: Force = False,
@@ -60,6 +80,9 @@ def fit(
     files = [] if is_shard_folder(data) else files_of(data)
     read = [*files, *reading.files(), *([] if ledger is None else [ledger])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+    chosen = None
+    if private_catalog is not None:
+        estimator, chosen = _sharing(estimator, private_catalog, declared=reading.items is not None)
     with terminal_progress(None) as report, opened(data, reading, name, on, report) as crowd:
         remark_on_delta([estimator], crowd.facts)
         book = None if ledger is None else Ledger.open(ledger)
@@ -68,7 +91,8 @@ def fit(
         if dry_run:
             show_price(estimator, crowd, book, as_json=as_json)
             return
-        fitted = estimator.fit(crowd, ledger=book, progress=report)
+        fitted = estimator.fit(crowd, select_items=chosen, ledger=book, progress=report)
+    remark_on_conditions(fitted.guarantee)
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}
     if as_json:
@@ -78,6 +102,24 @@ def fit(
     _show_fit(fitted, decisions.get("decisions"))
     paid = "" if ledger is None else f" Paid as {crowd.name!r} in {ledger}."
     show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
+
+
+def _sharing(estimator: Estimator, share: float, *, declared: bool) -> tuple[Estimator, PrivateCatalog]:
+    """Return the model with its part of the budget, and the choice of the catalog with the other."""
+    from discreet.models.private_catalog import PrivateCatalog
+
+    if declared:
+        raise ParameterError(
+            "--items declares the catalog, so there is none to choose. Leave one of them out."
+        )
+    epsilon, delta = estimator.epsilon, estimator.delta
+    chosen = PrivateCatalog.share_of(share, epsilon, delta)
+    # Rounded down, so that both together never exceed what was asked for.
+    rest = [
+        math.nextafter(whole - part, 0.0)
+        for whole, part in ((epsilon, chosen.epsilon), (delta, chosen.delta))
+    ]
+    return estimator.clone(epsilon=rest[0], delta=rest[1]), chosen
 
 
 def _remark_on_account(book: Ledger, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -41,7 +42,9 @@ def settle_facts(
     """Return the facts: those declared, and those taken from the ratings, which are named in `from_file`."""
     facts = declared.get("facts")
     if facts is not None:
-        return facts
+        # Facts say how many items there are; which ones they are came from the ratings all the same.
+        listed = declared.get("catalog") is not None
+        return facts if listed else replace(facts, from_file=(*facts.from_file, N_ITEMS))
     if n_items == 0:
         raise DataError("There are no ratings and no catalog is declared; a catalog needs at least one item.")
     # A bare number of items does not say whether they are counted from 0 or from 1: that is read off the ids.

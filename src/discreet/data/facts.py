@@ -11,6 +11,8 @@ import numpy.typing as npt
 from discreet.checks import ParameterError, finite, integer, positive_finite, require
 
 SCALE, N_ITEMS = "scale", "n_items"
+#: The catalog was chosen from the data with noise; items were picked by whoever holds the data.
+CHOSEN, PICKED = "chosen", "picked"
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -23,7 +25,8 @@ class PublicFacts:
     `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
     declared; `n_users`, about how many people there are, is never read from the data. `from_file` names the
     facts (`"scale"`, `"n_items"`) that a reader took from the file: a promise made with them holds only if
-    they really are public.
+    they really are public. `"chosen"` there says that the catalog was chosen with noise, which is paid for,
+    and `"picked"` that somebody picked items of it.
 
     Example:
         >>> PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).assumptions()[1]
@@ -49,7 +52,7 @@ class PublicFacts:
             integer("max_per_user", self.max_per_user, least=1)
         if self.n_users is not None:
             integer("n_users", self.n_users, least=1)
-        known = {SCALE, N_ITEMS}
+        known = {SCALE, N_ITEMS, CHOSEN, PICKED}
         require(set(self.from_file) <= known, "from_file", self.from_file, f"may name only {sorted(known)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -60,10 +63,14 @@ class PublicFacts:
         """Return the lines for a label's "Assumed"; facts taken from the file say so."""
         steps = "" if self.step is None else f" in steps of {self.step:g}"
         scale = "one value only" if self.low == self.high else f"{self.low:g} to {self.high:g}{steps}"
-        lines = [
-            f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}",
-            f"ratings lie in {scale}{self._origin(SCALE)}",
-        ]
+        catalog = f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}"
+        if CHOSEN in self.from_file:
+            catalog = "the catalog was chosen from the data with noise, which is paid for"
+        lines = [catalog, f"ratings lie in {scale}{self._origin(SCALE)}"]
+        if PICKED in self.from_file:
+            lines.append(
+                "which items were picked from the catalog was decided without looking at the ratings"
+            )
         if self.max_per_user is not None:
             lines.append(f"at most {self.max_per_user:,} ratings of a person are used")
         if self.n_users is not None:

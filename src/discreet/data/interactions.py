@@ -14,10 +14,18 @@ import scipy.sparse as sp
 
 from discreet.checks import DataError, ParameterError, require
 from discreet.data.bounding import clip_to_scale, keep_per_user
-from discreet.data.building import Column, encode, encode_items, sort_ratings, to_times, to_values
+from discreet.data.building import (
+    Column,
+    count_not_finite,
+    encode,
+    encode_items,
+    sort_ratings,
+    to_times,
+    to_values,
+)
 from discreet.data.declaring import Declarations, check_scale, settle_facts
-from discreet.data.facts import PublicFacts
-from discreet.data.ordering import Index, cells_of_rows, group, rows_are_sorted, sort_rows
+from discreet.data.facts import PICKED, PublicFacts
+from discreet.data.ordering import Index, cells_of_rows, group, repeats, rows_are_sorted, sort_rows
 from discreet.data.vocabulary import Vocabulary
 
 __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
@@ -234,7 +242,7 @@ class Interactions:
         renumbered[chosen] = np.arange(chosen.size, dtype=np.int32)
         kept = self.where(renumbered[self.items] >= 0)
         items = renumbered[kept.items]
-        facts = replace(self.facts, n_items=chosen.size)
+        facts = replace(self.facts, n_items=chosen.size, from_file=(*self.facts.from_file, PICKED))
         if rows_are_sorted(kept.indptr, items):
             return replace(kept, items=items, catalog=catalog, facts=facts)
         _, order = sort_rows(kept.indptr, items.copy(), chosen.size, np.arange(items.size))
@@ -268,6 +276,21 @@ class Interactions:
             f"<Interactions {self.name!r}: {self.n_users:,} people, {self.n_items:,} items, "
             f"{self.n_ratings:,} ratings>"
         )
+
+
+def refuse_unsound(data: Interactions) -> None:
+    """Refuse rows that bounds on what a person tells do not hold for; the constructor trusts its caller."""
+    indptr, items = data.indptr, data.items
+    if int(indptr[0]) != 0 or np.any(indptr[1:] < indptr[:-1]):
+        raise DataError("The rows of the data do not follow each other; build it with from_arrays.")
+    if items.size and (items.min() < 0 or items.max() >= data.n_items):
+        raise DataError("Some ratings are of items outside the catalog; build the data with from_arrays.")
+    if not rows_are_sorted(indptr, items) or repeats(indptr, items).any():
+        raise DataError(
+            "A row is not in the order of its items, or has an item twice; build the data with from_arrays."
+        )
+    if count_not_finite(data.values):
+        raise DataError("Some ratings are NaN or infinite; build the data with from_arrays.")
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

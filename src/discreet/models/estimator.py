@@ -20,9 +20,10 @@ from discreet.checks import (
 from discreet.contributions.crowd import Crowd
 from discreet.data.accepting import accept
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
+from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.log import logger
 from discreet.models.fitted import FittedModel
+from discreet.models.private_catalog import PrivateCatalog
 from discreet.models.progress import Progress, silent, terminal_progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -112,6 +113,7 @@ class Estimator(ABC):
         self,
         data: Interactions | Crowd | object,
         *,
+        select_items: PrivateCatalog | None = None,
         ledger: Ledger | None = None,
         random: PrivacyRandom | None = None,
         progress: Progress | None = None,
@@ -121,11 +123,13 @@ class Estimator(ABC):
         `data` are interactions, or what can be read as such: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
         Estimators that need only sums over people also take a folder of shards or a cluster (docs/scale.md).
+        `select_items` chooses the catalog from the data with noise, at a price on top of the model's.
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
-            DataError: The data teach nothing and saying so tells of nobody (one item; without privacy also
-                one person or equal ratings); nothing was spent.
+            DataError: The data are no interactions as promises need them (a pair comes twice, a row is out of
+                order, a value is not finite), or they teach nothing and saying so tells of nobody (one item;
+                without privacy also one person or equal ratings); nothing was spent.
             BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
         if ledger is not None:
@@ -135,11 +139,9 @@ class Estimator(ABC):
         crowd = self._accepted(data)
         self._refuse(crowd)
         random = random or PrivacyRandom.from_os()
-        promise = self.promise(crowd.facts)
-        if random.simulated:
-            promise = promise.as_simulated()
-        # Without a ledger nobody can recount the events, so they need not be built.
-        events = () if ledger is None else self.events(crowd.facts)
+        promise = self._promise_for(crowd, select_items, random)
+        # Without a ledger nobody can recount the events; those of a chosen catalog no recount knows.
+        events = () if ledger is None or select_items is not None else self.events(crowd.facts)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(crowd.name)))
         ledger = ledger or Ledger.in_memory()
@@ -148,6 +150,8 @@ class Estimator(ABC):
             ledger.spend(crowd.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
+            if select_items is not None:
+                crowd = select_items.choose(crowd, random)
             # Rows elsewhere were accepted only if this estimator asks for nothing but totals.
             scorer = self._train(self._bound(cast(Interactions, crowd)), random, report)
         logger.info("Fitted %s; what it released is paid for.", self.name)
@@ -163,7 +167,9 @@ class Estimator(ABC):
     def _accepted(self, data: object) -> Crowd:
         """Return the data as a crowd; refuse rows that are elsewhere where they are needed here."""
         if isinstance(data, Interactions) or not isinstance(data, Crowd):
-            return accept(data, implicit=self.feedback == "implicit")
+            accepted = accept(data, implicit=self.feedback == "implicit")
+            refuse_unsound(accepted)
+            return accepted
         reason = self.rows_needed()
         if reason is not None:
             raise ParameterError(
@@ -171,11 +177,26 @@ class Estimator(ABC):
             )
         return data
 
+    def _promise_for(
+        self, crowd: Crowd, select_items: PrivateCatalog | None, random: PrivacyRandom
+    ) -> Guarantee:
+        """Return all that a fit promises, the choice of a catalog included."""
+        if select_items is None:
+            promise = self.promise(crowd.facts)
+        elif isinstance(crowd, Interactions):
+            promise = select_items.promise(self.promise(select_items.facts(crowd.facts)))
+        else:
+            raise ParameterError(
+                "A catalog is chosen from data in memory only. Declare the catalog of shards."
+            )
+        return promise.as_simulated() if random.simulated else promise
+
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
         """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
         if not random.simulated:
             raise PrivacyError("A rehearsal is not paid for, so its noise must be simulated. Call fit.")
+        refuse_unsound(data)
         self._refuse(data)
         return self._train(self._bound(data), random, silent)
 

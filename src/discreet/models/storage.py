@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.checks import DataError, DiscreetError, FileError
-from discreet.data.facts import N_ITEMS, PublicFacts
+from discreet.data.facts import CHOSEN, N_ITEMS, PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import refuse_output, write_whole
 from discreet.models.fitted import FittedModel
@@ -117,6 +117,8 @@ def _pack(model: FittedModel) -> bytes:
 
 
 def _catalog_source(facts: PublicFacts) -> str:
+    if CHOSEN in facts.from_file:
+        return "chosen from the data with noise, which is paid for"
     if N_ITEMS in facts.from_file:
         return "taken from the data without noise: may be published only if the catalog is public anyway"
     return "public: the item ids"

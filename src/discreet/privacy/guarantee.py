@@ -82,6 +82,8 @@ _BASIS_WORDS = {
     Basis.AS_PUBLISHED: "as published; we could not prove it",
     Basis.NONE: "no promise is made",
 }
+#: How a line under "Assumed" ends whose fact was read from the data (`PublicFacts.assumptions`).
+TAKEN = "(taken from the file)"
 # Which basis survives when two promises are put together: the weaker one.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -223,8 +225,11 @@ class Guarantee:
         )
         more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
         factor = number_above(_capped_exp(self.epsilon))
+        secret = _SECRETS[self.unit, self.neighbors]
+        if self.conditions:
+            secret = f"If {_public(self.conditions)}: {secret[0].lower()}{secret[1:]}"
         text = (
-            f"{_SECRETS[self.unit, self.neighbors]} changes the probability of anything released by a "
+            f"{secret} changes the probability of anything released by a "
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
             f"{TRUST_WORDS[self.trust]}."
         )
@@ -232,9 +237,17 @@ class Guarantee:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
         return text
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Return what was taken from the data without noise: the promise holds only if that is public."""
+        taken = [line for line in self.assumes if line.endswith(TAKEN)]
+        return tuple("the catalog" if line.startswith("the catalog") else "the scale" for line in taken)
+
     def rows(self) -> list[tuple[str, str]]:
         """Return the label's lines: what, and its value."""
         verdict = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
+        if self.conditions and self.is_private:
+            verdict = f"PRIVATE, if {_public(self.conditions)}"
         lines = [
             ("Promise", verdict),
             ("epsilon", number_above(self.epsilon)),
@@ -295,6 +308,10 @@ class Guarantee:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
+
+
+def _public(names: tuple[str, ...]) -> str:
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} public"
 
 
 def _group_delta(epsilon: float, delta: float, size: int) -> float:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
     from discreet.data.interactions import Interactions
     from discreet.models.estimator import Estimator
+    from discreet.privacy.guarantee import Guarantee
 
 Data = Annotated[
     str,
@@ -255,6 +256,17 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
     if largest > limit:
         rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
         remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
+
+
+def remark_on_conditions(promise: Guarantee) -> None:
+    """Warn of a promise that holds only if what was taken from the data is public."""
+    if promise.is_private and promise.conditions:
+        were = "was" if len(promise.conditions) == 1 else "were"
+        remark(
+            f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
+            "promise holds only if that is public. Declare it (--items, --scale), or let the catalog be "
+            "chosen with noise (--private-catalog 0.2)."
+        )
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:

@@ -1,0 +1,82 @@
+"""Choose names that enough people hold, from a set that is itself a secret: noisy sums above a threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from discreet.checks import DataError, integer, positive_finite, require
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
+from discreet.randomness import PrivacyRandom
+
+#: The most names to choose from. The grid of the noise must not depend on how many there are.
+MOST_NAMES = 1 << 24
+# What rounding may do to a quantile or a root, with room to spare.
+_SAFE = 1 + 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyThreshold:
+    """Tell which sums are large enough, where the names of the sums are held by people too.
+
+    Guarantee
+        (`epsilon`, `delta`) between data sets with and without one person, who adds a vector of length at
+        most 1 with equal entries 1 / sqrt(n) for n <= `most` names (proofs/private_catalog.md).
+
+    Noise
+        Gaussian with the deviation of an (`epsilon`, `delta` / 2)-private release of length 1. A name that
+        only one person holds passes with probability at most `delta` / (2 e^`epsilon`).
+    """
+
+    epsilon: float
+    delta: float
+    most: int
+
+    def __post_init__(self) -> None:
+        positive_finite("epsilon", self.epsilon)
+        require(0 < self.delta < 1, "delta", self.delta, "must lie between 0 and 1", "1e-7 is usual.")
+        integer("most", self.most, least=1, most=1 << 20)
+        self.noise()
+
+    def noise(self) -> Gaussian:
+        """Return the noise on each sum."""
+        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta / 2, l2_sensitivity=1.0)
+
+    def threshold(self) -> float:
+        """Return the noisy sum from which on a name passes."""
+        grid = self._grid()
+        return math.ldexp(self._threshold_steps(grid), grid.exponent)
+
+    def passing(self, sums: WholeSteps, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
+        """Return which names pass."""
+        if sums.counts.size > MOST_NAMES:
+            raise DataError(f"There are more than {MOST_NAMES:,} names to choose from; declare them.")
+        if random.tape is not None:
+            random.tape.exact(self.noise(), np.ldexp(sums.counts.astype(np.float64), -sums.bits))
+        grid = self._grid()
+        noisy = grid.release(sums.counts, random, sums.bits)
+        passing: npt.NDArray[np.bool_] = noisy >= math.ldexp(self._threshold_steps(grid), grid.exponent)
+        # A name that nobody holds is no name: who declared it need not choose.
+        return passing & (sums.counts > 0)
+
+    def _grid(self) -> NoiseGrid:
+        grid = self.noise()._grid(MOST_NAMES)
+        assert grid is not None
+        return grid
+
+    def _threshold_steps(self, grid: NoiseGrid) -> int:
+        """Return the least number of steps that one person's own names reach rarely enough."""
+        held = np.arange(1, self.most + 1, dtype=np.float64)
+        own = math.ldexp(1.0, -grid.exponent) / np.sqrt(held)
+        # One of n names passes with at most n times the chance of one.
+        rare = self.delta / (2 * math.exp(self.epsilon)) / held
+        # One step for rounding the sum, one because discrete noise may exceed continuous noise by it.
+        reach = own + grid.noise * -ndtri(rare)
+        return math.ceil(float(reach.max()) * _SAFE) + 2
