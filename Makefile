@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser demo test test-slow lint bench clean
+.PHONY: browser docs demo test test-slow lint bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -26,6 +26,10 @@ browser:
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    chromium postgresql fonts-dejavu-core
 	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
+
+docs: $(VENV)/.ready-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.ready-test
 	for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" --json || exit 1; done

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import discreet
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -33,10 +35,27 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_readme_lists_every_model_as_it_is():
-    spec = importlib.util.spec_from_file_location("make_readme", ROOT / "docs" / "make_readme.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_site_describes_every_verb_name_proof_and_refusal():
+    from discreet.commands.application import VERBS
+
+    pages = script("site_pages").generated()
+    assert all(f"## discreet {verb}" in pages["reference/commands.md"] for verb in VERBS)
+    for name in set(discreet.__all__) - {"__version__"}:
+        assert f"### {name}\n" in pages["reference/api.md"]
+    assert all(f"proofs/{path.name}" in pages for path in (ROOT / "proofs").glob("*.md"))
+    assert pages["troubleshooting.md"].count("\n| ") > 200
+    assert not re.search(r"\]\((?!https?:)[^)]*\.\./(src|papers|tests)/", "".join(pages.values()))
+
+
+def test_readme_lists_every_model_as_it_is():
+    module = script("make_readme")
     assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (
         "The README's table of models is out of date. Run docs/make_readme.py."
     )

@@ -1,0 +1,255 @@
+"""Make the pages of the site that come from elsewhere: README, proofs, papers, commands, API, errors."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import discreet
+from discreet import checks, collect, federated
+
+ROOT = Path(__file__).parents[1]
+# What a reader meets first; pages that are not named here come below, under More.
+ORDER = {
+    "Start": [
+        "index.md",
+        "first_model.md",
+        "choosing.md",
+        "reading.md",
+        "labels.md",
+        "epsilon.md",
+        "coming_from.md",
+    ],
+    "Use": ["evaluation.md", "datasets.md", "limits.md", "troubleshooting.md"],
+    "Reference": ["reference/commands.md", "reference/api.md", "glossary.md", "formats.md", "changelog.md"],
+    "House": ["architecture.md", "adding_a_model.md", "releasing.md"],
+}
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+@functools.cache
+def generated() -> dict[str, str]:
+    """Return the text of every page that is not a file of `docs/`, by its place in the site."""
+    pages = {
+        "index.md": _moved(ROOT / "README.md", "index.md"),
+        "changelog.md": _moved(ROOT / "CHANGELOG.md", "changelog.md"),
+        "papers.md": papers_page(),
+        "troubleshooting.md": troubleshooting_page(),
+        "reference/commands.md": commands_page(),
+        "reference/api.md": api_page(),
+    }
+    for path in sorted((ROOT / "proofs").glob("*.md")):
+        place = f"proofs/{path.name}"
+        pages[place] = _moved(path, place)
+    return pages
+
+
+def relinked(text: str, source: Path, place: str) -> str:
+    """Return a page with links that hold in the site; what the site does not have is no link there."""
+
+    def fixed(match: re.Match[str]) -> str:
+        image, words, target = match.groups()
+        path, _, mark = target.partition("#")
+        if "://" in target or not path or target.startswith("mailto:"):
+            return match[0]
+        found = Path(os.path.normpath(source.parent / path))
+        inside = _place(found)
+        if inside is None:
+            return words
+        here = PurePosixPath(place).parent
+        return f"{image}[{words}]({os.path.relpath(inside, here)}{'#' + mark if mark else ''})"
+
+    return _LINK.sub(fixed, text)
+
+
+def _place(path: Path) -> str | None:
+    """Return where the site keeps a file of the repository."""
+    homes = {ROOT / "README.md": "index.md", ROOT / "CHANGELOG.md": "changelog.md"}
+    if path in homes:
+        return homes[path]
+    if path.suffix in (".md", ".png", ".svg") and path.is_relative_to(ROOT / "docs"):
+        return path.relative_to(ROOT / "docs").as_posix()
+    if path.suffix == ".md" and path.is_relative_to(ROOT / "proofs"):
+        return f"proofs/{path.name}"
+    return None
+
+
+def _moved(path: Path, place: str) -> str:
+    return relinked(path.read_text(encoding="utf8"), path, place)
+
+
+def papers_page() -> str:
+    """List the papers that are run again, with what each claims."""
+    lines = [
+        "# Papers, run again",
+        "",
+        "`discreet reproduce PAPER` measures each claim beside the printed number.",
+        "",
+    ]
+    for claims in sorted((ROOT / "papers").glob("*/claims.toml")):
+        name = claims.parent.name.replace("_", "-")
+        lines += [
+            f"## {name}",
+            "",
+            f"`discreet reproduce {name}`",
+            "",
+            "| where | what | expected |",
+            "|---|---|---|",
+        ]
+        for claim in tomllib.loads(claims.read_text(encoding="utf8"))["claim"]:
+            rule = claim.get("rule", "within")
+            expected = f"{rule} {claim['expected']:g} ± {claim['tolerance']:g}"
+            lines.append(f"| {claim['where']} | {claim['measure']} | {expected} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def commands_page() -> str:
+    """Describe every verb from the program itself."""
+    from discreet.commands.application import SEVERAL, VERBS, verb_command
+
+    lines = ["# Commands", "", "Made from the program; `discreet VERB --help` prints the same.", ""]
+    for name in VERBS:
+        command = verb_command(name)
+        parts = getattr(command, "commands", {}) if name in SEVERAL else {}
+        for called, one in (parts or {"": command}).items():
+            lines += _command(" ".join(["discreet", name, called]).strip(), one)
+    return "\n".join(lines)
+
+
+def _command(called: str, command: Any) -> list[str]:
+    lines = [f"## {called}", "", (command.help or "").strip(), "", "| option | what it says |", "|---|---|"]
+    for parameter in command.params:
+        names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts else f"`{parameter.name}`"
+        if parameter.param_type_name == "argument":
+            names = f"`{(parameter.name or '').upper()}`"
+        words = (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+        needed = " *(needed)*" if parameter.required else ""
+        if parameter.name != "help":
+            lines.append(f"| {names} | {words}{needed} |")
+    return [*lines, ""]
+
+
+def api_page() -> str:
+    """Show every exported name with its signature and docstring."""
+    lines = ["# Python", "", "Everything below is imported from the package named above it.", ""]
+    for package in (discreet, collect, federated):
+        lines += [f"## {package.__name__}", ""]
+        for name in package.__all__:
+            if name != "__version__":
+                lines += _member(name, getattr(package, name))
+    return "\n".join(lines)
+
+
+def _member(name: str, found: Any) -> list[str]:
+    lines = [f"### {name}", ""]
+    if callable(found) and not (inspect.isclass(found) and issubclass(found, Exception)):
+        lines += ["```python", f"{name}{_signature(found)}", "```", ""]
+    lines += ["```text", inspect.getdoc(found) or "", "```", ""]
+    if inspect.isclass(found):
+        public = [
+            one for one in vars(found) if not one.startswith("_") and inspect.isfunction(vars(found)[one])
+        ]
+        for one in public:
+            summary = (inspect.getdoc(vars(found)[one]) or "").splitlines()[:1]
+            lines.append(f"- `{one}{_signature(vars(found)[one])}` {''.join(summary)}")
+    return [*lines, ""]
+
+
+def _signature(found: Any) -> str:
+    try:
+        return re.sub(
+            r"\bself, |\(self\)", lambda match: "()" if "(" in match[0] else "", str(inspect.signature(found))
+        )
+    except (TypeError, ValueError):
+        return "(...)"
+
+
+def troubleshooting_page() -> str:
+    """List every sentence the program may refuse with, and what it comes from."""
+    lines = [
+        "# Troubleshooting",
+        "",
+        "Every refusal is one sentence. Dots stand for what the sentence names.",
+        "",
+    ]
+    for kind in ("ParameterError", "DataError", "FileError", "PrivacyError", "BudgetError", "DiscreetError"):
+        rows = sorted(set(_refusals(kind)))
+        if rows:
+            cause = (getattr(checks, kind).__doc__ or "").strip()
+            lines += [f"## {kind}", "", cause, "", "| sentence | when |", "|---|---|"]
+            lines += [f"| {sentence} | {when} |" for sentence, when in rows] + [""]
+    return "\n".join(lines)
+
+
+def _refusals(kind: str) -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf8"))
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            when = (ast.get_docstring(function) or f"in {path.stem}").splitlines()[0]
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Call)
+                    and isinstance(node.func, ast.Name)
+                    and node.func.id == kind
+                    and node.args
+                ):
+                    sentence = _sentence(node.args[0])
+                    if len(sentence) > 12:
+                        yield _cell(sentence), _cell(when)
+
+
+def _sentence(node: ast.expr) -> str:
+    """Return a text or a formatted text with dots where something is filled in."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_sentence(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    if isinstance(node, ast.BinOp):
+        return _sentence(node.left) + _sentence(node.right)
+    return ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ").replace("[", "\\[")
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages that are there into order."""
+    there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} | set(
+        generated()
+    )
+    named = {page for pages in ORDER.values() for page in pages}
+    nav: list[Any] = [{title: [page for page in pages if page in there]} for title, pages in ORDER.items()]
+    rest = sorted(there - named)
+    nav.insert(2, {"Models": [page for page in rest if page.startswith("models/")]})
+    nav.insert(3, {"More": [page for page in rest if "/" not in page]})
+    nav.append({"Proofs": [page for page in rest if page.startswith("proofs/")]})
+    others = [page for page in rest if "/" in page and not page.startswith(("models/", "proofs/"))]
+    nav += [{"Other": others}] if others else []
+    config.nav = nav
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are made here."""
+    from mkdocs.structure.files import File
+
+    for place, text in generated().items():
+        files.append(File.generated(config, place, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Mend links of pages that are files of `docs/`."""
+    source = ROOT / "docs" / page.file.src_uri
+    return relinked(markdown, source, page.file.src_uri) if source.exists() else markdown
