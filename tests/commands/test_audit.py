@@ -38,3 +38,18 @@ def test_people_get_a_table_that_calls_nothing_proved(discreet):
 )
 def test_what_cannot_be_audited_is_one_sentence(discreet, arguments):
     one_sentence(*discreet("audit", *arguments))
+
+
+def test_one_fit_on_your_own_data(discreet, ratings):
+    code, out, error = discreet("audit", ratings, "--model", "biases", "--epsilon", "4", "--json")
+    assert code == 0, error
+    (found,) = json.loads(out)
+    assert found["attack"] == "one run" and found["promised"] == 4.0
+
+
+def test_games_are_played_in_the_view_asked_for(discreet):
+    code, out, error = discreet("audit", "neighbours", "--view", "transcript", "--seconds", "5", "--json")
+    assert code == 0, error
+    (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
+    assert 0.9 < game["refuted"] < 1 and game["curve"] is not None
+    one_sentence(*discreet("audit", "neighbours", "--view", "palm"))

@@ -50,7 +50,7 @@ def least_share(right: int, tried: int, error: float) -> float:
 
     Example:
         >>> round(least_share(731, 1000, 0.01), 4)
-        0.6967
+        0.697
     """
     integer("right", right, least=0, most=tried)
     require(0 < error < 1, "error", error, "must lie in (0, 1)")

@@ -45,6 +45,8 @@ class Cuts:
         right = [float(np.mean((scores > point) == truth)) for point in points]
         middle = float(points[int(np.argmax(right))])
         best, chosen = -1.0, cls(low=middle, middle=middle, high=middle)
+        # Many cuts are tried on the same games, and the luckiest must not win.
+        error /= points.size**2
         for low in points[points <= middle]:
             for high in points[points >= middle]:
                 cuts = cls(low=float(low), middle=middle, high=float(high))

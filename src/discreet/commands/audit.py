@@ -23,7 +23,12 @@ _ERROR = 0.01
 
 def audit(
     model: Annotated[
-        str | None, typer.Argument(help="Which model; `discreet models` lists them.", show_default=False)
+        str | None,
+        typer.Argument(help="Which model; or, with --model, your data.", show_default=False),
+    ] = None,
+    on_data: Annotated[
+        str | None,
+        typer.Option("--model", help="Fit this model once, on the data named first, with canaries."),
     ] = None,
     epsilon: Annotated[
         float,
@@ -48,25 +53,41 @@ def audit(
 ) -> None:
     """Try to break a model's promise. "Not refuted" is no proof; the proofs are in proofs/."""
     from discreet.audit.findings import any_refuted
-    from discreet.audit.full import play_view
-    from discreet.audit.subjects import quick_audit
 
-    if (model is None) == (not every):
-        raise ParameterError("Name one model, or say --all.")
-    views = _views(view, quick=quick)
-    subjects = _subjects(model, epsilon, delta, settings or [])
-    found: list[Finding] = []
-    for estimator in subjects:
-        found += quick_audit(estimator.name, estimator)
-        # The error is spent over all games of this run.
-        error = _ERROR / max(len(views) * len(subjects), 1)
-        found += [play_view(estimator.name, estimator, one, seconds=seconds, error=error) for one in views]
+    if (model is None) == (not every) or (every and on_data is not None):
+        raise ParameterError("Name one model, or say --all; or name your data and --model.")
+    if on_data is not None and model is not None:
+        found = [_one_run(model, *_subjects(on_data, epsilon, delta, settings or []))]
+    else:
+        found = _without_data(
+            _subjects(model, epsilon, delta, settings or []), _views(view, quick=quick), seconds
+        )
     if as_json:
         emit([finding.to_json() for finding in found])
     else:
         show(_table(found), *_sentences(found))
     if any_refuted(found):
         raise typer.Exit(1)
+
+
+def _one_run(data: str, estimator: Estimator) -> Finding:
+    from discreet.audit.one_run import audit_one_run
+    from discreet.data.opening import open_data
+
+    return audit_one_run(estimator, open_data(data, implicit=estimator.feedback == "implicit"))
+
+
+def _without_data(subjects: list[Estimator], views: list[str], seconds: float) -> list[Finding]:
+    from discreet.audit.full import play_view
+    from discreet.audit.subjects import quick_audit
+
+    found: list[Finding] = []
+    for estimator in subjects:
+        found += quick_audit(estimator.name, estimator)
+        # The error is spent over all games of this run.
+        error = _ERROR / max(len(views) * len(subjects), 1)
+        found += [play_view(estimator.name, estimator, one, seconds=seconds, error=error) for one in views]
+    return found
 
 
 def _views(view: str | None, *, quick: bool) -> list[str]:

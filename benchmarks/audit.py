@@ -1,0 +1,143 @@
+"""Compare our bounds with a public auditor on the same Laplace, Gaussian and randomized response.
+
+The peer is `CanaryScoreAuditor` of jax-privacy 2.0 (its module needs numpy, scipy and dp-accounting only):
+`pip install --no-deps jax-privacy`. Both see the same scores; each chooses its own threshold on half of them.
+DP-Auditorium is not on the package index, so it could not be compared. Run `python benchmarks/audit.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from discreet.audit.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.one_run import one_run_epsilon, one_run_gaussian_epsilon
+from discreet.audit.scores import Cuts
+from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
+
+EPSILON, DELTA, ERROR = 1.0, 1e-6, 0.01
+SAMPLES = (2_000, 20_000, 100_000)
+
+
+def peer():
+    """Return the peer's module, loaded by itself: its package would need jax."""
+    found = importlib.util.find_spec("jax_privacy")
+    if found is None or found.origin is None:
+        sys.exit("The peer is not here: pip install --no-deps jax-privacy")
+    place = Path(found.origin).with_name("auditing.py")
+    spec = importlib.util.spec_from_file_location("jax_privacy_auditing", place)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def scores(kind, count, rng):
+    """Return scores of games and which world it was."""
+    truth = rng.random(count) < 0.5
+    if kind == "laplace":
+        return truth + rng.laplace(scale=1 / EPSILON, size=count), truth
+    if kind == "gaussian":
+        return truth + gaussian_multiplier(EPSILON, DELTA) * rng.standard_normal(count), truth
+    kept = rng.random(count) < 1 / (1 + math.exp(-EPSILON))
+    # A little noise breaks ties, as the peer wants thresholds between scores.
+    return np.where(kept, truth, ~truth) + 1e-6 * rng.random(count), truth
+
+
+def distance(kind, epsilon):
+    """Return the total variation between the worlds under a promise of epsilon."""
+    if epsilon <= 0:
+        return 0.0
+    if kind == "laplace":
+        return 1 - math.exp(-epsilon / 2)
+    if kind == "gaussian":
+        return gaussian_delta(gaussian_multiplier(epsilon, DELTA), 0.0)
+    return math.tanh(epsilon / 2)
+
+
+def ours(kind, told, truth, delta):
+    """Return our two bounds; half of the games teach the cuts, as the peer's split does."""
+    half = truth.size // 2
+    cuts = Cuts.learned(told[:half], truth[:half], delta, ERROR)
+    tally: Tally = cuts.tally(told[half:], truth[half:])
+    free = refuted_epsilon(tally, delta, ERROR / 2)
+    return free, refuted_on_curve(tally, lambda epsilon: distance(kind, epsilon), ERROR / 2)
+
+
+def theirs(module, told, truth, delta):
+    """Return the peer's bound from Clopper-Pearson intervals, the strategy it recommends."""
+    auditor = module.CanaryScoreAuditor(told[truth], told[~truth])
+    return auditor.epsilon_clopper_pearson(
+        ERROR, delta, threshold_strategy=module.Split(seed=0), one_sided=True
+    )
+
+
+def timed(function, *arguments):
+    """Return the answer and how long it took."""
+    start = time.perf_counter()
+    answer = function(*arguments)
+    return answer, time.perf_counter() - start
+
+
+def measure(module):
+    """Return a row for each mechanism and number of games."""
+    rows = []
+    for kind in ("laplace", "gaussian", "response"):
+        delta = DELTA if kind == "gaussian" else 0.0
+        for count in SAMPLES:
+            told, truth = scores(kind, count, np.random.default_rng(count))
+            (free, curve), seconds = timed(ours, kind, told, truth, delta)
+            bound, peer_seconds = timed(theirs, module, told, truth, delta)
+            rows.append(
+                {
+                    "mechanism": kind,
+                    "samples": count,
+                    "ours": free,
+                    "ours_curve": curve,
+                    "seconds": seconds,
+                    "peer": float(bound),
+                    "peer_seconds": peer_seconds,
+                    "ratio": free / bound if bound > 0 else None,
+                }
+            )
+    return rows
+
+
+def one_run(module):
+    """Return both one-run bounds of both auditors on the same counts."""
+    counts = (10_000, 2_000, 1_240)
+    return {
+        "ours": one_run_epsilon(*counts, DELTA, ERROR),
+        "peer": module._epsilon_one_run(0.0, *counts, ERROR, DELTA),
+        "ours_curve": one_run_gaussian_epsilon(*counts, DELTA, ERROR),
+        "peer_curve": module._epsilon_one_run_fdp(1e-3, *counts, ERROR, DELTA),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    as_json = parser.parse_args().json
+    module = peer()
+    answer = {"rows": measure(module), "one_run": one_run(module)}
+    if as_json:
+        print(json.dumps(answer))
+        return
+    print(f"{'mechanism':10} {'samples':>8} {'ours':>7} {'curve':>7} {'s':>6} {'peer':>7} {'s':>6}")
+    for row in answer["rows"]:
+        print(
+            f"{row['mechanism']:10} {row['samples']:8,} {row['ours']:7.3f} {row['ours_curve']:7.3f} "
+            f"{row['seconds']:6.2f} {row['peer']:7.3f} {row['peer_seconds']:6.2f}"
+        )
+    print("one run, 1,240 of 2,000 guesses right of 10,000 canaries:", answer["one_run"])
+
+
+if __name__ == "__main__":
+    main()

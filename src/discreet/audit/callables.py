@@ -1,0 +1,120 @@
+"""Audit anything that can be called: your own mechanism, or another library's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.arrays import Floats
+from discreet.audit.findings import Finding
+from discreet.audit.scores import LearnedScore, Truth, aligned
+from discreet.audit.stopping import Plan, play
+from discreet.checks import DataError, failure_probability, integer, non_negative, require
+from discreet.randomness import experiment_generator
+
+# A fifth of the games teaches what to look at, and a tenth where to guess.
+_TO_LEARN, _TO_CUT = 5, 10
+
+
+def audit(
+    function: Callable[[Any], Any],
+    worlds: tuple[Any, Any],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    games: int = 20_000,
+    confidence: float = 0.99,
+    distance: Callable[[float], float] | None = None,
+    seed: int = 0,
+) -> Finding:
+    """Try to refute that `function` hides which of two worlds it was called with.
+
+    The function is called once a game, with one of the two worlds picked by a fair coin, and must draw fresh
+    noise every time. What it returns (a number, or an array of numbers of any shape) is all that the attacker
+    sees; an exception counts as an answer, too. A promise is called refuted only if a fresh run of the same
+    size refutes it again.
+
+    Parameters:
+        function: What is audited.
+        worlds: Two inputs that the promise says must look alike.
+        epsilon: The promise.
+        delta: The promise's delta.
+        games: How many times the function is called, not counting a confirming run.
+        confidence: How sure the bound is.
+        distance: If the shape of the noise is known: the total variation between the worlds by epsilon.
+        seed: Which coins are thrown; never a seed of noise.
+
+    Example:
+        >>> noise = np.random.default_rng(1)
+        >>> honest = audit(lambda x: x + noise.laplace(scale=1.0), (0.0, 1.0), epsilon=1.0)
+        >>> honest.verdict, honest.refuted > 0.7
+        ('not refuted', True)
+        >>> audit(lambda x: x + noise.laplace(scale=0.5), (0.0, 1.0), epsilon=1.0).verdict
+        'refuted'
+    """
+    require(len(worlds) == 2, "worlds", len(worlds), "must be two")
+    non_negative("epsilon", epsilon)
+    failure_probability("delta", delta)
+    integer("games", games, least=1_000)
+    require(0.5 <= confidence < 1, "confidence", confidence, "must lie in [0.5, 1)")
+    start = time.perf_counter()
+    attack = _CallableAttack(function, worlds, lessons=games // _TO_LEARN, seed=seed)
+    counted = games - games // _TO_LEARN - games // _TO_CUT
+    plan = Plan(lessons=games // _TO_CUT, games=counted, seconds=np.inf, error=1 - confidence, enough=np.inf)
+    outcome = play(attack, plan, epsilon=epsilon, delta=delta, distance=distance, seed=seed + 1)
+    return Finding(
+        model=getattr(function, "__name__", type(function).__name__),
+        attack="black box",
+        promised=epsilon,
+        delta=delta,
+        refuted=outcome.refuted,
+        curve=outcome.curve,
+        confidence=confidence,
+        fits=attack.fits,
+        seconds=time.perf_counter() - start,
+        notes=(f"{outcome.tally.guesses:,} guesses, {outcome.tally.right:,} right",),
+        broken=outcome.broken,
+    )
+
+
+@final
+class _CallableAttack:
+    """Learn from answers whose world is known, then score others."""
+
+    def __init__(
+        self, function: Callable[[Any], Any], worlds: tuple[Any, Any], *, lessons: int, seed: int
+    ) -> None:
+        self._function, self._worlds, self.fits = function, worlds, 0
+        answers, truth = self._answers(lessons, seed)
+        features = aligned(answers)
+        self._width = features.shape[1]
+        self._score = LearnedScore.of(features, truth)
+
+    def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
+        """Return the scores of so many fresh answers, and which world they come from."""
+        answers, truth = self._answers(count, seed)
+        return self._score(aligned(answers, self._width)), truth
+
+    def _answers(self, count: int, seed: int) -> tuple[list[Floats], Truth]:
+        truth: Truth = experiment_generator(seed, "coins", "callable").random(count) < 0.5
+        self.fits += count
+        return [self._answer(self._worlds[int(second)]) for second in truth], truth
+
+    def _answer(self, world: Any) -> Floats:
+        try:
+            told = self._function(world)
+        except Exception as error:
+            # Which exception it is tells something; longer than any answer, so that it is told from all.
+            return np.full(2, 1.0 + sum(map(ord, f"{type(error).__name__}{error}")))
+        return _numbers(told)
+
+
+def _numbers(told: Any) -> Floats:
+    array: npt.NDArray[Any] = np.asarray(told)
+    if array.dtype.kind not in "fiub":
+        raise DataError("The function must return numbers: a number, or an array of them.")
+    return np.nan_to_num(array.astype(np.float64).reshape(-1), posinf=1e30, neginf=-1e30)

@@ -1,0 +1,165 @@
+"""Audit one fit at its own size: many canaries, each in or out by a coin, and one guess for each.
+
+One fit is one sample of the noise, but thousands of coins: as a promise bounds what the fit tells about every
+single one, too many right guesses refute it.
+
+References:
+    Steinke, Nasr and Jagielski, Privacy auditing with one (1) training run (2023).
+    Mahloujifar, Melis and Chaudhuri, Auditing f-differential privacy in one run (2024).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainc, expit, ndtr, ndtri
+
+from discreet.arrays import Floats
+from discreet.audit.canaries import Canaries, CanaryAttack
+from discreet.audit.findings import Finding
+from discreet.audit.scores import Truth
+from discreet.audit.worlds import Row
+from discreet.checks import ParameterError
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.guarantee import Neighbors, Unit
+
+_BISECTIONS = 40
+_MOST_EPSILON = 16.0
+# The share of canaries that are guessed, half of them by the highest and half by the lowest scores.
+_GUESSED = (1.0, 0.5, 0.2)
+
+
+def one_run_chance(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """Return a bound on the probability of so many right guesses under an (epsilon, delta) promise.
+
+    Under a pure promise right guesses are at most binomial with e^epsilon / (1 + e^epsilon); a delta adds the
+    most that moving the whole distribution can gain.
+    """
+    share = float(expit(epsilon))
+    above = float(_tail(right, guesses, share))
+    if delta == 0:
+        return min(above, 1.0)
+    counts = np.arange(1, right + 1)
+    gained = _tail(right - counts, guesses, share) - above
+    most = float(np.max(gained / counts, initial=0.0))
+    return min(above + most * delta * 2 * canaries, 1.0)
+
+
+def one_run_epsilon(canaries: int, guesses: int, right: int, delta: float, error: float) -> float:
+    """Return the largest epsilon that so many right guesses refute.
+
+    Example:
+        >>> round(one_run_epsilon(1000, 1000, 731, 0.0, 0.01), 2)
+        0.83
+    """
+    return _largest(lambda epsilon: one_run_chance(canaries, guesses, right, epsilon, delta) <= error)
+
+
+def one_run_gaussian_epsilon(canaries: int, guesses: int, right: int, delta: float, error: float) -> float:
+    """Return the largest epsilon at `delta` whose Gaussian curve so many right guesses refute."""
+    return _largest(
+        lambda epsilon: epsilon == 0 or _curve_refuted(canaries, guesses, right, epsilon, delta, error)
+    )
+
+
+def _curve_refuted(
+    canaries: int, guesses: int, right: int, epsilon: float, delta: float, error: float
+) -> bool:
+    """Tell whether the recursion over right guesses rules this curve out.
+
+    With r[i] and h[i] the shares of coins that are guessed right and wrong in outcomes with at least i right
+    guesses, the curve bounds r by h at every i; if the least that this implies for i = 0 exceeds the share of
+    guesses, so many right guesses are rarer than the error.
+    """
+    shift = 1 / gaussian_multiplier(epsilon, delta)
+    r, h = error * right / canaries, error * (guesses - right) / canaries
+    for i in range(right - 1, -1, -1):
+        # The least share that is wrong if a share r is right: a curve of two normal distributions.
+        lower = float(ndtr(ndtri(min(r, 1.0)) - shift))
+        grown = max(lower, h)
+        if grown == h:
+            break
+        r += i / (guesses - i) * (grown - h)
+        h = grown
+        if r + h > guesses / canaries:
+            return True
+    return r + h >= guesses / canaries
+
+
+def audit_one_run(
+    estimator: Estimator, data: Interactions, *, error: float = 0.01, seed: int = 0, most: int = 4_000
+) -> Finding:
+    """Fit once on the data with canaries put in by coins, and guess which from all releases.
+
+    Raises:
+        ParameterError: the promise is not about adding or removing a person.
+    """
+    start = time.perf_counter()
+    promise = estimator.promise(data.facts)
+    if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
+        raise ParameterError(f"{estimator.name} does not promise to hide a person; audit it without data.")
+    attack = CanaryAttack(estimator, _among(data, most))
+    scores, truth = attack.play(seed)
+    found = [_bounds(scores, truth, share, promise.delta, error / len(_GUESSED)) for share in _GUESSED]
+    refuted, curve, guesses, right = max(found, key=lambda one: max(one[0], one[1] or 0.0))
+    return Finding(
+        model=estimator.name,
+        attack="one run",
+        promised=promise.epsilon,
+        delta=promise.delta,
+        refuted=refuted,
+        curve=curve if promise.delta else None,
+        confidence=1 - error,
+        fits=attack.fits,
+        seconds=time.perf_counter() - start,
+        notes=(f"{truth.size:,} canaries, {guesses:,} guesses, {right:,} right",),
+        broken=max(refuted, curve or 0.0) > promise.epsilon,
+    )
+
+
+def _among(data: Interactions, most: int) -> Canaries:
+    """Return one canary an item, of at most so many items, and the people of the data as the crowd."""
+    crowd: dict[str, Row] = {
+        str(row): dict(zip(data.items[span].tolist(), data.values[span].tolist(), strict=True))
+        for row in range(data.n_users)
+        for span in (slice(int(data.indptr[row]), int(data.indptr[row + 1])),)
+    }
+    canaries = Canaries.disjoint(crowd, data.facts, 1)
+    kept = dict(list(canaries.rows.items())[:most])
+    return Canaries(crowd=crowd, rows=kept, facts=data.facts)
+
+
+def _bounds(
+    scores: Floats, truth: Truth, share: float, delta: float, error: float
+) -> tuple[float, float | None, int, int]:
+    """Return both bounds if this share of the canaries is guessed, and how many were guessed right."""
+    order = np.argsort(scores)
+    each = max(int(truth.size * share / 2), 1)
+    right = int(np.count_nonzero(truth[order[-each:]]) + np.count_nonzero(~truth[order[:each]]))
+    arguments = (truth.size, 2 * each, right, delta, error)
+    curve = one_run_gaussian_epsilon(*arguments) if delta else None
+    return one_run_epsilon(*arguments), curve, 2 * each, right
+
+
+def _largest(refutes: Callable[[float], bool]) -> float:
+    if not refutes(0.0) or not refutes(1e-3):
+        return 0.0
+    low, high = 1e-3, _MOST_EPSILON
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refutes(middle) else (low, middle)
+        if high - low < 1e-4:
+            break
+    return low
+
+
+def _tail(right: npt.ArrayLike, guesses: int, share: float) -> Floats:
+    """Return the probability of at least so many right guesses."""
+    counts = np.asarray(right, dtype=np.float64)
+    above = betainc(np.maximum(counts, 1.0), guesses - counts + 1, share)
+    return np.where(counts <= 0, 1.0, above)
