@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-slow lint bench clean
+.PHONY: browser docs demo test test-slow lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -34,6 +34,15 @@ docs: $(VENV)/.ready-test
 bench: $(VENV)/.ready-test
 	for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" --json || exit 1; done
 
+# Flower, for federations, in an environment of its own: it pins what discreet leaves free.
+flower: .venv-flower/.ready
+
+.venv-flower/.ready: pyproject.toml
+	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/python -m pip install --quiet --disable-pip-version-check 'flwr>=1.41,<1.42'
+	.venv-flower/bin/python -m pip check
+	touch $@
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer.")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,4 +54,4 @@ $(VENV)/.ready-test: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-flower .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -2,8 +2,8 @@
 
 MovieLens 1M is split by people into parties. Every person gets the same promise in all runs: (epsilon, delta)
 at their party, or at the one holder of all data. `own noise` needs no trust at all, `shared noise` needs a
-coordinator and a keeper of masks who do not work together. The last run is between processes over sockets;
-one party's process is killed after the first round. Score: HR@10 with 99 sampled items, leave-one-out.
+coordinator and a keeper of masks who do not work together. Score: HR@10 with 99 sampled items, leave-one-out.
+Between processes, over Flower: benchmarks/federated_flower.py.
 `shared people` splits by items instead: four parties know the same people, alone and together.
 
     python benchmarks/federated.py --json
@@ -13,12 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
-import signal
-import tempfile
-import time
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -30,18 +24,17 @@ from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.scoring import measure
-from discreet.federated.coordinator import Coordinator, Outcome
-from discreet.federated.journal import Journal
+from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.sockets import SocketLine, SocketTransport, serve, serve_party
 from discreet.federated.transport import InProcess
 from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.privacy.ledger.book import Ledger
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"
@@ -64,8 +57,7 @@ def score(model, split: Split) -> float:
     return measure(model, split.train, split.test, METRIC)[METRIC]
 
 
-def central(split: Split, epsilon: float, delta: float, seed: int) -> float:
-    estimator = ImplicitObjective(epsilon=epsilon, delta=delta)
+def central(split: Split, estimator, seed: int) -> float:
     return score(estimator.fit(split.train, random=PrivacyRandom.simulate(seed)), split)
 
 
@@ -86,78 +78,6 @@ def in_process(split: Split, protocol, parties: int, seed: int) -> float:
         keeper=keeper,
     )
     return score(coordinator.train(split.train.facts).model, split)
-
-
-def party_process(name, data, protocol, address, keeper_address, seed, folder) -> None:
-    keeper = None if keeper_address is None else SocketLine(keeper_address)
-    party = Party(
-        name,
-        data,
-        protocol,
-        run=RUN,
-        ledger=Ledger.open(folder / f"{name}.ledger"),
-        state=folder / f"{name}.state",
-        random=PrivacyRandom.simulate(seed).spawn(name),
-        keeper=keeper,
-    )
-    serve_party(address, name, RUN, party.answer)
-
-
-def keeper_process(roster, least, pipe, state) -> None:
-    serve(Keeper(roster=roster, least=least, journal=Journal(state)), pipe.send)
-
-
-def over_sockets(split: Split, protocol, parties: int, seed: int, *, kill: bool) -> dict[str, object]:
-    """Run between real processes and kill one of them after the first round."""
-    spawn = multiprocessing.get_context("spawn")
-    own = parts(split.train, parties)
-    processes: dict[str, multiprocessing.Process] = {}
-    with tempfile.TemporaryDirectory() as place, SocketTransport(patience=1.0) as transport:
-        folder, keeper_address = Path(place), None
-        if protocol.noise.masked:
-            here, there = spawn.Pipe()
-            roster, least = list(own), protocol.noise.least_parties
-            processes["keeper"] = spawn.Process(
-                target=keeper_process, args=(roster, least, there, folder / "keeper.state"), daemon=True
-            )
-            processes["keeper"].start()
-            keeper_address = here.recv()
-        for name, data in own.items():
-            arguments = (name, data, protocol, transport.address, keeper_address, seed, folder)
-            processes[name] = spawn.Process(target=party_process, args=arguments, daemon=True)
-            processes[name].start()
-        absent = transport.wait_for(list(own), 300.0)
-        victim = f"party {parties // 2}"
-
-        def after(_: str, done: int, __: int) -> None:
-            if kill and done == 1:
-                os.kill(processes[victim].pid, signal.SIGKILL)
-
-        coordinator = Coordinator(
-            protocol,
-            transport,
-            parties=list(own),
-            shared=split.train.catalog,
-            run=RUN,
-            seconds=120.0,
-            state=folder / "coordinator.state",
-            keeper=None if keeper_address is None else SocketLine(keeper_address),
-        )
-        start = time.perf_counter()
-        outcome: Outcome = coordinator.train(split.train.facts, after)
-        seconds = time.perf_counter() - start
-        spent = [Ledger.open(folder / f"{name}.ledger").spent(split.train.name).epsilon for name in own]
-        for process in processes.values():
-            process.kill()
-            process.join()
-    return {
-        "hr@10": score(outcome.model, split),
-        "absent_at_the_start": len(absent),
-        "heard": [len(entry.heard) for entry in outcome.rounds],
-        "left_out": outcome.left_out,
-        "seconds": seconds,
-        "epsilon_spent_by_each": sorted(set(spent)),
-    }
 
 
 class Scores:
@@ -198,15 +118,33 @@ def shared_people(split: Split, epsilon: float, delta: float, parties: int, seed
 
 def measured(split: Split, epsilon: float, delta: float, parties: int, seeds: int) -> dict[str, object]:
     shared = SharedNoise(parties=parties, missing=max(1, parties // 5))
-    protocols = {
-        "own_noise": SummedStatistics(epsilon=epsilon, delta=delta, noise=OwnNoise()),
-        "shared_noise": SummedStatistics(epsilon=epsilon, delta=delta, noise=shared),
-        "averaged_items": AveragedItems(epsilon=epsilon, delta=delta),
+    facts, budget = split.train.facts, {"epsilon": epsilon, "delta": delta}
+    models = {
+        "implicit-objective": ImplicitObjective(**budget),
+        "user-factorization": UserFactorization(**budget, feedback="implicit"),
     }
-    runs = {"central": [central(split, epsilon, delta, seed) for seed in range(seeds)]}
-    for name, protocol in protocols.items():
-        runs[name] = [in_process(split, protocol, parties, seed) for seed in range(seeds)]
-    reached = float(np.mean(runs["central"]))
+    protocols = {
+        "implicit-objective": {
+            "shared_noise": protocol_for(models["implicit-objective"], facts, shared),
+            "own_noise": SummedStatistics(**budget, noise=OwnNoise()),
+            "averaged_items": AveragedItems(**budget),
+        },
+        "user-factorization": {"shared_noise": protocol_for(models["user-factorization"], facts, shared)},
+    }
+    return {
+        model: compared(
+            [central(split, estimator, seed) for seed in range(seeds)],
+            {
+                name: [in_process(split, protocol, parties, seed) for seed in range(seeds)]
+                for name, protocol in protocols[model].items()
+            },
+        )
+        for model, estimator in models.items()
+    }
+
+
+def compared(alone: list[float], runs: dict[str, list[float]]) -> dict[str, object]:
+    reached = float(np.mean(alone))
     return {
         name: {
             "hr@10": float(np.mean(values)),
@@ -214,7 +152,7 @@ def measured(split: Split, epsilon: float, delta: float, parties: int, seeds: in
             "runs": values,
             "below_central": reached - float(np.mean(values)),
         }
-        for name, values in runs.items()
+        for name, values in {"central": alone, **runs}.items()
     }
 
 
@@ -227,7 +165,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     if arguments.parties < 3:
-        parser.error("--parties must be at least 3: one is killed, and two must be left.")
+        parser.error("--parties must be at least 3: one may be missing, and two must be left.")
     data = movies()
     split = leave_one_out(data)
     epsilons = [float(text) for text in arguments.epsilons.split(",")]
@@ -240,15 +178,6 @@ def main() -> None:
             f"{epsilon:g}": measured(split, epsilon, arguments.delta, arguments.parties, arguments.seeds)
             for epsilon in epsilons
         },
-    }
-    noise = SharedNoise(parties=arguments.parties, missing=max(1, arguments.parties // 5))
-    protocol = SummedStatistics(epsilon=epsilons[-1], delta=arguments.delta, noise=noise)
-    killed = over_sockets(split, protocol, arguments.parties, 0, kill=True)
-    reached = result["epsilons"][f"{epsilons[-1]:g}"]["central"]["hr@10"]
-    result["one_process_killed"] = {
-        "epsilon": epsilons[-1],
-        **killed,
-        "below_central": reached - killed["hr@10"],
     }
     result["shared_people"] = {
         f"{epsilon:g}": {
@@ -271,18 +200,11 @@ def show(result) -> None:
     table = Table(title=f"{result['parties']} parties, {result['data']}, {result['metric']}")
     for column in ("epsilon", "run", "HR@10", "below central"):
         table.add_column(column, justify="left" if column == "run" else "right")
-    for epsilon, runs in result["epsilons"].items():
-        for name, numbers in runs.items():
-            table.add_row(
-                epsilon, name.replace("_", " "), f"{numbers['hr@10']:.3f}", f"{numbers['below_central']:+.3f}"
-            )
-    killed = result["one_process_killed"]
-    table.add_row(
-        f"{killed['epsilon']:g}",
-        "one process killed",
-        f"{killed['hr@10']:.3f}",
-        f"{killed['below_central']:+.3f}",
-    )
+    for epsilon, models in result["epsilons"].items():
+        for model, runs in models.items():
+            for name, numbers in runs.items():
+                what = f"{model}, {name.replace('_', ' ')}"
+                table.add_row(epsilon, what, f"{numbers['hr@10']:.3f}", f"{numbers['below_central']:+.3f}")
     for epsilon, numbers in result["shared_people"].items():
         for name, value in numbers.items():
             table.add_row(epsilon, f"shared people, {name.replace('_', ' ')}", f"{value:.3f}", "")

@@ -5,9 +5,7 @@ import numpy as np
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
-from discreet.federated.sockets import SocketLine, serve_party
 from discreet.federated.transport import InProcess
-from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -49,18 +47,3 @@ def train(protocol, parts, data, seed=0, replaced=None, **options):
     endpoints = {name: party.answer for name, party in members(parts, protocol, seed, keeper).items()}
     endpoints |= replaced or {}
     return coordinator(protocol, endpoints, data.catalog, keeper=keeper, **options).train(data.facts)
-
-
-def party_process(name, data, protocol, address, keeper_address, folder):
-    """Be one party in a process of its own."""
-    party = Party(
-        name,
-        data,
-        protocol,
-        run=RUN,
-        ledger=Ledger.open(folder / f"{name}.ledger"),
-        state=folder / f"{name}.state",
-        random=PrivacyRandom.from_os(),
-        keeper=SocketLine(keeper_address),
-    )
-    serve_party(address, name, RUN, party.answer)

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from discreet.federated.party import Party as Party
     from discreet.federated.protocols.averaged_items import AveragedItems as AveragedItems
     from discreet.federated.protocols.averaged_users import AveragedUsers as AveragedUsers
+    from discreet.federated.protocols.choosing import protocol_for as protocol_for
+    from discreet.federated.protocols.estimator_sums import EstimatorSums as EstimatorSums
     from discreet.federated.protocols.summed import SummedStatistics as SummedStatistics
-    from discreet.federated.sockets import SocketLine as SocketLine
-    from discreet.federated.sockets import SocketTransport as SocketTransport
-    from discreet.federated.sockets import serve as serve
-    from discreet.federated.sockets import serve_party as serve_party
+    from discreet.federated.simulation import simulate_parties as simulate_parties
     from discreet.federated.transport import InProcess as InProcess
     from discreet.federated.transport import Transport as Transport
     from discreet.federated.wire import FederationError as FederationError
@@ -31,11 +30,13 @@ else:
             "discreet.federated.party": "Party",
             "discreet.federated.keeper": "Keeper",
             "discreet.federated.noise": "OwnNoise SharedNoise",
+            "discreet.federated.protocols.choosing": "protocol_for",
+            "discreet.federated.protocols.estimator_sums": "EstimatorSums",
             "discreet.federated.protocols.summed": "SummedStatistics",
+            "discreet.federated.simulation": "simulate_parties",
             "discreet.federated.protocols.averaged_items": "AveragedItems",
             "discreet.federated.protocols.averaged_users": "AveragedUsers",
             "discreet.federated.transport": "InProcess Transport",
-            "discreet.federated.sockets": "SocketLine SocketTransport serve serve_party",
             "discreet.federated.wire": "FederationError",
         },
     )

@@ -47,7 +47,7 @@ class Flower:
 
     def start_superlink(self, address: tuple[str, int]) -> subprocess.Popen[bytes]:
         """Start the SuperLink, with TLS and for known nodes only, and wait until it answers."""
-        if _answers(address):
+        if answers_at(address):
             raise FederationError(f"Something answers at {address[0]}:{address[1]} already.")
         options = ["--host", address[0], "--port", str(address[1])]
         options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
@@ -55,7 +55,7 @@ class Flower:
         options += ["--disable-runtime-dependency-installation"]
         process = self._start("superlink", options)
         end = time.monotonic() + _START_SECONDS
-        while not _answers(address):
+        while not answers_at(address):
             if process.poll() is not None or time.monotonic() > end:
                 process.kill()
                 raise FederationError(f"Flower's SuperLink did not start; {self._log('superlink')} says why.")
@@ -80,7 +80,7 @@ class Flower:
         options += ["--node-config", f"socket={json.dumps(str(daemon))} seconds={seconds:.1f}"]
         return self._start("supernode", options)
 
-    def start_relay(self, keys: Mapping[str, str], path: Path) -> dict[str, str]:
+    def start_relay(self, keys: Mapping[str, str], path: Path, app: Path = _HERE / "app") -> dict[str, str]:
         """Let nodes with these public keys take part, and start the app that connects to a socket.
 
         Returns the number that Flower gives each node, by name.
@@ -91,7 +91,7 @@ class Flower:
             file.write_text(key + "\n")
             orders.append(["supernode", "register", str(file), _CONNECTION, "--name", name])
         settings = f"socket={json.dumps(str(path))}"
-        orders.append(["run", str(_HERE / "app"), _CONNECTION, "--run-config", settings])
+        orders.append(["run", str(app), _CONNECTION, "--run-config", settings])
         *registered, _ = self._orders(orders)
         return {name: str(answer["node-id"]) for name, answer in zip(keys, registered, strict=True)}
 
@@ -158,7 +158,8 @@ def _reached(host: str) -> str:
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host
 
 
-def _answers(address: tuple[str, int]) -> bool:
+def answers_at(address: tuple[str, int]) -> bool:
+    """Tell whether something listens at an address."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection((_reached(address[0]), address[1]), timeout=1.0),

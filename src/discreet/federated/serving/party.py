@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
+import threading
 from pathlib import Path
 from typing import final
 
 from discreet.checks import FileError
 from discreet.data.interactions import Interactions
-from discreet.federated.flower.processes import Flower
+from discreet.federated.flower.processes import Flower, answers_at
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.certificates import KEY
 from discreet.federated.identity.keys import key_text, read_private_key
@@ -21,6 +21,8 @@ from discreet.privacy.ledger.book import Ledger
 
 # How long the forwarder waits for an answer; a party computes as long as it needs to.
 _ANSWER_SECONDS = 600.0
+_LOOK_EVERY = 0.5
+_SETTLING_SECONDS = 4.0
 
 
 @final
@@ -49,14 +51,29 @@ class PartyDaemon:
         endpoint = sealed_endpoint(self._party.answer, own, agreement.key(COORDINATOR))
         self.path = folder / "party.socket"
         self._server = LocalServer(self.path, endpoint)
-        self._flower: subprocess.Popen[bytes] | None = None
+        self._over = threading.Event()
+        self._node: threading.Thread | None = None
 
     def start_flower(self, programs: Path | None = None) -> None:
-        """Start the SuperNode that brings questions; it ends with this process."""
+        """Keep a SuperNode running that brings questions; it ends with this process."""
         flower = Flower(self._folder, programs)
-        self._flower = flower.start_supernode(
-            self._agreement.address(COORDINATOR), self.path, _ANSWER_SECONDS
-        )
+        self._node = threading.Thread(target=self._keep_node, args=(flower,), daemon=True)
+        self._node.start()
+
+    def _keep_node(self, flower: Flower) -> None:
+        """Start the SuperNode when the coordinator is there, and again when it gave up."""
+        address = self._agreement.address(COORDINATOR)
+        while not self._over.is_set():
+            if not answers_at(address):
+                self._over.wait(_LOOK_EVERY)
+                continue
+            # The coordinator makes itself known first and lets parties in a little later.
+            self._over.wait(_SETTLING_SECONDS)
+            node = flower.start_supernode(address, self.path, _ANSWER_SECONDS)
+            while node.poll() is None and not self._over.wait(_LOOK_EVERY):
+                pass
+            node.terminate()
+            node.wait()
 
     def run(self) -> None:
         """Answer until closed."""
@@ -64,9 +81,9 @@ class PartyDaemon:
 
     def close(self) -> None:
         """Stop answering."""
-        if self._flower is not None:
-            self._flower.terminate()
-            self._flower.wait(30)
+        self._over.set()
+        if self._node is not None:
+            self._node.join(30)
         self._server.close()
         self._party.close()
 

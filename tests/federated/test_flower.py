@@ -1,0 +1,293 @@
+"""Over Flower, with TLS and known keys, between real processes; skipped where Flower is not installed."""
+
+import asyncio
+import contextlib
+import math
+import socket
+import ssl
+import threading
+
+import numpy as np
+import pytest
+
+from discreet.federated.flower import launch
+from discreet.federated.flower.processes import Flower
+from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
+from discreet.federated.identity.certificates import AUTHORITY, KEY, Authority
+from discreet.federated.identity.keys import new_key, opened, read_private_key, sealed
+from discreet.federated.serving.daemon import LocalServer
+from discreet.federated.serving.tls import TlsLine
+from discreet.federated.wire import Message, decode, encode
+from discreet.models.popularity import Popularity
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.privacy.ledger.book import Ledger
+from flower import NAMES, Federation, wait_until
+from toy import toy_interactions
+
+CHOICES = ("--model", "popularity", "--implicit")
+
+
+@pytest.fixture
+def found():
+    """Return what founds a federation and ends it after the test."""
+    with contextlib.ExitStack() as ending:
+
+        def make(data, *options):
+            federation = Federation(data, *options)
+            ending.callback(federation.close)
+            return federation
+
+        yield make
+
+
+def test_three_parties_over_flower_with_tls_and_known_keys(found):
+    """One release at a finite epsilon; whoever trusts another authority does not talk to the coordinator."""
+    data = toy_interactions(n_users=300)
+    federation = found(data, *CHOICES, "--epsilon", "8", "--delta", "1e-5")
+    federation.start_keeper()
+    for name in NAMES:
+        federation.start_party(name)
+    stranger = federation.root / "stranger"
+    Authority.new("false").write_member(stranger, "north", new_key(), "localhost")
+    seen = {}
+
+    def watch(line):
+        if line.startswith("Question 1"):
+            seen["false authority"] = refused_by_tls(federation.address, stranger / AUTHORITY)
+            seen["right authority"] = refused_by_tls(
+                federation.address, federation.folder / "north" / AUTHORITY
+            )
+
+    model, told = federation.run("--seconds", "240", watch=watch)
+    assert seen == {"false authority": True, "right authority": False}
+    assert model.guarantee.is_private and model.guarantee.epsilon == 8.0 and not model.guarantee.simulated
+    assert told["rounds"] == [{"heard": list(NAMES), "left_out": {}, "refused": {}}]
+    exact = Popularity(epsilon=math.inf).fit(federation.pooled(model)).scorer.popularity
+    assert not np.array_equal(model.scorer.popularity, exact)
+    assert np.abs(model.scorer.popularity - exact).max() < 10
+    for name in NAMES:
+        assert Ledger.open(federation.root / f"{name}.ledger").spent("shop").epsilon == 8.0
+
+
+def refused_by_tls(address, authority):
+    context = ssl.create_default_context(cafile=authority)
+    try:
+        with (
+            socket.create_connection(address) as line,
+            context.wrap_socket(line, server_hostname="localhost"),
+        ):
+            return False
+    except ssl.SSLCertVerificationError:
+        return True
+
+
+@pytest.mark.slow
+def test_a_killed_party_and_a_killed_coordinator_are_resumed_to_the_pooled_model(found):
+    data = toy_interactions(n_users=300)
+    options = ("--model", "user-factorization", "--epsilon", "inf", "--scale", "1,5,1")
+    federation = found(data, *options)
+    federation.start_keeper()
+    for name in NAMES:
+        federation.start_party(name)
+
+    def kill_party(line):
+        if line.startswith("Question 2"):
+            federation.kill("east")
+            federation.start_party("east")
+
+    def kill_both(line):
+        kill_party(line)
+        return "kill" if line.startswith("Question 3") else None
+
+    patient = ("--seconds", "400", "--patience", "300")
+    assert federation.run(*patient, watch=kill_both)[0] is None
+    model, told = federation.run(*patient)
+    assert all(entry["heard"] == list(NAMES) for entry in told["rounds"])
+    pooled = UserFactorization(epsilon=math.inf).fit(federation.pooled(model))
+    for name, array in pooled.scorer.arrays().items():
+        assert np.array_equal(model.scorer.arrays()[name], array), name
+    for name in NAMES:
+        assert len(Ledger.open(federation.root / f"{name}.ledger").entries()) == 1
+
+
+class Vandal:
+    """Answer in a party's place, each question with another fault."""
+
+    def __init__(self, folder):
+        self.agreement = Agreement.read(folder)
+        self.own = read_private_key(folder / KEY)
+        self.line = TlsLine(self.agreement.address(KEEPER), folder, self.agreement.keys[KEEPER])
+        self.faults = iter((self.huge_integer, self.foreign_key, self.many, self.replay, self.huge_values))
+        self.kept = []
+        self.replies = []
+
+    def __call__(self, raw):
+        question = decode(opened(raw, self.agreement.key(COORDINATOR)))
+        return next(self.faults, self.replay)(question)
+
+    def answer(self, question, **changes):
+        size = len(question.arrays.get("effects", ())) * 2 or 2
+        fields = {
+            "epsilon": "inf",
+            "delta": 0.0,
+            "simulated": False,
+            "noise total": 0.0,
+            "sigma": 0.0,
+            "bound": 1.0,
+        }
+        return Message(
+            kind=question.kind,
+            run=question.run,
+            step=question.step,
+            sender="south",
+            fields={**fields, "question": question.digest(), **changes},
+            arrays={"total": np.full(size, 2**50, dtype=np.uint64)},
+        )
+
+    def hand(self, question, **changes):
+        key = {"key": "11" * 32, "question": question.digest(), "least": 2, **changes}
+        message = Message(kind="key", run=question.run, step=question.step, sender="south", fields=key)
+        self.replies.append(decode(self.line(encode(message))).kind)
+
+    def huge_integer(self, question):
+        raw = encode(self.answer(question, delta=10**18))
+        return sealed(raw.replace(b"1000000000000000000", b"1" + b"0" * 18), self.own)
+
+    def foreign_key(self, question):
+        """Hand the keeper a key in north's name, and one for another question."""
+        key = {"key": "22" * 32, "question": question.digest(), "least": 2}
+        message = Message(kind="key", run=question.run, step=question.step, sender="north", fields=key)
+        self.replies.append(decode(self.line(encode(message))).kind)
+        self.hand(question, question="another")
+        return sealed(encode(self.answer(question)), self.own)
+
+    def many(self, question):
+        self.hand(question, least=1000)
+        return sealed(encode(self.answer(question)), self.own)
+
+    def replay(self, question):
+        self.kept.append(question)
+        return sealed(encode(self.answer(self.kept[0], step=0)), new_key())
+
+    def huge_values(self, question):
+        """Numbers that fit the ring and have no key: nobody can take their mask off."""
+        return sealed(encode(self.answer(question)), self.own)
+
+
+@pytest.mark.slow
+def test_a_vandal_is_left_out_and_named_over_the_real_transport(found):
+    data = toy_interactions(n_users=300)
+    options = ("--model", "user-factorization", "--epsilon", "8", "--delta", "1e-5", "--scale", "1,5,1")
+    federation = found(data, *options)
+    federation.start_keeper()
+    for name in NAMES[:2]:
+        federation.start_party(name)
+    folder = federation.folder / "south"
+    vandal = Vandal(folder)
+    server = LocalServer(folder / "party.socket", vandal)
+    threading.Thread(target=server.run, daemon=True).start()
+    node = Flower(folder, federation.flower)
+    federation.processes["south"] = node.start_supernode(federation.address, server.path, 60.0)
+    model, told = federation.run("--seconds", "240", "--patience", "120")
+    assert model.guarantee.epsilon == 8.0
+    for entry in told["rounds"]:
+        assert entry["heard"] == ["north", "east"]
+        assert set(entry["left_out"]) == {"south"}
+    assert vandal.replies[0] == "refused"
+    server.close()
+
+
+@pytest.mark.slow
+def test_strangers_and_foreign_programs_are_refused(found, tmp_path):
+    """A node that nobody registered is not let in; a node runs no program but discreet's relay."""
+    data = toy_interactions(n_users=300)
+    federation = found(data, *CHOICES, "--epsilon", "8", "--delta", "1e-5")
+    folder = federation.folder / COORDINATOR
+    flower = Flower(folder, federation.flower)
+    federation.processes["superlink"] = flower.start_superlink(federation.address)
+    app = tmp_path / "app"
+    (app / "other").mkdir(parents=True)
+    (app / "other" / "__init__.py").write_text("")
+    (app / "other" / "server.py").write_text(PROGRAM)
+    (app / "pyproject.toml").write_text(PROJECT)
+    agreement = Agreement.read(folder)
+    flower.start_relay({"north": agreement.keys["north"]}, tmp_path / "s", app)
+    node = Flower(federation.folder / "north", federation.flower)
+    federation.processes["north"] = node.start_supernode(federation.address, tmp_path / "d", 5.0)
+    log = federation.folder / "north" / "flower" / "supernode.log"
+    assert wait_until(lambda: log.exists() and "not discreet's relay" in log.read_text())
+    assert not (tmp_path / "proof").exists()
+    # A stranger with a certificate of the right authority and a key that is nobody's.
+    stranger = federation.root / "stranger"
+    Authority.new("other").write_member(stranger, "north", new_key(), "localhost")
+    (stranger / AUTHORITY).write_bytes((federation.folder / "north" / AUTHORITY).read_bytes())
+    node = Flower(stranger, federation.flower)
+    federation.processes["stranger"] = node.start_supernode(federation.address, tmp_path / "d", 5.0)
+    log = stranger / "flower" / "supernode.log"
+    assert wait_until(lambda: log.exists() and "Failed to activate SuperNode" in log.read_text())
+    assert federation.processes["stranger"].wait(60) != 0
+
+
+PROGRAM = """
+from pathlib import Path
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
+
+app, client = ServerApp(), ClientApp()
+
+@app.main()
+def main(grid, context):
+    import time
+    while not list(grid.get_node_ids()):
+        time.sleep(0.5)
+    for node in grid.get_node_ids():
+        record = RecordDict({"message": ConfigRecord({"a": 1})})
+        grid.push_messages([Message(record, dst_node_id=node, message_type="query")])
+    time.sleep(60)
+
+@client.query()
+def forward(message, context):
+    Path(context.run_config["socket"]).with_name("proof").write_text("ran")
+    return message
+"""
+PROJECT = """
+[project]
+name = "other"
+version = "1.0.0"
+license = "Apache-2.0"
+dependencies = ["flwr"]
+[tool.flwr.app]
+publisher = "other"
+[tool.flwr.app.components]
+serverapp = "other.server:app"
+clientapp = "other.server:client"
+[tool.flwr.app.config]
+socket = ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "passed"),
+    [
+        ("/v1/fleet/pull-messages", "203.0.113.7", True),
+        ("/v1/control/start-run", "203.0.113.7", False),
+        ("/v1/runtime/acquire-task", "203.0.113.7", False),
+        ("/v1/control/start-run", "127.0.0.1", True),
+        ("/v1/control/start-run", "::1", True),
+        ("/docs", "somewhere", False),
+    ],
+)
+def test_other_machines_reach_the_parties_door_alone(path, host, passed):
+    heard, sent = [], []
+
+    async def app(scope, receive, send):
+        heard.append(scope["path"])
+
+    async def send(message):
+        sent.append(message)
+
+    door = launch.LocalCommands(app)
+    asyncio.run(door({"type": "http", "path": path, "client": (host, 1)}, None, send))
+    assert (heard == [path]) is passed
+    assert passed or sent[0]["status"] == 403
