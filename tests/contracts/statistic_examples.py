@@ -21,6 +21,7 @@ def examples():
             "mean": 0.1,
             "effects": draw(data.n_items, "effects") / 3,
             "pull": positive(data.n_items),
+            "count_part": 0.45,
         },
         "ResidualMoment": lambda data: {
             "top": np.arange(0, data.n_items, 2),

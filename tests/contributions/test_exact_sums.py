@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.checks import ParameterError
 from discreet.contributions.blocks import blocks
 from discreet.contributions.item_sums import ItemResiduals
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.people import MEAN_LENGTH, PersonMeans
 from discreet.contributions.row_moment import ResidualMoment, add_rows
-from discreet.models.biases import FirstLook, first_look
-from discreet.models.user_factorization.budget_split import plan
+from discreet.models.item_view import ItemView, first_look
+from discreet.models.user_factorization.budget_split import Purse, Shares
 from discreet.models.user_factorization.taste import Taste, free_directions
 from discreet.randomness import PrivacyRandom
 from discreet.solvers import rows
@@ -30,14 +31,15 @@ def squared_length(*arrays) -> Fraction:
     return sum((Fraction(float(x)) ** 2 for array in arrays for x in np.ravel(array)), Fraction(0))
 
 
-def seen(data) -> FirstLook:
-    return first_look(data, 0.0, 0.0, PrivacyRandom.simulate(0))
+def seen(data) -> ItemView:
+    return first_look(data, 0.0, 0.0, 0.0, PrivacyRandom.simulate(0))
 
 
 def item_sums(data, effects):
     """Return what all people tell about items: the release of item effects without its noise."""
     pull = np.linspace(0.3, 2.0, data.n_items)
-    return data.total(ItemResiduals(middle=3.0, half=2.0, mean=0.1, effects=effects, pull=pull)).floats()
+    told = ItemResiduals(middle=3.0, half=2.0, mean=0.1, effects=effects, pull=pull, count_part=0.2)
+    return data.total(told).floats()
 
 
 @pytest.mark.parametrize("scale", [(1, 5), (-10, 10), (0.1, 0.1 + 1e-12), (1000.00001, 1000.00002)])
@@ -181,7 +183,7 @@ def test_a_row_that_is_not_finite_adds_no_moment():
 def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     data = toy_interactions(seed=7)
     look = seen(data)
-    start: Taste = free_directions(look, look.effects)
+    start: Taste = free_directions(look, look.effects().mean)
     top, pull = np.arange(0, data.n_items, 2), look.counts**-0.25
     keep = np.arange(data.n_users) != person
 
@@ -205,21 +207,17 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     assert not np.diag(alone).any()
 
 
-@pytest.mark.parametrize("people", [100.0, 2000.0, 1e6])
-def test_every_way_through_a_plan_costs_the_same(people):
-    look, rest = seen(toy_interactions(seed=8)), 2.0
-    look = dataclasses.replace(look, people=people, raw_counts=np.full(40, people))
-    chosen = plan(look, 1.0, rest)
-    ways = {
-        "effects": [(chosen.effects,)],
-        "factors": [(chosen.effects, chosen.moment, chosen.refit, chosen.scales)],
-        "glance": [
-            (chosen.effects, chosen.glance, chosen.effects_again),
-            (chosen.effects, chosen.glance, chosen.moment, chosen.refit, chosen.scales),
-        ],
-    }
-    assert chosen.route == {100.0: "effects", 2000.0: "glance", 1e6: "factors"}[people]
-    for way in ways[chosen.route]:
-        assert all(way)
-        assert sum(m**-2 for m in way) == pytest.approx(rest**-2)
-        assert sum(m**-2 for m in way) <= rest**-2 * (1 + 1e-12)
+@pytest.mark.parametrize("shares", [Shares.of(many=False), Shares.of(many=True).for_strong_taste()])
+def test_a_purse_hands_out_the_whole_and_not_more(shares):
+    purse = Purse(2.0)
+    taken = [purse.take(share) for share in (shares.effects, shares.glance, shares.choices, shares.places)]
+    taken += [purse.take(shares.moment * purse.left), purse.take_rest()]
+    assert sum(m**-2 for m in taken) == pytest.approx(2.0**-2)
+    assert sum(m**-2 for m in taken) <= 2.0**-2 * (1 + 1e-12)
+    with pytest.raises(ParameterError, match="are left"):
+        purse.take(0.01)
+
+
+def test_a_purse_without_noise_asks_for_none():
+    purse = Purse(0.0)
+    assert purse.take(0.3) == purse.take_rest() == 0.0

@@ -109,7 +109,7 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
 
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
     model = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
-    assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "glance", 20.0: "factors"}[epsilon]
+    assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "taste", 20.0: "taste"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
 
@@ -118,10 +118,10 @@ def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):
     """The twin has the same ratings dealt out at random, so there is nothing to find."""
     _, model = rmse(UserFactorization(epsilon=2.0), split)
     said = model.scorer.explain()
-    assert said["route"] == "glance" and said["factors pay"] and said["part explained at a glance"] > 0.1
+    assert said["route"] == "taste" and said["factors pay"] and said["part explained at a glance"] > 0.1
     shuffled = split.train.with_values(np.random.default_rng(0).permutation(split.train.values))
     said = UserFactorization(epsilon=2.0).fit(shuffled, random=PrivacyRandom.simulate(5)).scorer.explain()
-    assert said["route"] == "glance" and not said["factors pay"]
+    assert said["route"] == "taste" and not said["factors pay"]
 
 
 def test_more_epsilon_is_not_worse_on_average(split):

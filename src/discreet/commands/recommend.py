@@ -47,6 +47,9 @@ def recommend(
     exclude: Annotated[
         Path | None, typer.Option("--exclude", help="Never list these: a file with one id a line.")
     ] = None,
+    rank_by: Annotated[
+        str | None, typer.Option("--rank-by", help="Order lists by choice, stars or both (as usual).")
+    ] = None,
     titles: Titles = None,
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
     ignore_unknown: Annotated[
@@ -73,6 +76,7 @@ def recommend(
         "among": None if among is None else read_ids(among),
         "exclude": None if exclude is None else read_ids(exclude),
         "ignore_unknown": ignore_unknown,
+        "rank_by": rank_by,
     }
     named = parse_columns(columns)
     if history is not None:

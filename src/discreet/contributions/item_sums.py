@@ -11,7 +11,7 @@ from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
 from discreet.contributions.grid import Steps
 from discreet.contributions.statistic import Norm, Part, Statistic
-from discreet.contributions.typical import COUNT_PART, USER_RIDGE
+from discreet.contributions.typical import USER_RIDGE
 
 
 @final
@@ -41,7 +41,7 @@ class ItemVotes(Statistic):
 class ItemResiduals(Statistic):
     """Sum what ratings leave of a mean, item effects and the person's own mean, and the ratings' weights.
 
-    With residuals e_i, weights q_i = `pull` and c = `COUNT_PART` a person tells (w q_i e_i, w q_i c) for each
+    With residuals e_i, weights q_i = `pull` and c = `count_part` a person tells (w q_i e_i, w q_i c) for each
     item i rated, w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared length of it all is 1.
     """
 
@@ -50,10 +50,11 @@ class ItemResiduals(Statistic):
     mean: float
     effects: Floats
     pull: Floats
+    count_part: float
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return two sums an item: of residuals, and of counts times `COUNT_PART`."""
+        """Return two sums an item: of residuals, and of counts times `count_part`."""
         return (Part("residuals", (2, self.effects.size)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
@@ -61,6 +62,6 @@ class ItemResiduals(Statistic):
         own = block.per_person(residuals) / (block.counts + USER_RIDGE)
         residuals -= own[block.people]
         item_weight = self.pull[block.items]
-        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + COUNT_PART**2))
+        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + self.count_part**2))
         block.add_by_item(weights * residuals, sums[0][0])
-        block.add_by_item(weights * COUNT_PART, sums[0][1])
+        block.add_by_item(weights * self.count_part, sums[0][1])

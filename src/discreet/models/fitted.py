@@ -72,22 +72,25 @@ class FittedModel:
         among: Iterable[ItemId] | None = None,
         exclude: Iterable[ItemId] | None = None,
         ignore_unknown: bool = False,
+        rank_by: str | None = None,
     ) -> list[tuple[ItemId, float]]:
         """Return the `k` best items for a person with this history, best first.
 
         `history` maps item ids to ratings, or lists the ids a person chose. It is used here and forgotten.
         Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items of the
-        history that are not in the catalog.
+        history that are not in the catalog. A model that knows both orders by `rank_by`: "choice" (what the
+        person would take), "stars" (how they would rate it) or, as usual, "both"; ratings are shown all the
+        same.
         """
         integer("k", k, least=1)
         person = self._person(history, ignore_unknown=ignore_unknown)
-        scores = self.scorer.worth(person, np.zeros(1, dtype=np.int64))[0].astype(np.float64)
+        scores = self.scorer.worth_by(person, np.zeros(1, dtype=np.int64), rank_by)[0].astype(np.float64)
         if exclude_seen:
             scores[person.items] = -np.inf
         scores[closed_items(self, among, exclude)] = -np.inf
         open_items = int(np.count_nonzero(scores > -np.inf))
         best = np.argsort(-scores, kind="stable")[: min(k, open_items)]
-        shown = self.scorer.shown(scores[best])
+        shown = self.scorer.shown_items(person, np.zeros_like(best), best, scores[best])
         return list(zip(self.catalog.id_at(best).tolist(), shown.tolist(), strict=True))
 
     def recommend_all(
@@ -99,6 +102,7 @@ class FittedModel:
         among: Iterable[ItemId] | None = None,
         exclude: Iterable[ItemId] | None = None,
         ignore_unknown: bool = False,
+        rank_by: str | None = None,
     ) -> pl.DataFrame:
         """Return the `k` best items for many people: a polars frame of user, rank, item and score.
 
@@ -106,7 +110,7 @@ class FittedModel:
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown)
         closed = closed_items(self, among, exclude)
-        return recommend_rows(self, people, k, exclude_seen=exclude_seen, closed=closed)
+        return recommend_rows(self, people, k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by)
 
     def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""

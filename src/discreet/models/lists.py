@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.arrays import Floats, Indices
+from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, integer
 from discreet.data.interactions import Interactions
 
@@ -22,7 +22,13 @@ _SCORES_AT_ONCE = 1 << 24
 
 
 def recommend_rows(
-    model: FittedModel, histories: Interactions, k: int, *, exclude_seen: bool, closed: Indices
+    model: FittedModel,
+    histories: Interactions,
+    k: int,
+    *,
+    exclude_seen: bool,
+    closed: Indices,
+    rank_by: str | None = None,
 ) -> pl.DataFrame:
     """Return the `k` best items of every person: columns user, rank, item and score.
 
@@ -32,9 +38,16 @@ def recommend_rows(
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
     parts = [
         _block(
-            model, histories, np.arange(start, min(start + block, histories.n_users)), k, exclude_seen, closed
+            model,
+            histories,
+            people,
+            model.scorer.worth_by(histories, people, rank_by),
+            k,
+            exclude_seen,
+            closed,
         )
         for start in range(0, histories.n_users, block)
+        for people in [np.arange(start, min(start + block, histories.n_users))]
     ]
     rows, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
     return pl.DataFrame(
@@ -48,10 +61,16 @@ def recommend_rows(
 
 
 def _block(
-    model: FittedModel, histories: Interactions, rows: Indices, k: int, exclude_seen: bool, closed: Indices
+    model: FittedModel,
+    histories: Interactions,
+    rows: Indices,
+    singles: Singles,
+    k: int,
+    exclude_seen: bool,
+    closed: Indices,
 ) -> tuple[Indices, Indices, Indices, Floats]:
-    """Return person, rank, item and score of each place in the lists of these people."""
-    worth = model.scorer.worth(histories, rows).astype(np.float64)
+    """Return person, rank, item and score of each place in the lists of these people, by the items' worth."""
+    worth = singles.astype(np.float64)
     worth[:, closed] = -np.inf
     if exclude_seen:
         first, last = histories.indptr[rows[0]], histories.indptr[rows[-1] + 1]
@@ -61,7 +80,8 @@ def _block(
     found = np.take_along_axis(worth, best, axis=1)
     listed = np.isfinite(found)
     place, rank = np.nonzero(listed)
-    return rows[place], rank + 1, best[listed], model.scorer.shown(found[listed])
+    shown = model.scorer.shown_items(histories, rows[place], best[listed], found[listed])
+    return rows[place], rank + 1, best[listed], shown
 
 
 def best_places(worth: Floats, k: int) -> npt.NDArray[np.int64]:

@@ -17,7 +17,8 @@ from discreet.contributions.crowd import Crowd
 from discreet.contributions.scaled_rows import ScaledMoment, Scaling
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.data.facts import PublicFacts
-from discreet.models.biases import FirstLook, release_biases
+from discreet.models.biases import release_biases
+from discreet.models.item_view import ItemView
 from discreet.models.progress import Progress
 from discreet.models.scorers.factors import RatingScorer
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -39,7 +40,7 @@ _ABOVE_EDGE = 1.03
 class Centered:
     """Hold what `biases` released about the items; each person keeps their own row."""
 
-    look: FirstLook
+    look: ItemView
     offsets: Floats
 
     def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
@@ -109,7 +110,7 @@ def leading(moment: Floats, multiplier: float, people: float, most: int) -> list
     ]
 
 
-def item_factor(found: Found, look: FirstLook, row_bound: float | None = None) -> Floats:
+def item_factor(found: Found, look: ItemView, row_bound: float | None = None) -> Floats:
     """Return the items' coordinates on a direction along which people vary with a variance of about 1.
 
     An item that few people rated enters the moment weakly; its coordinate is scaled up by the released

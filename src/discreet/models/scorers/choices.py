@@ -18,7 +18,11 @@ from discreet.solvers.rows import Rows, multiply, predict_cells
 # A person's place is pulled to the middle as if it had this variance against what one choice tells.
 _RIDGE = 0.25
 # The r-th choice from the latest weighs (1 + r) to the minus this, where times are known.
-_FADING = 0.65
+_FADING = 1.3
+# Choices repeat each other: without times each of n weighs n to the minus this.
+_EVENLY = 0.5
+# How much of an item's squared length its log-odds lose. Half of it is right where vectors are known exactly.
+_LENGTH = 1.0
 
 
 @final
@@ -27,7 +31,7 @@ class ClickScorer(Scorer):
     """Score by `item_bias + item_factors . own place`.
 
     Those who choose an item stand around `item_factors` with unit variance, so an item's log-odds are the
-    logarithm of its popularity, minus half its squared length, plus the product with the person's place.
+    logarithm of its popularity, minus a part of its squared length, plus the product with the person's place.
     That place comes from the items they chose, the later ones counting more where times are known.
     """
 
@@ -41,30 +45,46 @@ class ClickScorer(Scorer):
     constants: ClassVar[Mapping[str, Constant]] = {
         "ridge": Number(least=1e-9),
         "fading": Number(least=0.0, most=100.0),
+        "evenly": Number(least=0.0, most=1.0),
+        "length": Number(least=0.0, most=10.0),
         "decisions": Notes(),
     }
 
     popularity: Floats
     item_factors: Floats
-    ridge: float = _RIDGE
-    fading: float = _FADING
+    # Files of the first version name no other constants than these two, and mean the others as they are here.
+    ridge: float
+    fading: float
+    evenly: float = 0.0
+    length: float = 0.5
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
         """Return the scorer with the usual constants."""
-        return cls(popularity=popularity, item_factors=item_factors, decisions=decisions)
+        return cls(
+            popularity=popularity,
+            item_factors=item_factors,
+            ridge=_RIDGE,
+            fading=_FADING,
+            evenly=_EVENLY,
+            length=_LENGTH,
+            decisions=decisions,
+        )
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's place; ratings play no role, times do if the histories have them."""
         share = self.popularity / self.popularity.sum()
         centered = self.item_factors - share @ self.item_factors
-        weights = recency(histories, self.fading)
+        weights = recency(histories, self.fading, self.evenly)
         chosen = Rows(histories.indptr, histories.items, weights.astype(np.float32))
         heard = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
-        place: Floats = multiply(chosen, centered)
-        place /= heard[:, None] * (share @ centered**2) + self.ridge
-        return place
+        # People differ along turned axes: there the ridge of everybody is diagonal.
+        spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
+        place: Floats = multiply(chosen, centered @ turn)
+        place /= heard[:, None] * np.maximum(spread, 0.0) + self.ridge
+        turned: Floats = place @ turn.T
+        return turned
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single cells."""
@@ -86,14 +106,18 @@ class ClickScorer(Scorer):
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
 
     def _item_bias(self) -> Floats:
-        bias: Floats = np.log(self.popularity) - (self.item_factors**2).sum(axis=1) / 2
+        bias: Floats = np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1)
         return bias
 
 
-def recency(histories: Interactions, fading: float) -> Floats:
-    """Return each choice's weight by its place in the person's own order from the latest; 1 without times."""
+def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
+    """Return each choice's weight by its place in the person's own order from the latest.
+
+    Without times all n choices of a person weigh n to the minus `evenly`.
+    """
     if histories.times is None:
-        return np.ones(histories.n_ratings)
+        lengths = np.maximum(np.diff(histories.indptr), 1)
+        return (lengths.astype(np.float64) ** -evenly)[histories.rows()]
     rows = histories.rows()
     standing = np.arange(histories.n_ratings) if histories.listed is None else histories.listed
     order = np.lexsort((standing, histories.times, rows))

@@ -19,6 +19,9 @@ from discreet.solvers.als import solve_rows
 from discreet.solvers.implicit_als import Confidence, fold_in_implicit
 from discreet.solvers.rows import predict_cells
 
+# Shown ratings bend toward the ends of the scale within this part of it.
+_SOFTNESS = 0.05
+
 
 def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
     """Return vectors of the people asked for, each computed once, and which of them each row means."""
@@ -41,9 +44,14 @@ class LinearRatings(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings inside the scale."""
+        return np.clip(self.unclipped(histories, rows, items), self.low, self.high)
+
+    def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings, also beyond the ends of the scale."""
         people, place = folded(self, histories, rows)
         personal = predict_cells(people, self._design(), place, items)
-        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
+        cells: Floats = self.mean + self.item_bias[items] + personal
+        return cells
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
@@ -51,8 +59,11 @@ class LinearRatings(Scorer):
         return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
 
     def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale."""
-        return np.clip(scores, self.low, self.high)
+        """Return ratings inside the scale; toward its ends they bend, so that ten good items stay apart."""
+        softness = max((self.high - self.low) * _SOFTNESS, 1e-150)
+        above = softness * np.logaddexp(0, (scores - self.high) / softness)
+        below = softness * np.logaddexp(0, (self.low - scores) / softness)
+        return np.clip(scores - above + below, self.low, self.high)
 
     @abstractmethod
     def _design(self) -> Floats:

@@ -12,6 +12,7 @@ from discreet.models.scorers.scorer import Scorer
 _ROOM = "discreet.models.scorers"
 #: Every kind of release that a file may hold, by the name written in it; names keep their meaning.
 KINDS: dict[str, str] = {
+    "choice-and-stars": f"{_ROOM}.choice_and_stars:ChoiceAndStars",
     "clicks": f"{_ROOM}.choices:ClickScorer",
     "implicit-factors": f"{_ROOM}.factors:ImplicitFactorScorer",
     "item-weights": f"{_ROOM}.item_weights:ItemWeightsScorer",

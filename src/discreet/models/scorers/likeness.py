@@ -7,14 +7,14 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.checks import DiscreetError
 
-# Quality and fame: directions that every rating model has, whatever it found of taste.
-_PLAIN = 2
+#: Quality and fame: directions that every rating model has first, whatever it found of taste.
+PLAIN = 2
 _ROUNDING = 1e-6
 
 
 def refuse_plain(item_bias: Floats, item_factors: Floats) -> None:
     """Refuse vectors that hold nothing but quality and fame: two films are not alike for being both good."""
-    if item_factors.shape[1] > _PLAIN:
+    if item_factors.shape[1] > PLAIN:
         return
     if item_factors.shape[1] and not _follows(item_factors[:, 0], item_bias):
         return

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
-from discreet.checks import DiscreetError
+from discreet.checks import DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number
@@ -31,6 +31,8 @@ class Scorer(ABC):
     above: float | None = None
     #: Whether a person's vector is computed from ratings; otherwise which items were chosen is enough.
     needs_ratings: ClassVar[bool] = True
+    #: What lists can be ordered by; the first is what `worth` does.
+    rankings: ClassVar[tuple[str, ...]] = ()
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every array of the release by name."""
@@ -65,9 +67,21 @@ class Scorer(ABC):
         """Return what lists are ordered by, for every item for each of these people: here the scores."""
         return self.scores(histories, rows)
 
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by when one of `rankings` is asked for; as usual if it is None."""
+        if rank_by is None:
+            return self.worth(histories, rows)
+        known = ", ".join(self.rankings)
+        said = f"It can rank by {known}." if known else "It orders lists in one way only; leave rank_by out."
+        raise ParameterError(f"rank_by={rank_by!r} is not known to this model. {said}")
+
     def shown(self, scores: Floats) -> Floats:
         """Return scores as a person should read them; their order is already used."""
         return scores
+
+    def shown_items(self, histories: Interactions, rows: Indices, items: Indices, worth: Floats) -> Floats:
+        """Return what people (`rows`) read beside items, given the `worth` that ordered them."""
+        return self.shown(worth)
 
     def explain(self) -> dict[str, Any]:
         """Return what the fit decided from public constants and released numbers, by name."""

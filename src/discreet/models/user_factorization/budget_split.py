@@ -1,85 +1,77 @@
-"""Share the rest of the budget between item effects and taste, from released numbers only."""
+"""Hand out the budget share by share; released numbers decide on what, never how much there is in all."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, final
+import math
+from dataclasses import dataclass, replace
+from typing import final
 
-import numpy as np
-
-from discreet.models.biases import FirstLook
+from discreet.checks import ParameterError
 from discreet.privacy.accounting.gaussian import split_gaussian
 
-# Factors pay for sure with this many people for each unit of noise, and this many ratings a person.
-_PEOPLE_PER_NOISE = 3000.0
-_RATINGS_PER_PERSON = 32.0
-# With fewer people than this for each unit of noise not even strong taste would show.
-_LEAST_PEOPLE_PER_NOISE = 1000.0
-# What is left after the first look, if factors pay: item effects, second moment, refit, moment of factors.
-_SHARES = (0.30, 0.27, 0.42, 0.01)
-# Else a part of the second moment's share pays for a glance at it.
-_GLANCE = 0.03
+# What comes first: the overall mean and number of people, and a first look at the items.
+MEAN, LOOK = 0.02, 0.14
+# With this many people for each unit of noise item vectors are worth a release of their own.
+# A person with fewer ratings than these counts for a part of one.
+_MANY_PEOPLE = 2500.0
+_ENOUGH_RATINGS = 32.0
+
+
+@final
+class Purse:
+    """Hold what is left of one Gaussian release with this multiplier; 0 stands for no noise at all."""
+
+    def __init__(self, multiplier: float) -> None:
+        self.multiplier = multiplier
+        self.left = 1.0
+
+    def take(self, share: float) -> float:
+        """Return the multiplier of a release that costs this share of the whole."""
+        if not 0 < share <= self.left + 1e-12:
+            raise ParameterError(f"A share of {share:g} is asked for and {self.left:g} are left.")
+        self.left -= share
+        if not self.multiplier:
+            return 0.0
+        rest = 1 - share
+        return split_gaussian(self.multiplier, (share, rest) if rest > 0 else (1.0,))[0]
+
+    def take_rest(self) -> float:
+        """Return the multiplier of a release that costs all that is left."""
+        return self.take(self.left)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
-    """Hold how the rest of the budget is spent, as noise multipliers (0 for none, or for no noise at all).
+class Shares:
+    """Hold shares of the budget for a fit from ratings, after the mean and the first look.
 
-    Routes: "effects" alone; "factors"; or a "glance" at the second moment, after which either `moment`,
-    `refit` and `scales` follow or `effects_again`, which cost the same.
+    `effects` go to the items' effects, `glance` to a rough second moment of ratings, `choices` to the second
+    moment of choices, `places` to what follows if it shows crowds. Of all that is then left, `moment` (if the
+    glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
     """
 
-    people_per_noise: float
-    ratings_per_person: float
-    route: Literal["effects", "glance", "factors"]
-    effects: float
-    glance: float = 0.0
-    effects_again: float = 0.0
-    moment: float = 0.0
-    refit: float = 0.0
-    scales: float = 0.0
+    effects: float = 0.18
+    glance: float = 0.03
+    choices: float = 0.15
+    places: float = 0.20
+    moment: float = 0.35
+    scales: float = 0.03
 
-    def explain(self) -> dict[str, Any]:
-        """Return the rule's inputs and what it chose."""
-        return {
-            "people per noise": round(self.people_per_noise, 1)
-            if np.isfinite(self.people_per_noise)
-            else "inf",
-            "people per noise, least for a glance at taste": _LEAST_PEOPLE_PER_NOISE,
-            "people per noise, enough for factors": _PEOPLE_PER_NOISE,
-            "ratings a person, about": round(self.ratings_per_person, 1),
-            "ratings a person, enough for factors": _RATINGS_PER_PERSON,
-            "route": self.route,
-        }
+    @classmethod
+    def of(cls, many: bool) -> Shares:
+        """Return the shares for few or many people for each unit of noise."""
+        return cls(effects=0.10, choices=0.18, places=0.28) if many else cls()
+
+    def for_strong_taste(self) -> Shares:
+        """Return the shares where ratings tell more than choices do."""
+        return replace(self, choices=0.05, places=0.07)
 
 
-def plan(seen: FirstLook, total: float, rest: float) -> Spending:
-    """Choose how to spend `rest` when the whole budget allows one release with the multiplier `total`.
+def people_per_noise(people: float, multiplier: float) -> float:
+    """Return how many people there are for each unit of noise in one release of the whole budget."""
+    return people / multiplier if multiplier else math.inf
 
-    All choices cost the same: the multipliers along any way through a plan compose to `rest`.
-    """
-    known = {
-        "people_per_noise": seen.people / total if total else np.inf,
-        "ratings_per_person": seen.typical_length,
-    }
-    if not rest:
-        return Spending(**known, route="factors", effects=0.0)
-    if known["people_per_noise"] < _LEAST_PEOPLE_PER_NOISE:
-        return Spending(**known, route="effects", effects=rest)
-    if known["people_per_noise"] >= _PEOPLE_PER_NOISE and seen.typical_length >= _RATINGS_PER_PERSON:
-        effects, moment, refit, scales = split_gaussian(rest, _SHARES)
-        return Spending(**known, route="factors", effects=effects, moment=moment, refit=refit, scales=scales)
-    share, second, *others = _SHARES
-    effects, glance, moment, refit, scales = split_gaussian(rest, (share, _GLANCE, second - _GLANCE, *others))
-    again = split_gaussian(rest, (share, _GLANCE, 1 - share - _GLANCE))[-1]
-    return Spending(
-        **known,
-        route="glance",
-        effects=effects,
-        glance=glance,
-        effects_again=again,
-        moment=moment,
-        refit=refit,
-        scales=scales,
-    )
+
+def are_many(ratio: float, ratings_per_person: float) -> bool:
+    """Tell whether item vectors are worth a release, by people for each unit of noise and ratings of each."""
+    return ratio * min(ratings_per_person / _ENOUGH_RATINGS, 1.0) >= _MANY_PEOPLE

@@ -17,12 +17,12 @@ from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.row_moment import ResidualMoment
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
-from discreet.models.biases import FirstLook, raise_counts, sum_variance
-from discreet.models.user_factorization.budget_split import Spending
+from discreet.models.item_view import ItemView, sum_variance
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_vectors
 from discreet.solvers.spectrum import outstanding
+from discreet.solvers.tally import Tally
 
 # How many items take part in the second moment, for each square root of people per noise.
 _ITEMS_PER_ROOT = 5.0
@@ -35,7 +35,7 @@ _MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
 # How strongly a person's taste for "better than average" and for "better known" is pulled to zero.
 _QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
 # The same for public features, of which so many main directions are used.
-_PUBLIC_RIDGE = 50.0
+PUBLIC_RIDGE = 50.0
 _MOST_PUBLIC = 16
 # Variance of a rating around its prediction; ridges are stated in units of it.
 _NOISE = TYPICAL_RESIDUAL**2
@@ -68,16 +68,16 @@ def public_directions(table: Floats) -> Floats:
     return found
 
 
-def free_directions(seen: FirstLook, effects: Floats) -> Taste:
+def free_directions(seen: ItemView, effects: Floats) -> Taste:
     """Return the directions that cost nothing: people differ in how much quality and fame mean to them.
 
-    The same holds for public features, which the first look carries behind the logarithm of counts.
+    The same holds for the view's further columns: public features, and which crowds choose an item.
     """
     quality = effects - np.average(effects, weights=seen.counts)
     features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
-    public = np.full(features.shape[1] - 3, _PUBLIC_RIDGE * _NOISE)
     ridge = np.array([USER_RIDGE, _QUALITY_RIDGE * _NOISE, _FAME_RIDGE * _NOISE])
-    return Taste(seen.mean + effects, features, np.append(ridge, public), features.shape[1])
+    ridge = np.append(ridge, seen.column_ridges * _NOISE)
+    return Taste(seen.mean + effects, features, ridge, features.shape[1])
 
 
 class _Spectrum(NamedTuple):
@@ -88,7 +88,7 @@ class _Spectrum(NamedTuple):
     vectors: Floats
 
 
-def glance(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom) -> float:
+def glance(data: Crowd, seen: ItemView, taste: Taste, multiplier: float, random: PrivacyRandom) -> float:
     """Release a rough second moment; return which part of the ratings' variance it clearly explains."""
     found = _spectrum(data, seen, taste, multiplier, _CLEARLY_ABOVE, random)
     # Rows are about 1 long, but a person rated only a part of the items and shows that part of a direction.
@@ -96,7 +96,7 @@ def glance(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, random
     return float(found.strengths.sum() / (seen.people * min(rated, 1.0)))
 
 
-def directions(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, random: PrivacyRandom) -> Taste:
+def directions(data: Crowd, seen: ItemView, taste: Taste, multiplier: float, random: PrivacyRandom) -> Taste:
     """Release the second moment of what the free directions leave, and keep what stands out of its noise."""
     top, strengths, vectors = _spectrum(data, seen, taste, multiplier, _ABOVE_EDGE, random)
     found = np.zeros((data.n_items, strengths.size))
@@ -107,7 +107,7 @@ def directions(data: Crowd, seen: FirstLook, taste: Taste, multiplier: float, ra
 
 def _spectrum(
     data: Crowd,
-    seen: FirstLook,
+    seen: ItemView,
     taste: Taste,
     multiplier: float,
     above_edge: float,
@@ -131,7 +131,7 @@ def _spectrum(
     return _Spectrum(top, found.strengths, found.vectors)
 
 
-def _row_weight(seen: FirstLook, top: npt.NDArray[np.int64]) -> Floats:
+def _row_weight(seen: ItemView, top: npt.NDArray[np.int64]) -> Floats:
     """Return, for each item, by how much weighing shrank its column against a column of plain residuals."""
     counts = seen.counts[top]
     pull = counts**_MOMENT_POWER
@@ -141,16 +141,22 @@ def _row_weight(seen: FirstLook, top: npt.NDArray[np.int64]) -> Floats:
     return weight
 
 
-def _share_of_ratings(seen: FirstLook, top: npt.NDArray[np.int64]) -> float:
+def _share_of_ratings(seen: ItemView, top: npt.NDArray[np.int64]) -> float:
     counts = float(seen.counts[top].sum())
     return counts / max(float(seen.raw_counts.sum()), counts)
 
 
-def refit(data: Crowd, seen: FirstLook, taste: Taste, chosen: Spending, random: PrivacyRandom) -> Taste:
-    """Release, for every item, what people's factors say about its vector, and shrink by the known noise."""
+def refit(
+    data: Crowd, seen: ItemView, taste: Taste, multipliers: tuple[float, float], random: PrivacyRandom
+) -> tuple[Taste, Tally]:
+    """Release, for every item, what people's factors say about its vector, and shrink by the known noise.
+
+    The multipliers are those of the items' sums and of the factors' second moment. The votes come back merged
+    with what this release counted.
+    """
     size = taste.features.shape[1]
     scale = np.sqrt(taste.ridge / _NOISE)
-    pull = seen.counts**_REFIT_POWER
+    pull = seen.tally.raised**_REFIT_POWER
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,
@@ -163,21 +169,22 @@ def refit(data: Crowd, seen: FirstLook, taste: Taste, chosen: Spending, random: 
         count_part=COUNT_PART,
     )
     told = data.total(vectors)
-    noise = Gaussian(sigma=chosen.refit, l2_sensitivity=1.0)
+    noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
     sums, counts = vectors.split(noise.release(told.steps("vectors"), random))
-    noise = Gaussian(sigma=chosen.scales, l2_sensitivity=1.0)
+    noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
     moment = _usable(noise.release_symmetric(told.steps("moment"), random))
-    counts = raise_counts(counts / COUNT_PART, chosen.refit)
+    tally = seen.tally.with_more(counts / COUNT_PART, multipliers[0] / COUNT_PART, pull)
+    counts = tally.expected(counts / COUNT_PART, pull)
     current = taste.features / scale
     current[:, 0] = 0.0
     # Free directions are expected to stay what they are; the noisy ones are shrunk to zero.
     center = np.zeros_like(current)
     center[:, 1 : taste.free] = current[:, 1 : taste.free]
-    variance = sum_variance(counts, pull, seen.people, chosen.refit)
+    variance = sum_variance(counts, pull, seen.people, multipliers[0])
     shrunken = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
     features = shrunken * scale
     features[:, 0] = 1.0
-    return Taste(taste.offsets + shrunken[:, 0], features, taste.ridge, taste.free)
+    return Taste(taste.offsets + shrunken[:, 0], features, taste.ridge, taste.free), tally
 
 
 def _usable(moment: Floats) -> Floats:

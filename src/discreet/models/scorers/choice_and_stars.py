@@ -1,0 +1,163 @@
+"""Rank by what a person will be glad to have been shown: what they would choose and then like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from discreet.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.choices import ClickScorer
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.likeness import PLAIN, refuse_plain
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.rows import column_sums
+
+_OF_CHOICE = ("ridge", "fading", "evenly", "length")
+# How much the odds of liking an item count beside those of choosing it: more where those differ by person.
+_LIKING, _LIKING_WITHOUT_CROWDS = 0.6, 0.3
+# A rating deviates from its prediction by about this part of half the scale.
+_DEVIATION = 0.45
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceAndStars(Scorer):
+    """Predict ratings as `RatingScorer` does, and order lists by choice and rating together.
+
+    The worth is the logarithm of the odds that the person chooses an item (`ClickScorer`) plus `liking` times
+    that of the chance that they then rate it above their own usual rating.
+    """
+
+    kind: ClassVar[str] = "choice-and-stars"
+    rankings: ClassVar[tuple[str, ...]] = ("both", "choice", "stars")
+    stored: ClassVar[Mapping[str, Stored]] = {
+        **RatingScorer.stored,
+        "popularity": ClickScorer.stored["popularity"],
+        "crowds": Numbers(source=RELEASED, shape=(ITEMS, "directions")),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "mean": Number(),
+        "low": Number(),
+        "high": Number(),
+        "liking": Number(least=0.0, most=100.0),
+        **{f"choice_{name}": ClickScorer.constants[name] for name in _OF_CHOICE},
+        "decisions": Notes(),
+    }
+
+    mean: float
+    item_bias: Floats
+    item_factors: Floats
+    ridge: Floats
+    low: float
+    high: float
+    popularity: Floats
+    crowds: Floats
+    liking: float
+    choice_ridge: float
+    choice_fading: float
+    choice_evenly: float
+    choice_length: float
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stars: RatingScorer, choice: ClickScorer) -> Self:
+        """Put what was learned about both together, with the usual constants."""
+        return cls(
+            mean=stars.mean,
+            item_bias=stars.item_bias,
+            item_factors=stars.item_factors,
+            ridge=stars.ridge,
+            low=stars.low,
+            high=stars.high,
+            popularity=choice.popularity,
+            crowds=choice.item_factors,
+            liking=_LIKING if choice.item_factors.shape[1] else _LIKING_WITHOUT_CROWDS,
+            choice_ridge=choice.ridge,
+            choice_fading=choice.fading,
+            choice_evenly=choice.evenly,
+            choice_length=choice.length,
+            decisions=stars.decisions,
+        )
+
+    @property
+    def stars(self) -> RatingScorer:
+        """Return the part that predicts ratings."""
+        return RatingScorer(
+            mean=self.mean,
+            item_bias=self.item_bias,
+            item_factors=self.item_factors,
+            ridge=self.ridge,
+            low=self.low,
+            high=self.high,
+        )
+
+    @property
+    def choice(self) -> ClickScorer:
+        """Return the part that says what a person would choose."""
+        return ClickScorer(
+            popularity=self.popularity,
+            item_factors=self.crowds,
+            ridge=self.choice_ridge,
+            fading=self.choice_fading,
+            evenly=self.choice_evenly,
+            length=self.choice_length,
+        )
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's bias and factors, and their place among the crowds."""
+        return np.column_stack([self.stars.fold_in(histories), self.choice.fold_in(histories)])
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        return self.stars.predict(histories, rows, items)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+        return self.stars.scores(histories, rows)
+
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return choice and stars together."""
+        choice = self.choice.scores(histories, rows)
+        above = self.scores(histories, rows) - self._usual(histories)[rows, None]
+        deviation = max(_DEVIATION * (self.high - self.low) / 2, 1e-150)
+        worth: Singles = (choice + self.liking * log_ndtr(above / deviation)).astype(np.float32)
+        return worth
+
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by: "both" (as usual), "choice" or "stars"."""
+        if rank_by == "choice":
+            return self.choice.scores(histories, rows)
+        if rank_by == "stars":
+            return self.scores(histories, rows)
+        return Scorer.worth_by(self, histories, rows, None if rank_by == "both" else rank_by)
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return self.stars.shown(scores)
+
+    def shown_items(self, histories: Interactions, rows: Indices, items: Indices, worth: Floats) -> Floats:
+        """Return expected ratings, whatever put the items in this order."""
+        return self.shown(self.stars.unclipped(histories, rows, items))
+
+    def explain(self) -> dict[str, Any]:
+        """Return the rule's inputs and what it chose."""
+        return dict(self.decisions)
+
+    def item_vectors(self) -> Floats:
+        """Return items' factors beyond quality and fame, by how much people differ along them, and crowds."""
+        if not self.crowds.shape[1]:
+            refuse_plain(self.item_bias, self.item_factors)
+        scaled = self.item_factors / np.sqrt(self.ridge[1:])
+        return np.column_stack([scaled[:, PLAIN:], self.crowds])
+
+    def _usual(self, histories: Interactions) -> Floats:
+        """Return what each person usually gives; one average rating more speaks for those with few."""
+        sums = column_sums(histories.rows(), histories.values.astype(np.float64), histories.n_users)
+        usual: Floats = (sums + self.mean) / (np.diff(histories.indptr) + 1)
+        return usual

@@ -1,0 +1,127 @@
+"""Learn who chooses what: directions in which choices go together, and where an item's crowd stands on them.
+
+Everything a person tells is a function of which items they chose and of earlier releases, scaled to length 1.
+The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.crowd import Crowd
+from discreet.contributions.row_moment import ChoiceMoment
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.shrinkage import shrink_coordinates
+from discreet.solvers.spectrum import edge_of_noise, outstanding
+from discreet.solvers.tally import Tally
+
+# Taste can show where people are this many times the edge of the noise in the second moment.
+_PEOPLE_PER_EDGE = 12.0
+# How many items take part in the second moment, for each square root of people per noise.
+_ITEMS_PER_ROOT = 5.0
+_FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
+_MOST_FACTORS = 48
+# An eigenvalue counts from this much above the edge of the noise.
+_ABOVE_EDGE = 1.05
+# Items known better count less: powers of the noisy votes in the second moment and in the places.
+_MOMENT_POWER, _PLACE_POWER = -0.5, -0.25
+# The part of a person's vector that counts, against a place of unit length along each direction.
+_COUNT_PART = 0.4
+
+
+class Directions(NamedTuple):
+    """Hold what stands out of the second moment: item coordinates, and how far people spread along each."""
+
+    vectors: Floats
+    squares: Floats
+
+    @property
+    def kept(self) -> int:
+        """Return how many directions there are."""
+        return int(self.vectors.shape[1])
+
+
+class Crowds(NamedTuple):
+    """Hold where those who chose an item stand, and the votes with all that was counted on the way."""
+
+    vectors: Floats
+    tally: Tally
+
+
+def may_show(people: float, n_items: int, multiplier: float) -> bool:
+    """Tell whether a second moment of choices with this noise can show more than how popular items are."""
+    size = _items_taking_part(people, n_items, multiplier)
+    return people >= _PEOPLE_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
+
+
+def _items_taking_part(people: float, n_items: int, multiplier: float) -> int:
+    wanted = _ITEMS_PER_ROOT * math.sqrt(people / multiplier) if multiplier else _MOST_ITEMS
+    return min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), n_items)
+
+
+def choice_directions(
+    data: Crowd, tally: Tally, people: float, multiplier: float, random: PrivacyRandom
+) -> Directions:
+    """Release which items are chosen together, and keep what stands out of the noise."""
+    size = _items_taking_part(people, data.n_items, multiplier)
+    # In ascending order, so that a person's choices stay sorted.
+    top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
+    weight = tally.raised[top] ** _MOMENT_POWER
+    told = data.total(ChoiceMoment(n_items=data.n_items, top=top, weight=weight))
+    moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(told.steps(), random)
+    found = outstanding(moment, multiplier, people, most=_MOST_FACTORS + 1, above_edge=_ABOVE_EDGE)
+    # The first direction is popularity itself, which the votes know already.
+    strengths, basis = found.strengths[1:], found.vectors[:, 1:]
+    spread = np.sqrt(strengths / people + 1 / size)
+    vectors = np.zeros((data.n_items, strengths.size))
+    vectors[top] = basis * weight[:, None] / spread
+    squares = np.zeros(data.n_items)
+    squares[top] = weight**2
+    return Directions(vectors, squares)
+
+
+def choice_crowds(
+    data: Crowd,
+    tally: Tally,
+    found: Directions,
+    people: float,
+    multiplier: float,
+    random: PrivacyRandom,
+) -> Crowds:
+    """Release where those who chose an item stand, as seen without that choice, and shrink by the noise."""
+    pull = tally.raised**_PLACE_POWER
+    part = _COUNT_PART * math.sqrt(found.kept)
+    places = ChoicePlaces(
+        vectors=found.vectors,
+        squares=found.squares,
+        longest=math.sqrt(found.kept + 2),
+        pull=pull,
+        count_part=part,
+    )
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    sums, counted = places.split(noise.release(data.total(places).steps(), random))
+    counted = counted / part
+    tally = tally.with_more(counted, multiplier / part, pull)
+    counts = tally.expected(counted, pull)
+    middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
+    variance = multiplier**2 + _chance(counts, pull, people, found.kept + part**2)
+    return Crowds(shrink_coordinates(sums - counts[:, None] * middle, counts, variance), tally)
+
+
+def _chance(counts: Floats, pull: Floats, people: float, length: float) -> Floats:
+    """Return what chance puts into few choices: places vary by 1, one choice weighs about this much."""
+    return counts * pull * people / (length * max(float(counts @ (1 / pull)), 1.0))
+
+
+def likely_votes(tally: Tally) -> Floats:
+    """Return votes above zero in the same order: clipping would make ties."""
+    width = np.maximum(tally.error, 0.1)
+    raised: Floats = width * np.logaddexp(0, tally.votes / width)
+    # Far below zero the soft floor is smaller than the smallest number.
+    return np.maximum(raised, 1e-150)
