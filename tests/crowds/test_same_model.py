@@ -129,7 +129,7 @@ def test_a_worker_that_joins_later_and_differs_is_refused(shard_folders):
     other = {**fingerprint(), "numba": "0.1"}
     assert differences(other) == ["numba"]
     with pytest.raises(ClusterError, match="numba"):
-        cluster._total_of(str(shards.folder), shards.facts, 0, PeopleCount(), other)
+        cluster._total_of(str(shards.folder), shards.facts, [0], PeopleCount(), other)
 
 
 def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, tmp_path):

@@ -24,6 +24,7 @@ from discreet.data.vocabulary import Vocabulary
 LOCAL, SCHEME = "dask://local", "dask://"
 # So many sums are added by one task: sums travel a few levels only, and no task holds many.
 FAN_IN = 8
+TASKS_PER_THREAD = 4
 
 
 class ClusterError(DiscreetError):
@@ -127,19 +128,19 @@ class ClusterCrowd:
 
     def total(self, statistic: Statistic, /) -> Sums:
         """Return the exact sum of what everybody tells, added up in a tree on the workers."""
-        client, report, count = self.client, self.shards.report, self.shards.n_shards
+        client, report = self.client, self.shards.report
         # A task, not a scattered value: the scheduler can make it again when a worker is lost.
         there = client.submit(_same, statistic, pure=False)
         folder, facts = str(self.shards.folder.resolve()), self.shards.facts
+        groups = self._groups()
         sums = [
-            client.submit(_total_of, folder, facts, number, there, fingerprint(), pure=False)
-            for number in range(count)
+            client.submit(_total_of, folder, facts, one, there, fingerprint(), pure=False) for one in groups
         ]
         every = [there, *sums]
         if report is not None:
-            done = iter(range(1, count + 1))
+            done = iter(range(1, len(groups) + 1))
             for future in sums:
-                future.add_done_callback(lambda _: report(next(done, count), count))
+                future.add_done_callback(lambda _: report(next(done, len(groups)), len(groups)))
         while len(sums) > 1:
             sums = [
                 client.submit(_added, sums[at : at + FAN_IN], pure=False)
@@ -147,6 +148,11 @@ class ClusterCrowd:
             ]
             every += sums
         return self._result(sums[0], every)
+
+    def _groups(self) -> list[list[int]]:
+        """Cut the shards into tasks: few sums travel, and a lost task is a small loss."""
+        tasks = min(self.shards.n_shards, TASKS_PER_THREAD * max(sum(self.client.ncores().values()), 1))
+        return [list(range(at, self.shards.n_shards, tasks)) for at in range(tasks)]
 
     def _result(self, last: Any, every: list[Any]) -> Sums:
         from distributed import KilledWorker
@@ -183,15 +189,15 @@ def opened_once(folder: str) -> ShardFolder:
 
 
 def _total_of(
-    folder: str, facts: PublicFacts, number: int, statistic: Statistic, expected: dict[str, str]
+    folder: str, facts: PublicFacts, numbers: list[int], statistic: Statistic, expected: dict[str, str]
 ) -> Sums:
-    """Sum over one shard on a worker; one that joined later is checked here."""
+    """Sum over some shards on a worker; one that joined later is checked here."""
     names = differences(expected)
     if names:
         raise ClusterError(f"A worker differs from the driver ({', '.join(names)}) and was not used.")
     if not Path(folder).is_dir():
         raise FileError(f"A worker does not see {folder}; the folder must have one path on all machines.")
-    return replace(opened_once(folder), facts=facts).total_of(number, statistic)
+    return replace(opened_once(folder), facts=facts).total_of(numbers, statistic)
 
 
 def _added(parts: list[Sums]) -> Sums:

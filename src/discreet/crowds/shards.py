@@ -6,7 +6,7 @@ belong there: somebody in two shards would count twice, and no sensitivity would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -109,21 +109,18 @@ class ShardFolder:
 
     def total(self, statistic: Statistic, /) -> Sums:
         """Return the exact sum of what everybody tells."""
-        return statistic.over_blocks(self._all_blocks())
+        return self.total_of(range(self.n_shards), statistic)
 
-    def _all_blocks(self) -> Iterator[Block]:
-        for number in range(self.n_shards):
-            yield from self._blocks(number)
+    def total_of(self, numbers: Sequence[int], statistic: Statistic) -> Sums:
+        """Return the exact sum of what the people of some shards tell."""
+        return statistic.over_blocks(self._blocks(numbers))
+
+    def _blocks(self, numbers: Sequence[int]) -> Iterator[Block]:
+        for done, number in enumerate(numbers, start=1):
+            for people in self.people(number):
+                yield from blocks(people.bounded())
             if self.report is not None:
-                self.report(number + 1, self.n_shards)
-
-    def total_of(self, number: int, statistic: Statistic) -> Sums:
-        """Return the exact sum of what the people of one shard tell."""
-        return statistic.over_blocks(self._blocks(number))
-
-    def _blocks(self, number: int) -> Iterator[Block]:
-        for people in self.people(number):
-            yield from blocks(people.bounded())
+                self.report(done, len(numbers))
 
     def people(self, number: int, most_ratings: int = _RATINGS_AT_A_TIME) -> Iterator[Interactions]:
         """Yield the people of a shard in runs of about so many ratings, as they are on disk."""
