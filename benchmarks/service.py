@@ -1,0 +1,148 @@
+"""Measure collecting over HTTP: posts a second, how long they wait, and that nothing is lost when killed.
+
+Every post carries ten reports and is answered after they are on disk. Simulated devices and the service share
+one machine, so what is measured is both together. The peer is the same SQLite with the same reports in one
+process, committing every post by itself: what a service without group commit could reach at best.
+
+    python benchmarks/service.py --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from discreet.collect.ratings.campaign import Campaign
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from discreet.service.admission import submission
+from discreet.service.envelope import unseal
+from discreet.service.stores.opening import open_store
+from service.crowd import killed_while_sending, letters_of, send_all
+from service.servers import Postgresql, Server, postgresql_programs
+
+POSTS = {1: 500, 32: 6000, 128: 6000}
+REPORTS = 10
+
+
+def campaign() -> Campaign:
+    return Campaign(
+        name="benchmark",
+        mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
+        catalog=Vocabulary.range(2000),
+        max_reports=20,
+        step=1.0,
+    )
+
+
+def throughput(asked, path, url, connections, posts):
+    letters = letters_of(asked, posts, REPORTS, REPORTS, seed=connections)
+    with Server(path, url) as server:
+        send_all(server.port, letters_of(asked, 50, REPORTS, REPORTS, seed=99), min(connections, 8))
+        outcome = send_all(server.port, letters, connections)
+        memory = server.peak_mb()
+    waits = 1000 * np.array([letter.seconds for letter in letters])
+    store = open_store(url)
+    lost = REPORTS * (posts + 50) - store.counts().reports
+    store.dispose()
+    return {
+        "posts_per_second": posts / outcome.seconds,
+        "reports_per_second": REPORTS * posts / outcome.seconds,
+        "p50_ms": float(np.quantile(waits, 0.5)),
+        "p99_ms": float(np.quantile(waits, 0.99)),
+        "peak_mb": memory,
+        "lost": lost,
+    }
+
+
+def alone(asked, folder, posts=1000):
+    """Return posts a second of the peer: one process, one commit a post, no network."""
+    letters = letters_of(asked, posts, REPORTS, REPORTS)
+    store = open_store(f"sqlite:///{folder}/alone.db", asked)
+    begun = time.perf_counter()
+    for letter in letters:
+        store.take([submission(asked, unseal(letter.body))])
+    seconds = time.perf_counter() - begun
+    store.dispose()
+    return posts / seconds
+
+
+def kills(asked, path, url, people, times):
+    letters = letters_of(asked, people, 20, 5, seed=7)
+    with Server(path, url) as server:
+        outcome = killed_while_sending(server, letters, times)
+    store = open_store(url)
+    rows = list(store.reports())
+    store.dispose()
+    acknowledged, stored = outcome.acknowledged(), Counter((row.sender, row.item) for row in rows)
+    return {
+        "acknowledged": len(acknowledged),
+        "stored": sum(stored[cell] > 0 for cell in acknowledged),
+        "twice": sum(count > 1 for count in stored.values()),
+    }
+
+
+def measure(quick: bool) -> dict:
+    asked = campaign()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "asked.campaign"
+        path.write_bytes(asked.to_bytes())
+        fresh = {"sqlite": lambda name: f"sqlite:///{folder}/{name}.db"}
+        if postgresql_programs() is not None:
+            (place := Path(folder) / "postgresql").mkdir()
+            database = Postgresql(place).start()
+            stack.callback(database.stop)
+            fresh["postgresql"] = lambda _: database.fresh()
+        stores, killed = {}, {}
+        for kind, url in fresh.items():
+            stores[kind] = {
+                str(connections): throughput(
+                    asked, path, url(f"c{connections}"), connections, posts // 10 if quick else posts
+                )
+                for connections, posts in POSTS.items()
+            }
+            killed[kind] = kills(asked, path, url("kills"), 100 if quick else 1000, 2 if quick else 5)
+        peer = alone(asked, folder)
+    return {
+        "stores": stores,
+        "kills": {name: sum(one[name] for one in killed.values()) for name in next(iter(killed.values()))},
+        "kills_by_store": killed,
+        "peer": {
+            "one_commit_a_post_per_second": peer,
+            "ratio": stores["sqlite"]["32"]["posts_per_second"] / peer,
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the posts, two kills")
+    chosen = parser.parse_args()
+    found = measure(chosen.quick)
+    if chosen.json:
+        print(json.dumps(found))
+        return
+    for kind, rows in found["stores"].items():
+        for connections, row in rows.items():
+            print(
+                f"{kind:>10} {connections:>4} connections: {row['posts_per_second']:7.0f} posts/s, "
+                f"{row['reports_per_second']:8.0f} reports/s, p50 {row['p50_ms']:6.1f} ms, "
+                f"p99 {row['p99_ms']:6.1f} ms, {row['peak_mb']:4.0f} MB, lost {row['lost']}"
+            )
+    print("killed:", found["kills_by_store"], "ratio to one commit a post:", round(found["peer"]["ratio"], 2))
+
+
+if __name__ == "__main__":
+    main()
