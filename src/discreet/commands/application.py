@@ -23,6 +23,7 @@ VERBS = (
     "datasets",
     "shard",
     "fit",
+    "refit",
     "recommend",
     "similar",
     "explain",

@@ -25,6 +25,7 @@ from discreet.commands.output.printing import remark
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
     from discreet.data.interactions import Interactions
+    from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
     from discreet.privacy.guarantee import Guarantee
 
@@ -120,8 +121,10 @@ class Reading:
         """Return the files that are read besides DATA."""
         return [path for path in (self.items, self.without) if path is not None]
 
-    def load(self, source: str, name: str | None = None) -> Interactions:
-        """Return the data behind a path or a dataset's name."""
+    def load(
+        self, source: str, name: str | None = None, *, catalog: Vocabulary | None = None
+    ) -> Interactions:
+        """Return the data behind a path or a dataset's name; a `catalog` takes the place of `--items`."""
         from discreet.data.opening import open_data
 
         low, high, step = parse_scale(self.scale)
@@ -130,7 +133,9 @@ class Reading:
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
                 integer(option, count, least=1)
-        if self.drop_unknown and self.items is None:
+        if catalog is None and self.items is not None:
+            catalog = read_items(self.items)
+        if self.drop_unknown and catalog is None:
             raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
         data = open_data(
             source,
@@ -142,7 +147,7 @@ class Reading:
             step=step,
             max_per_user=self.max_per_user,
             n_users=self.people,
-            catalog=None if self.items is None else read_items(self.items),
+            catalog=catalog,
             duplicates=self.duplicates,  # type: ignore[arg-type]
             zeros=self.zeros,  # type: ignore[arg-type]
             delimiter=self.delimiter,

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
+import numpy as np
+
+from discreet.arrays import Floats
 from discreet.checks import require
 from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
 from discreet.data.reading.item_table import read_item_table
+from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.progress import Progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization.choices import learn_choices
+from discreet.models.user_factorization.prior import prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Guarantee
@@ -43,6 +48,8 @@ class UserFactorization(Estimator):
             only which items were chosen.
         item_features: A .csv or .parquet file of what is publicly known about items (genres, say): ids in the
             first column, numbers in the others. Ratings only; it must not come from the ratings.
+        prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
+            costs nothing: the new fit shrinks toward what it says, as far as its own numbers agree.
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
@@ -64,27 +71,30 @@ class UserFactorization(Estimator):
     # Other estimators read one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"  # type: ignore[misc]
     item_features: str | None = None
+    prior: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         known = self.feedback in ("explicit", "implicit")
         require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
-        unused = self.item_features is not None and self.feedback == "implicit"
-        require(not unused, "item_features", self.item_features, 'is used with feedback="explicit" only')
+        for name in ("item_features", "prior"):
+            value = getattr(self, name)
+            unused = value is not None and self.feedback == "implicit"
+            require(not unused, name, value, 'is used with feedback="explicit" only')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
         part = "" if self.feedback == "explicit" else "_implicit"
         promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
-        if self.item_features is None:
-            return promise
-        return replace(promise, assumes=(*promise.assumes, "the table of item features is public"))
+        public = [] if self.item_features is None else ["the table of item features is public"]
+        if self.prior is not None:
+            public.append("the model that this fit starts from is an earlier release")
+        return replace(promise, assumes=(*promise.assumes, *public))
 
     def _refuse(self, data: Crowd) -> None:
         """Refuse, before anything is paid, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
-        if self.item_features is not None:
-            read_item_table(self.item_features, data.catalog)
+        self._public_table(data.catalog)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one Gaussian release: whatever the released numbers decide, all together cost this."""
@@ -101,5 +111,11 @@ class UserFactorization(Estimator):
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         if self.feedback == "implicit":
             return learn_choices(data, multiplier, random, progress)
-        table = None if self.item_features is None else read_item_table(self.item_features, data.catalog)
-        return learn_ratings(data, table, multiplier, random, progress)
+        return learn_ratings(data, self._public_table(data.catalog), multiplier, random, progress)
+
+    def _public_table(self, catalog: Vocabulary) -> Floats | None:
+        """Return what is known about items beforehand: declared features, and an earlier release."""
+        tables = [] if self.item_features is None else [read_item_table(self.item_features, catalog)]
+        if self.prior is not None:
+            tables.append(prior_table(self.prior, catalog))
+        return np.column_stack(tables) if tables else None
