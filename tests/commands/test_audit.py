@@ -53,3 +53,16 @@ def test_games_are_played_in_the_view_asked_for(discreet):
     (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
     assert 0.9 < game["refuted"] < 1 and game["curve"] is not None
     one_sentence(*discreet("audit", "neighbours", "--view", "palm"))
+    one_sentence(*discreet("audit", "popularity", "--view", "report"))
+    code, out, _ = discreet("audit", "neighbours", "--view", "report", "--json")
+    assert code == 0 and "report" in {finding["attack"] for finding in json.loads(out)}
+
+
+def test_a_page_shows_the_curves(discreet, tmp_path):
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "audit.html"
+    code, _, error = discreet("audit", "neighbours", "--page", page)
+    assert code == 0, error
+    text = page.read_text()
+    assert "data:image/png" in text and "not refuted" in text and "Not refuted is not proved" in text
+    one_sentence(*discreet("audit", "neighbours", "--page", page))

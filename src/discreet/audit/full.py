@@ -21,19 +21,21 @@ from discreet.audit.stopping import CONFIRMING_ERROR, Outcome, Plan, play
 from discreet.audit.structure import look_inside
 from discreet.audit.tape import Recorder
 from discreet.audit.worlds import Crowd, Row, neighboring
+from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
-from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.randomness import PrivacyRandom
 
-TRANSCRIPT, FILE = "transcript", "file"
-VIEWS = (TRANSCRIPT, FILE)
+TRANSCRIPT, FILE, REPORT = "transcript", "file", "report"
+VIEWS = (TRANSCRIPT, FILE, REPORT)
 # Worlds are small: fits are fast there, and a promise holds for any size.
 SMALL = Crowd(people=4, items=5, per_person=2)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
 _LESSONS_OF_FILES = 600
 _MIRRORED = 12
+_FEW_FITTED = 400
 # Where a fit must be made for every batch of canaries, the catalog is large instead.
 _ITEMS = {False: 400, True: 96}
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
@@ -77,7 +79,13 @@ class Subject:
 def play_view(
     name: str, estimator: Estimator, view: str, *, seconds: float = 60.0, error: float = 0.01, seed: int = 1
 ) -> Finding:
-    """Play games in one view: `transcript` or `file`."""
+    """Play games in one view: `transcript`, `file`, or `report`, which is enumerated instead.
+
+    Raises:
+        ParameterError: The view is that of a report, and no device sends one.
+    """
+    if view == REPORT:
+        return _report(name, estimator)
     subject, start = Subject.of(name, estimator), time.perf_counter()
     deadline = start + seconds
     promise = subject.promise
@@ -95,6 +103,31 @@ def play_view(
         return _many_games(subject, TRANSCRIPT, many, deadline, error, seed, start)
     games = _MOST_FILES if transcripts.needs_fits else _MOST_DRAWS
     return _games(subject, TRANSCRIPT, transcripts, games, deadline, error, seed, start)
+
+
+def views_of(estimator: Estimator) -> tuple[str, ...]:
+    """Return the views that a model has: reports leave devices only where the collector is not trusted."""
+    promise = Subject.of(estimator.name, estimator).promise
+    return VIEWS if promise.trust is Trust.LOCAL else (TRANSCRIPT, FILE)
+
+
+def _report(name: str, estimator: Estimator) -> Finding:
+    """Return the exact price of what a device sends: its answers are finitely many, and all are listed."""
+    if REPORT not in views_of(estimator):
+        raise ParameterError(f"{name} collects no reports from devices; audit its transcript or file.")
+    inside = look_inside(estimator, SMALL)
+    return Finding(
+        model=name,
+        attack=REPORT,
+        promised=inside.promised,
+        delta=inside.delta,
+        refuted=inside.refuted,
+        confidence=1.0,
+        fits=inside.fits,
+        seconds=inside.seconds,
+        notes=("every answer of the costliest cell enumerated",),
+        broken=not inside.holds,
+    )
 
 
 def _games(
@@ -167,6 +200,12 @@ def _settled(
         curve = refuted_by_betting(right[:lessons], right[lessons:], distance, error / 2)
     free = refuted_epsilon(tally, promise.delta, error / 2)
     return Outcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
+
+
+def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]:
+    """Return some games on transcripts, to draw their curve."""
+    attack = TranscriptAttack(estimator, costliest_pair(estimator))
+    return attack.play(_FEW_FITTED if attack.needs_fits else _MOST_DRAWS // 4, seed)
 
 
 def costliest_pair(estimator: Estimator) -> tuple[Interactions, Interactions]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.checks import ParameterError, one_of
+from discreet.checks import FileError, ParameterError, one_of
 from discreet.commands.options.declared import AsJson, Delta
 from discreet.commands.options.parsing import listed, parse_number
 from discreet.commands.output.printing import emit, show
@@ -40,7 +41,9 @@ def audit(
     ] = None,
     view: Annotated[
         str | None,
-        typer.Option("--view", help="Play games on what is seen: transcript, file, or both with a comma."),
+        typer.Option(
+            "--view", help="Audit what is seen: transcript, file, report (of a device); commas between."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
@@ -48,6 +51,9 @@ def audit(
     seconds: Annotated[
         float, typer.Option("--seconds", help="How long to play a view, about.", min=1.0)
     ] = 60.0,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Draw what was found on an HTML page (needs matplotlib).")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,8 +65,13 @@ def audit(
     if on_data is not None and model is not None:
         found = [_one_run(model, *_subjects(on_data, epsilon, delta, settings or []))]
     else:
-        found = _without_data(
-            _subjects(model, epsilon, delta, settings or []), _views(view, quick=quick), seconds
+        subjects = _subjects(model, epsilon, delta, settings or [])
+        found = _without_data(subjects, _views(view, quick=quick), seconds, named=view is not None)
+    if page is not None:
+        _write_page(
+            page,
+            found,
+            None if model is None or on_data else _subjects(model, epsilon, delta, settings or [])[0],
         )
     if as_json:
         emit([finding.to_json() for finding in found])
@@ -70,6 +81,15 @@ def audit(
         raise typer.Exit(1)
 
 
+def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -> None:
+    from discreet.audit.full import sample_games
+    from discreet.audit.page import write_page
+
+    if path.exists():
+        raise FileError(f"{path} exists; name another page.")
+    write_page(path, found, None if estimator is None else sample_games(estimator))
+
+
 def _one_run(data: str, estimator: Estimator) -> Finding:
     from discreet.audit.one_run import audit_one_run
     from discreet.data.opening import open_data
@@ -77,8 +97,10 @@ def _one_run(data: str, estimator: Estimator) -> Finding:
     return audit_one_run(estimator, open_data(data, implicit=estimator.feedback == "implicit"))
 
 
-def _without_data(subjects: list[Estimator], views: list[str], seconds: float) -> list[Finding]:
-    from discreet.audit.full import play_view
+def _without_data(
+    subjects: list[Estimator], views: list[str], seconds: float, *, named: bool
+) -> list[Finding]:
+    from discreet.audit.full import play_view, views_of
     from discreet.audit.subjects import quick_audit
 
     found: list[Finding] = []
@@ -86,7 +108,9 @@ def _without_data(subjects: list[Estimator], views: list[str], seconds: float) -
         found += quick_audit(estimator.name, estimator)
         # The error is spent over all games of this run.
         error = _ERROR / max(len(views) * len(subjects), 1)
-        found += [play_view(estimator.name, estimator, one, seconds=seconds, error=error) for one in views]
+        # What was not asked for by name is left out where a model has no such view.
+        has = views if named else [one for one in views if one in views_of(estimator)]
+        found += [play_view(estimator.name, estimator, one, seconds=seconds, error=error) for one in has]
     return found
 
 
