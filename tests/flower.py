@@ -67,7 +67,7 @@ class Federation:
 
     def call(self, *arguments):
         done = subprocess.run(
-            self.command(*arguments), env=self.environment(), capture_output=True, timeout=120, check=False
+            self.command(*arguments), env=self.environment(), capture_output=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr.decode()
 
@@ -113,10 +113,10 @@ class Federation:
             said.append(line)
             if watch(line) == "kill":
                 process.kill()
-                process.wait()
+                process.communicate()
                 return None, said
-        told = process.stdout.read()
-        assert process.wait(60) == 0, "".join(said)
+        told, _ = process.communicate()
+        assert process.returncode == 0, "".join(said)
         return discreet.load(out), json.loads(told)
 
     def all_answer(self):
@@ -157,7 +157,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def wait_until(is_so, seconds=120.0):
+def wait_until(is_so, seconds=300.0):
     """Wait for something that another process does."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

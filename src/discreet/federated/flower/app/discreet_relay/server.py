@@ -17,7 +17,7 @@ _LOOK_EVERY = 0.1
 # How often Flower is asked which nodes it hears from; it takes a minute to miss one.
 _ROLL_CALL_EVERY = 1.0
 # A node that was restarted has lost its message: after this many seconds it is asked again.
-_ASK_AGAIN = 60.0
+_ASK_AGAIN = 90.0
 
 
 @app.main()

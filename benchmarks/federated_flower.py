@@ -1,0 +1,177 @@
+"""Measure what Flower costs: seconds a round and bytes on the wire, beside an empty message of its own.
+
+Keeper, parties with their SuperNodes, SuperLink and coordinator run as processes on this machine, with TLS
+and known keys, and learn `user-factorization` from MovieLens 1M split by people. `beyond_empty` is what a
+round takes longer than an empty message through the same transport to as many parties, the peer of this
+measurement. Needs Flower (`make flower`, or DISCREET_FLOWER); says so and ends where it is absent.
+
+    python benchmarks/federated_flower.py --json --parties 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import discreet
+from discreet.checks import DiscreetError, FileError
+from discreet.data.datasets import catalog
+from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.data.splits import Split, leave_one_out
+from discreet.evaluation.scoring import measure
+from discreet.federated.flower.processes import Flower
+from discreet.federated.flower.transport import FlowerTransport
+from discreet.federated.identity.agreement import COORDINATOR, Agreement
+from discreet.federated.serving.daemon import LocalServer
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.randomness import PrivacyRandom
+
+METRIC = "hr@10:99"
+EMPTY_MESSAGES = 3
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def called(*arguments) -> list[str]:
+    return [sys.executable, "-m", "discreet", *map(str, arguments)]
+
+
+def found(root: Path, split: Split, names: list[str], epsilon: float, delta: float) -> Path:
+    """Write every party's people and the federation's folders."""
+    train, rows = split.train, split.train.rows()
+    for number, name in enumerate(names):
+        mine = rows % len(names) == number
+        users, items = train.users.id_at(rows[mine]), train.catalog.id_at(train.items[mine])
+        lines = "\n".join(f"{user},{item},1" for user, item in zip(users, items, strict=True))
+        (root / f"{name}.csv").write_text("user,item,rating\n" + lines)
+    (root / "items.txt").write_text("\n".join(map(str, train.catalog.ids)))
+    given = ["--parties", ",".join(names), "--items", root / "items.txt", "--epsilon", epsilon]
+    given += ["--delta", delta, "--implicit", "--missing", max(1, len(names) // 5)]
+    given += ["--coordinator", f"127.0.0.1:{free_port()}", "--keeper", f"127.0.0.1:{free_port()}"]
+    subprocess.run(called("federation", "init", root / "f", *given), check=True, stdout=subprocess.DEVNULL)
+    return root / "f"
+
+
+def empty_message(folder: Path, names: list[str]) -> list[float]:
+    """Return the seconds that empty messages to all parties take."""
+    agreement = Agreement.read(folder / COORDINATOR)
+    address, flower = agreement.address(COORDINATOR), Flower(folder / COORDINATOR)
+    processes, servers, taken = [flower.start_superlink(address)], [], []
+    try:
+        with FlowerTransport(folder / "empty.socket") as transport:
+            keys = {name: agreement.keys[name] for name in names}
+            transport.nodes = flower.start_relay(keys, folder / "empty.socket")
+            transport.wait_for_relay(300.0)
+            for name in names:
+                servers.append(LocalServer(folder / name / "empty.socket", lambda raw: raw))
+                threading.Thread(target=servers[-1].run, daemon=True).start()
+                processes.append(Flower(folder / name).start_supernode(address, servers[-1].path, 60.0))
+            # The first one waits for nodes to come; it does not count.
+            for _ in range(EMPTY_MESSAGES + 1):
+                start = time.perf_counter()
+                answers = transport.ask(b"", names, 900.0)
+                heard = {name for name, _ in itertools.islice(answers, len(names))}
+                assert heard == set(names)
+                taken.append(time.perf_counter() - start)
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(60)
+        for server in servers:
+            server.close()
+    return taken[1:]
+
+
+def run(root: Path, folder: Path, names: list[str]) -> tuple[list[dict[str, float]], Path]:
+    """Run the federation; return each round's seconds and bytes, and the model's file."""
+    members = [subprocess.Popen(called("keeper", "serve", folder / "keeper"), stderr=subprocess.DEVNULL)]
+    for name in names:
+        given = ["--data", root / f"{name}.csv", "--ledger", root / f"{name}.ledger", "--yes"]
+        command = called("party", "serve", folder / name, *given)
+        members.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    out = root / "model"
+    command = called("federation", "run", folder / COORDINATOR, "--out", out, "--seconds", 1800, "--json")
+    rounds: list[dict[str, float]] = []
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            size = int(re.sub(r"\D", "", re.search(r"([\d,]+) bytes", line)[1])) if "bytes" in line else 0
+            if line.startswith("Question"):
+                rounds.append(
+                    {"question_bytes": size * len(names), "answer_bytes": 0, "began": time.perf_counter()}
+                )
+            elif rounds and size:
+                rounds[-1]["answer_bytes"] += size
+                rounds[-1]["seconds"] = time.perf_counter() - rounds[-1]["began"]
+        process.wait()
+    finally:
+        for member in members:
+            member.terminate()
+        for member in members:
+            member.wait(60)
+    return [{key: value for key, value in entry.items() if key != "began"} for entry in rounds], out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--parties", type=int, default=3)
+    parser.add_argument("--epsilon", type=float, default=5.0)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    arguments = parser.parse_args()
+    try:
+        data = catalog.load("movielens-1m")
+    except DiscreetError:
+        data = popularity_skewed(n_users=6000, n_items=3000, mean_per_user=150)
+    split = leave_one_out(data)
+    names = [f"party-{number}" for number in range(arguments.parties)]
+    root = Path(tempfile.mkdtemp(prefix="fed-"))
+    try:
+        folder = found(root, split, names, arguments.epsilon, arguments.delta)
+        empty = empty_message(folder, names)
+    except FileError as error:
+        print(json.dumps({"skipped": str(error)}))
+        return
+    rounds, out = run(root, folder, names)
+    alone = UserFactorization(epsilon=arguments.epsilon, delta=arguments.delta, feedback="implicit")
+    central = alone.fit(split.train, random=PrivacyRandom.simulate(0))
+    order = split.train.catalog.index_of(discreet.load(out).catalog.ids)
+    scores = [
+        measure(model, train, test, METRIC)[METRIC]
+        for model, train, test in (
+            (central, split.train, split.test),
+            (discreet.load(out), split.train.select_items(order), split.test.select_items(order)),
+        )
+    ]
+    # The first round waits for nodes to come.
+    later = [entry["seconds"] for entry in rounds[1:]]
+    result = {
+        "parties": arguments.parties,
+        "epsilon": arguments.epsilon,
+        "empty_message_seconds": empty,
+        "rounds": rounds,
+        "beyond_empty": float(np.median(later) - np.median(empty)),
+        "ratio_to_empty": float(np.median(later) / np.median(empty)),
+        "bytes": sum(entry["question_bytes"] + entry["answer_bytes"] for entry in rounds),
+        "hr@10": {"one_holder": scores[0], "over_flower": scores[1]},
+    }
+    print(json.dumps(result, indent=None if arguments.json else 2))
+
+
+if __name__ == "__main__":
+    main()
