@@ -228,6 +228,7 @@ def main() -> None:
     parser.add_argument("--search", action="store_true", help="search over the bars' settings")
     parser.add_argument("--generated", type=int, help="measure on this many generated people")
     parser.add_argument("--check", action="store_true", help="measure nothing, say which cells fail")
+    parser.add_argument("--json", action="store_true", help="print failing cells as JSON")
     options = parser.parse_args()
     if options.generated:
         generated(options.generated, options)
@@ -235,9 +236,12 @@ def main() -> None:
         search(options)
     elif not options.check:
         run(options)
-    from accuracy_checks import report
+    from accuracy_checks import failures, report
 
-    report(read())
+    if options.json:
+        print(json.dumps({"benchmark": "accuracy", "failures": failures(read())}))
+    else:
+        report(read())
 
 
 if __name__ == "__main__":
