@@ -7,12 +7,13 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.checks import DataError, DiscreetError
+from discreet.checks import DataError, DiscreetError, ParameterError
 from discreet.models.bars.als import Als
 from discreet.models.bars.implicit_als import ImplicitAls
 from discreet.models.diversity import diversified
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.likeness import refuse_plain
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -82,3 +83,44 @@ def test_likeness_by_quality_and_fame_alone_is_refused():
             refuse_plain(bias, plain)
     for told in (np.column_stack([2 * bias, fame, taste]), np.column_stack([taste, fame]), taste[:, None]):
         refuse_plain(bias, told)
+
+
+def test_lists_can_be_asked_to_differ(tmp_path):
+    data = toy_interactions(n_users=300, seed=8)
+    model = Als().fit(data)
+    history = fan_of_even(data)
+
+    def odd(items):
+        return sum(int(item.split()[1]) % 2 for item in items)
+
+    plain = [item for item, _ in model.recommend(history, 8)]
+    mixed = [item for item, _ in model.recommend(history, 8, diversify=0.9)]
+    assert plain[0] == mixed[0] and odd(plain) < odd(mixed)
+    everybody = model.recommend_all(data, 5, diversify=0.9)
+    span = slice(*data.indptr[:2])
+    own = dict(zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True))
+    first = everybody.filter(pl.col("user") == data.users.ids[0])["item"].to_list()
+    assert first == [item for item, _ in model.recommend(own, 5, diversify=0.9)]
+    for wrong in (-0.1, 1.5, math.nan):
+        with pytest.raises(ParameterError, match="diversify"):
+            model.recommend(history, 5, diversify=wrong)
+
+
+def test_a_model_that_found_no_taste_says_so_instead_of_naming_likes():
+    data = toy_interactions(n_users=40, seed=8)
+    model = UserFactorization(epsilon=0.1).fit(data, random=PrivacyRandom.simulate(0))
+    item = data.catalog.ids.tolist()[0]
+    for asked in (lambda: model.similar_items(item), lambda: model.recommend({}, 5, diversify=0.5)):
+        with pytest.raises(DiscreetError, match="found no taste"):
+            asked()
+
+
+def test_public_features_help_choices_too_and_may_be_a_data_frame(tmp_path):
+    data = toy_interactions(n_users=200, seed=8)
+    for feedback in ("explicit", "implicit"):
+        told = UserFactorization(epsilon=1.0, feedback=feedback, item_features=table(data))
+        model = told.fit(data, random=PrivacyRandom.simulate(0))
+        assert model.parameters["item_features"] == "a data frame"
+        assert "the table of item features is public" in model.guarantee.assumes
+        model.save(tmp_path / f"{feedback}.discreet")
+        assert discreet.load(tmp_path / f"{feedback}.discreet").recommend({}, 3) == model.recommend({}, 3)

@@ -50,6 +50,9 @@ def recommend(
     rank_by: Annotated[
         str | None, typer.Option("--rank-by", help="Order lists by choice, stars or both (as usual).")
     ] = None,
+    diversify: Annotated[
+        float, typer.Option("--diversify", help="From 0 to 1: let items unlike the others come forward.")
+    ] = 0.0,
     titles: Titles = None,
     include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
     ignore_unknown: Annotated[
@@ -77,6 +80,7 @@ def recommend(
         "exclude": None if exclude is None else read_ids(exclude),
         "ignore_unknown": ignore_unknown,
         "rank_by": rank_by,
+        "diversify": diversify,
     }
     named = parse_columns(columns)
     if history is not None:

@@ -5,9 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Floats, Indices
+from discreet.checks import real, require
+from discreet.models.scorers.scorer import Scorer
 
 # So many of the best items for each place of a list may be chosen from.
 _POOL_PER_PLACE, _LEAST_POOL = 10, 100
+
+
+def likeness_vectors(scorer: Scorer, strength: float) -> Floats:
+    """Return the vectors that likeness is read from; none are asked for where nothing is diversified."""
+    share = real("diversify", strength)
+    require(0 <= share <= 1, "diversify", strength, "must lie between 0 (by worth alone) and 1")
+    return scorer.item_vectors() if share else np.zeros((0, 0))
+
+
+def diversified_rows(worth: Floats, vectors: Floats, k: int, strength: float) -> Indices:
+    """Return `k` items for each row of worth; rows with fewer end with items of worth minus infinity."""
+    k = min(k, worth.shape[1])
+    rows = []
+    for row in worth:
+        chosen = diversified(row, vectors, k, strength)
+        rows.append(np.concatenate([chosen, np.flatnonzero(row == -np.inf)[: k - chosen.size]]))
+    return np.array(rows, dtype=np.int64).reshape(len(worth), k)
 
 
 def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> Indices:

@@ -160,7 +160,7 @@ class Estimator(ABC):
             facts=crowd.facts,
             catalog=crowd.catalog,
             name=self.name,
-            parameters=self.settings,
+            parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
         )
 
@@ -199,6 +199,11 @@ class Estimator(ABC):
         refuse_unsound(data)
         self._refuse(data)
         return self._train(self._bound(data), random, silent)
+
+
+def _named(value: Any) -> Any:
+    """Return a setting as a label can hold it: of a data frame only that it was one."""
+    return "a data frame" if hasattr(value, "columns") else value
 
 
 def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:

@@ -16,6 +16,7 @@ from discreet.checks import DataError, ParameterError, integer
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.diversity import diversified, likeness_vectors
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
 from discreet.models.lists import closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
@@ -73,6 +74,7 @@ class FittedModel:
         exclude: Iterable[ItemId] | None = None,
         ignore_unknown: bool = False,
         rank_by: str | None = None,
+        diversify: float = 0.0,
     ) -> list[tuple[ItemId, float]]:
         """Return the `k` best items for a person with this history, best first.
 
@@ -80,7 +82,7 @@ class FittedModel:
         Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items of the
         history that are not in the catalog. A model that knows both orders by `rank_by`: "choice" (what the
         person would take), "stars" (how they would rate it) or, as usual, "both"; ratings are shown all the
-        same.
+        same. `diversify` from 0 to 1 lets items that are unlike the others of the list come forward.
         """
         integer("k", k, least=1)
         person = self._person(history, ignore_unknown=ignore_unknown)
@@ -88,8 +90,7 @@ class FittedModel:
         if exclude_seen:
             scores[person.items] = -np.inf
         scores[closed_items(self, among, exclude)] = -np.inf
-        open_items = int(np.count_nonzero(scores > -np.inf))
-        best = np.argsort(-scores, kind="stable")[: min(k, open_items)]
+        best = diversified(scores, likeness_vectors(self.scorer, diversify), k, diversify)
         shown = self.scorer.shown_items(person, np.zeros_like(best), best, scores[best])
         return list(zip(self.catalog.id_at(best).tolist(), shown.tolist(), strict=True))
 
@@ -103,6 +104,7 @@ class FittedModel:
         exclude: Iterable[ItemId] | None = None,
         ignore_unknown: bool = False,
         rank_by: str | None = None,
+        diversify: float = 0.0,
     ) -> pl.DataFrame:
         """Return the `k` best items for many people: a polars frame of user, rank, item and score.
 
@@ -110,7 +112,15 @@ class FittedModel:
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown)
         closed = closed_items(self, among, exclude)
-        return recommend_rows(self, people, k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by)
+        return recommend_rows(
+            self,
+            people,
+            k,
+            exclude_seen=exclude_seen,
+            closed=closed,
+            rank_by=rank_by,
+            diversify=diversify,
+        )
 
     def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ import polars as pl
 from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, integer
 from discreet.data.interactions import Interactions
+from discreet.models.diversity import diversified_rows, likeness_vectors
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -29,6 +30,7 @@ def recommend_rows(
     exclude_seen: bool,
     closed: Indices,
     rank_by: str | None = None,
+    diversify: float = 0.0,
 ) -> pl.DataFrame:
     """Return the `k` best items of every person: columns user, rank, item and score.
 
@@ -36,13 +38,16 @@ def recommend_rows(
     """
     integer("k", k, least=1)
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
+    vectors = likeness_vectors(model.scorer, diversify)
     parts = [
         _block(
             model,
             histories,
             people,
             model.scorer.worth_by(histories, people, rank_by),
-            k,
+            lambda worth: (
+                diversified_rows(worth, vectors, k, diversify) if diversify else best_places(worth, k)
+            ),
             exclude_seen,
             closed,
         )
@@ -65,7 +70,7 @@ def _block(
     histories: Interactions,
     rows: Indices,
     singles: Singles,
-    k: int,
+    choose: Callable[[Floats], Indices],
     exclude_seen: bool,
     closed: Indices,
 ) -> tuple[Indices, Indices, Indices, Floats]:
@@ -76,7 +81,7 @@ def _block(
         first, last = histories.indptr[rows[0]], histories.indptr[rows[-1] + 1]
         seen = np.repeat(np.arange(rows.size), np.diff(histories.indptr[rows[0] : rows[-1] + 2]))
         worth[seen, histories.items[first:last]] = -np.inf
-    best = best_places(worth, k)
+    best = choose(worth)
     found = np.take_along_axis(worth, best, axis=1)
     listed = np.isfinite(found)
     place, rank = np.nonzero(listed)

@@ -33,6 +33,8 @@ def write_shard_lists(
     from discreet.models.lists import closed_items
     from discreet.models.progress import terminal_progress
 
+    if limits["diversify"]:
+        raise ParameterError("--diversify needs a file of histories, not a folder of shards.")
     if out.suffix != ".parquet":
         raise ParameterError("--out must end in .parquet: lists of a folder of shards are a Parquet file.")
     refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])

@@ -57,7 +57,7 @@ class ItemKnn(Estimator):
     delta: float = 0.0
     neighbors: int = 100
     shrinkage: float | None = None
-    most_items: int = 8192
+    most_items: int = 4096
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats, Indices, Singles
 from discreet.contributions.blocks import rows_of
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.likeness import refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.als import solve_rows
@@ -117,6 +118,7 @@ class RatingScorer(LinearRatings):
         """Return the item factors, each in units of how much people differ along it."""
         if not self.item_factors.shape[1]:
             return Scorer.item_vectors(self)
+        refuse_plain(self.item_bias, self.item_factors)
         return self.item_factors / np.sqrt(self.ridge[1:])
 
     def _design(self) -> Floats:

@@ -32,8 +32,11 @@ from discreet.solvers.tally import Tally
 _PEOPLE, _VOTES, _MOMENT = 0.01, 0.10, 0.35
 
 
-def learn_choices(data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress) -> ClickScorer:
+def learn_choices(
+    data: Crowd, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+) -> ClickScorer:
     """Release votes and, where it pays, taste; together one Gaussian release with this multiplier."""
+    public = np.zeros((data.n_items, 0)) if table is None else table
     purse = Purse(multiplier)
     people = max(float(_noisy(data, PeopleCount(), purse.take(_PEOPLE), random)[0]), 1.0)
     votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), purse.take(_VOTES)
@@ -50,7 +53,7 @@ def learn_choices(data: Crowd, multiplier: float, random: PrivacyRandom, progres
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if found and found.kept:
-        vectors, tally = choice_crowds(data, tally, found, people, purse.take_rest(), random)
+        vectors, tally = choice_crowds(data, tally, found, people, purse.take_rest(), public, random)
     else:
         noise = purse.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))

@@ -15,6 +15,7 @@ from discreet.arrays import Floats
 from discreet.contributions.choices import ChoicePlaces
 from discreet.contributions.crowd import Crowd
 from discreet.contributions.row_moment import ChoiceMoment
+from discreet.models.user_factorization.features import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_coordinates
@@ -92,9 +93,13 @@ def choice_crowds(
     found: Directions,
     people: float,
     multiplier: float,
+    table: Floats,
     random: PrivacyRandom,
 ) -> Crowds:
-    """Release where those who chose an item stand, as seen without that choice, and shrink by the noise."""
+    """Release where those who chose an item stand, as seen without that choice, and shrink by the noise.
+
+    Items are shrunk toward where the public `table` suggests, if it has columns.
+    """
     pull = tally.raised**_PLACE_POWER
     part = _COUNT_PART * math.sqrt(found.kept)
     places = ChoicePlaces(
@@ -111,7 +116,12 @@ def choice_crowds(
     counts = tally.expected(counted, pull)
     middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
     variance = multiplier**2 + _chance(counts, pull, people, found.kept + part**2)
-    return Crowds(shrink_coordinates(sums - counts[:, None] * middle, counts, variance), tally)
+    told = sums - counts[:, None] * middle
+    vectors = shrink_coordinates(told, counts, variance)
+    if table.shape[1]:
+        expected = feature_prior(table, vectors, counts**2 / variance)
+        vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
+    return Crowds(vectors, tally)
 
 
 def _chance(counts: Floats, pull: Floats, people: float, length: float) -> Floats:

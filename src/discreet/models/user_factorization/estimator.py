@@ -46,8 +46,9 @@ class UserFactorization(Estimator):
     Parameters:
         feedback: "explicit" predicts ratings, and lists what people would choose and like; "implicit" reads
             only which items were chosen.
-        item_features: A .csv or .parquet file of what is publicly known about items (genres, say): ids in the
-            first column, numbers in the others. Ratings only; it must not come from the ratings.
+        item_features: A .csv or .parquet file, or a data frame, of what is publicly known about items, ids in
+            its first column: numbers, words, lists of words such as genres. Items are expected to be what
+            their features suggest, as released numbers teach. It must not come from the ratings.
         prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
             costs nothing: the new fit shrinks toward what it says, as far as its own numbers agree.
 
@@ -70,17 +71,15 @@ class UserFactorization(Estimator):
     delta: float = 1e-6
     # Other estimators read one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"  # type: ignore[misc]
-    item_features: str | None = None
+    item_features: str | Any | None = None
     prior: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         known = self.feedback in ("explicit", "implicit")
         require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
-        for name in ("item_features", "prior"):
-            value = getattr(self, name)
-            unused = value is not None and self.feedback == "implicit"
-            require(not unused, name, value, 'is used with feedback="explicit" only')
+        unused = self.prior is not None and self.feedback == "implicit"
+        require(not unused, "prior", self.prior, 'is used with feedback="explicit" only')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
@@ -109,9 +108,10 @@ class UserFactorization(Estimator):
 
     def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
+        table = self._public_table(data.catalog)
         if self.feedback == "implicit":
-            return learn_choices(data, multiplier, random, progress)
-        return learn_ratings(data, self._public_table(data.catalog), multiplier, random, progress)
+            return learn_choices(data, table, multiplier, random, progress)
+        return learn_ratings(data, table, multiplier, random, progress)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return what is known about items beforehand: declared features, and an earlier release."""

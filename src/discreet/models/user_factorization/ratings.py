@@ -72,7 +72,8 @@ def learn_ratings(
         "route": "taste" if shows else "effects",
     }
     progress("user-factorization", 1, 4)
-    fit = _Fit(data=data, purse=purse, random=random, many=many)
+    public = np.zeros((data.n_items, 0)) if table is None else table
+    fit = _Fit(data=data, purse=purse, random=random, many=many, table=public)
     crowds = np.zeros((data.n_items, 0))
     if shows:
         view, taste, crowds, said = fit.taste(view, shares, progress)
@@ -93,6 +94,7 @@ class _Fit:
     purse: Purse
     random: PrivacyRandom
     many: bool
+    table: Floats
 
     def taste(
         self, view: ItemView, shares: Shares, progress: Progress
@@ -116,7 +118,7 @@ class _Fit:
         if pays:
             taste = directions(self.data, view, taste, purse.take(shares.moment * left), random)
         scales = purse.take(shares.scales * left)
-        taste, tally = refit(self.data, view, taste, (purse.take_rest(), scales), random)
+        taste, tally = refit(self.data, view, taste, (purse.take_rest(), scales), self.table, random)
         return replace(view, tally=tally), taste, crowds, said
 
     def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, Taste]:
@@ -131,7 +133,9 @@ class _Fit:
         if not found.kept:
             return view, found.vectors
         multiplier = purse.take(shares.places)
-        vectors, tally = choice_crowds(self.data, view.tally, found, view.people, multiplier, random)
+        vectors, tally = choice_crowds(
+            self.data, view.tally, found, view.people, multiplier, self.table, random
+        )
         columns = vectors[:, :_MOST_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))

@@ -18,6 +18,7 @@ from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.row_moment import ResidualMoment
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.models.item_view import ItemView, sum_variance
+from discreet.models.user_factorization.features import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_vectors
@@ -147,12 +148,18 @@ def _share_of_ratings(seen: ItemView, top: npt.NDArray[np.int64]) -> float:
 
 
 def refit(
-    data: Crowd, seen: ItemView, taste: Taste, multipliers: tuple[float, float], random: PrivacyRandom
+    data: Crowd,
+    seen: ItemView,
+    taste: Taste,
+    multipliers: tuple[float, float],
+    table: Floats,
+    random: PrivacyRandom,
 ) -> tuple[Taste, Tally]:
     """Release, for every item, what people's factors say about its vector, and shrink by the known noise.
 
-    The multipliers are those of the items' sums and of the factors' second moment. The votes come back merged
-    with what this release counted.
+    The multipliers are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
+    what the public `table` suggests, if it has columns. The votes come back merged with what this release
+    counted.
     """
     size = taste.features.shape[1]
     scale = np.sqrt(taste.ridge / _NOISE)
@@ -168,11 +175,11 @@ def refit(
         pull=pull,
         count_part=COUNT_PART,
     )
-    told = data.total(vectors)
+    said = data.total(vectors)
     noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
-    sums, counts = vectors.split(noise.release(told.steps("vectors"), random))
+    sums, counts = vectors.split(noise.release(said.steps("vectors"), random))
     noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
-    moment = _usable(noise.release_symmetric(told.steps("moment"), random))
+    moment = _usable(noise.release_symmetric(said.steps("moment"), random))
     tally = seen.tally.with_more(counts / COUNT_PART, multipliers[0] / COUNT_PART, pull)
     counts = tally.expected(counts / COUNT_PART, pull)
     current = taste.features / scale
@@ -181,7 +188,11 @@ def refit(
     center = np.zeros_like(current)
     center[:, 1 : taste.free] = current[:, 1 : taste.free]
     variance = sum_variance(counts, pull, seen.people, multipliers[0])
-    shrunken = shrink_vectors(sums + counts[:, None] * (current @ moment), counts, moment, variance, center)
+    told = sums + counts[:, None] * (current @ moment)
+    shrunken = shrink_vectors(told, counts, moment, variance, center)
+    if table.shape[1]:
+        center = center + feature_prior(table, shrunken - center, counts**2 / variance)
+        shrunken = shrink_vectors(told, counts, moment, variance, center)
     features = shrunken * scale
     features[:, 0] = 1.0
     return Taste(taste.offsets + shrunken[:, 0], features, taste.ridge, taste.free), tally
