@@ -13,9 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# Commands to terminals, and letters that turn the direction of what follows; line breaks stay what they are.
+_OBEYED = [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _OBEYED if code != 0x0A}
+
+
+def visible(text: str) -> str:
+    """Return text with the letters spelled out that a terminal would obey: ids may come from strangers."""
+    return text.translate(_SHOWN)
+
 
 class DiscreetError(Exception):
     """Report a problem the caller can mend; the message is one clear sentence."""
+
+    def __str__(self) -> str:
+        """Return the sentence on one line; names of columns and files in it may come from strangers."""
+        return visible(super().__str__()).replace("\n", "\\n")
 
 
 class ParameterError(DiscreetError, ValueError):

@@ -21,6 +21,12 @@ from discreet.checks import DiscreetError
 TARGETS = {
     "model": "fuzz.models:ModelFiles",
     "model-arrays": "fuzz.models:ModelArrays",
+    "campaign": "fuzz.parsers:Campaigns",
+    "report": "fuzz.parsers:Reports",
+    "federated": "fuzz.parsers:Messages",
+    "ledger": "fuzz.parsers:Ledgers",
+    "journal": "fuzz.parsers:Journals",
+    "table": "fuzz.parsers:Tables",
 }
 _GIGABYTE = 1 << 30
 
@@ -31,7 +37,9 @@ def execute(name: str, seconds: float, seed: int) -> dict:
     warnings.simplefilter("ignore")
     counts = {"executions": 0, "accepted": 0, "refused": 0}
     findings = []
-    with tempfile.TemporaryDirectory() as folder:
+    # In memory, where there is such a folder: syncing to a disk is not what is tried here.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         target = getattr(importlib.import_module(module), kind)(Path(folder))
         target.honest()
         before = peak()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.checks import visible
 from discreet.commands.options.declared import AsJson
 from discreet.commands.output.printing import emit, show, write
 
@@ -30,7 +31,7 @@ def label(
     if markdown:
         from discreet.commands.output.label_page import label_markdown
 
-        write(label_markdown(content).rstrip("\n"))
+        write(visible(label_markdown(content).rstrip("\n")))
         return
     if as_json:
         emit(content)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import wraps
 from typing import Any, ClassVar, Self, cast, final
+
+import numpy as np
 
 from discreet.checks import (
     DataError,
@@ -32,6 +35,8 @@ from discreet.randomness import PrivacyRandom
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
+# No fit draws more numbers; each is off by at most the error of a draw (proofs/sampling.md).
+_MOST_DRAWS, ERROR_OF_A_DRAW = 2.0**36, 2.0**-110
 WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
 
 
@@ -56,6 +61,13 @@ class Estimator(ABC):
 
     epsilon: float
     delta: float
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """See that settings are Python's own numbers before anything is computed from them."""
+        super().__init_subclass__(**options)
+        check = cls.__dict__.get("__post_init__")
+        if check is not None:
+            cls.__post_init__ = _with_plain_numbers(check)  # type: ignore[attr-defined]
 
     @abstractmethod
     def promise(self, facts: PublicFacts) -> Guarantee:
@@ -206,6 +218,22 @@ def _named(value: Any) -> Any:
     return "a data frame" if hasattr(value, "columns") else value
 
 
+def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a check of settings that first turns numpy's numbers, of whatever precision, into Python's."""
+
+    @wraps(check)
+    def checked(self: Any) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):
+                # The nearest double; a single-precision 0.1 is 0.10000000149, not 0.1.
+                plain = float(value) if isinstance(value, np.floating) else value.item()
+                object.__setattr__(self, field.name, plain)
+        check(self)
+
+    return checked
+
+
 def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
     """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
     return Guarantee(
@@ -239,5 +267,9 @@ def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
         "A larger one promises next to nothing. " + WITHOUT_PRIVACY,
     )
     failure_probability("delta", delta)
+    if delta > 0 and math.isfinite(epsilon):
+        least = (1 + math.exp(epsilon)) * _MOST_DRAWS * ERROR_OF_A_DRAW
+        do = "Draws are not exact enough to promise less (proofs/sampling.md)."
+        require(delta >= least, "delta", delta, f"must be at least {least:.1e} at this epsilon, or 0", do)
     if gaussian and math.isfinite(epsilon):
         require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")

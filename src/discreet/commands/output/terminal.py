@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Never
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from discreet.checks import visible
 
 
 class Terminal(Console):
-    """A console that reports a closed pipe instead of ending the program on its own."""
+    """A console that reports a closed pipe to its caller, and obeys no letter of what it prints."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is printed; only our own styles reach the terminal as commands."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     def on_broken_pipe(self) -> Never:
         """Let `answering` decide."""

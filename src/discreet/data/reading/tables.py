@@ -15,6 +15,7 @@ from discreet.data.declaring import Declarations
 from discreet.data.reading.columns import RATING, TIME, Choice, Columns, from_table, of_frame
 from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
+from discreet.data.reading.limits import refuse_bomb, refuse_irregular, refuse_rows
 from discreet.data.reading.lines import fitting_lines, why_unreadable
 from discreet.data.vocabulary import Vocabulary
 
@@ -59,7 +60,10 @@ def read_source(
 ) -> TableSource:
     """Return the needed columns of a file, or of the file in a folder."""
     file = locate(Path(path))
-    if magic(file) == PARQUET:
+    refuse_irregular(file)
+    kind = magic(file)
+    refuse_bomb(file, kind)
+    if kind == PARQUET:
         return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file))
     layout = sniff(file, columns, implicit=implicit, dialect=dialect)
     if layout.is_dense:
@@ -108,11 +112,20 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
     try:
-        found = of_frame(pl.scan_parquet(file, glob=False), columns, implicit=implicit)
+        table = pl.scan_parquet(file, glob=False)
+        refuse_rows(file, table.select(pl.len()).collect().item())
+        found = of_frame(table, columns, implicit=implicit)
         # As in text files, blanks around an id are no part of it.
         return replace(found, users=_stripped(found.users), items=_stripped(found.items))
+    except FileError:
+        raise
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
+    except BaseException as error:
+        # What polars itself did not foresee is no `Exception`.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from None
 
 
 def _stripped(ids: pl.Series) -> pl.Series:

@@ -54,8 +54,7 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 
 def gaussian_epsilon(multiplier: float, delta: float) -> float:
     """Return the smallest epsilon of one Gaussian at `delta`, never too small; infinite at delta 0."""
-    positive("multiplier", multiplier)
-    failure_probability("delta", delta)
+    multiplier, delta = positive("multiplier", multiplier), failure_probability("delta", delta)
     if math.isinf(multiplier):
         return 0.0
     if delta == 0:
@@ -78,8 +77,7 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
         >>> round(gaussian_multiplier(1.0, 1e-5), 4)
         3.7306
     """
-    positive("epsilon", epsilon)
-    failure_probability("delta", delta)
+    epsilon, delta = positive("epsilon", epsilon), failure_probability("delta", delta)
     require(
         delta > 0,
         "delta",

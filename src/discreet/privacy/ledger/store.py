@@ -24,6 +24,7 @@ from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, l
 # "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
 APPLICATION = 0x44534354
 VERSION = 1
+_ROLLBACK_JOURNAL = b"\x01\x01"
 _TABLES = (
     """CREATE TABLE budgets (
     id INTEGER PRIMARY KEY, time TEXT NOT NULL, dataset TEXT NOT NULL, guarantee TEXT NOT NULL,
@@ -228,6 +229,9 @@ def _check_header(path: Path) -> None:
     owner, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0") or owner != APPLICATION:
         raise FileError(f"{path} is not a ledger and was left as it is.")
+    # With another way of writing, which we never chose, SQLite would wait for locks that nobody holds.
+    if header[18:20] != _ROLLBACK_JOURNAL:
+        raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
     if version != VERSION:
         raise FileError(
             f"{path} is a ledger of version {version} and was left as it is; this discreet reads {VERSION}."

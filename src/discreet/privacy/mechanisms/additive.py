@@ -124,8 +124,8 @@ class Laplace(Additive):
     @classmethod
     def calibrated(cls, *, epsilon: float, l1_sensitivity: float) -> Self:
         """Return the mechanism with the least noise that promises pure `epsilon`; none at infinity."""
-        positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
-        positive_finite("l1_sensitivity", l1_sensitivity)
+        epsilon = positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        l1_sensitivity = positive_finite("l1_sensitivity", l1_sensitivity)
         if math.isinf(epsilon):
             return cls(scale=0.0, l1_sensitivity=l1_sensitivity)
         scale = _least_noise(Fraction(l1_sensitivity) / Fraction(epsilon), epsilon)
@@ -202,8 +202,8 @@ class Gaussian(Additive):
         """Return the mechanism with the least noise that promises (epsilon, delta); none at infinity."""
         from discreet.privacy.accounting.accountant import gaussian_multiplier
 
-        positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
-        positive_finite("l2_sensitivity", l2_sensitivity)
+        epsilon = positive("epsilon", epsilon, do="For a release without privacy pass math.inf.")
+        l2_sensitivity = positive_finite("l2_sensitivity", l2_sensitivity)
         if math.isinf(epsilon):
             return cls(sigma=0.0, l2_sensitivity=l2_sensitivity)
         multiplier = gaussian_multiplier(epsilon, delta)

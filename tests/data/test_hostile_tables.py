@@ -1,0 +1,97 @@
+"""Tables that are no files, unpack to gigabytes, or speak to the terminal; settings of other types."""
+
+import gzip
+import json
+import math
+import os
+import tracemalloc
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet.checks import DataError, FileError, ParameterError, visible
+from discreet.data.interactions import Interactions
+
+TEXT = b"user,item,rating\n" + b"".join(b"u%d,i%d,%d\n" % (k, k % 5, 1 + k % 5) for k in range(20))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(FileError, match="is not a file"):
+        discreet.read(tmp_path / "pipe.csv")
+    with pytest.raises(FileError):
+        discreet.load(tmp_path / "pipe.csv")
+
+
+def test_a_packed_bomb_costs_nothing(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", 9) as file:
+        file.write(TEXT)
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(FileError, match="unpacks to more than"):
+        discreet.read(path)
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+    path.write_bytes(gzip.compress(TEXT) + gzip.compress(TEXT.split(b"\n", 1)[1].replace(b"u", b"v")))
+    assert discreet.read(path).n_ratings == 40
+
+
+def test_a_parquet_file_cannot_promise_more_rows_than_it_holds(tmp_path):
+    path = tmp_path / "rows.parquet"
+    rows = 30_000_000
+    table = pl.select(pl.repeat(1, rows).alias("user"), pl.repeat(2, rows).alias("item"))
+    table.with_columns(pl.lit(3.0).alias("rating")).write_parquet(path, row_group_size=rows)
+    assert path.stat().st_size < 300_000
+    with pytest.raises(FileError, match="promises"):
+        discreet.read(path)
+
+
+def test_letters_that_a_terminal_obeys_are_spelled_out(tmp_path):
+    assert visible("a\x1b[31m\u202eb\nc") == "a\\x1b[31m\\u202eb\nc"
+    path = tmp_path / "r.csv"
+    path.write_bytes(b"us\x1b[2Jer,it,em\n1,2,3\n")
+    with pytest.raises(DataError) as caught:
+        discreet.read(path)
+    assert "\x1b" not in str(caught.value) and "\\x1b" in str(caught.value)
+
+
+def test_ids_are_shown_and_not_obeyed(tmp_path, capsys):
+    from discreet.commands.output.printing import remark, show
+
+    show("film \x1b[31mred\x07")
+    remark("discreet: \x1b]0;title\x07")
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err and "\\x1b[31mred" in told.out and "\\x1b]0;title" in told.err
+
+
+def test_ids_that_differ_in_a_last_zero_are_two(tmp_path):
+    data = Interactions.from_arrays([1, 2, 3], ["a", "a\0", "b"], [1, 2, 3], low=1, high=5)
+    model = discreet.Popularity(epsilon=1.0).fit(data)
+    model.save(tmp_path / "m")
+    assert sorted(discreet.load(tmp_path / "m").catalog.ids) == ["a", "a\0", "b"]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_numbers_of_any_precision_are_settings(kind, tmp_path):
+    data = Interactions.from_arrays([1, 1, 2], [1, 2, 1], [1, 5, 3], low=1, high=5)
+    for make in (discreet.Biases, discreet.Popularity, discreet.UserFactorization):
+        model = make(epsilon=kind(0.5), delta=kind(2.0**-10)).fit(data)
+        assert type(model.guarantee.epsilon) is float and model.guarantee.epsilon == 0.5
+        model.save(tmp_path / "m", force=True)
+        json.dumps(model.guarantee.to_json())
+    low = discreet.Biases(epsilon=np.float32(0.1))
+    assert low.epsilon == float(np.float32(0.1)) and type(low.epsilon) is float
+
+
+def test_a_delta_below_what_draws_support_is_refused():
+    for epsilon in (0.1, 1.0, 30.0):
+        least = (1 + math.exp(epsilon)) * 2.0**36 * 2.0**-110
+        assert discreet.Biases(epsilon=epsilon, delta=2 * least).delta == 2 * least
+        with pytest.raises(ParameterError, match="not exact enough"):
+            discreet.Biases(epsilon=epsilon, delta=least / 2)
+    assert discreet.Popularity(epsilon=1.0, delta=0.0).delta == 0.0
