@@ -63,7 +63,7 @@ def photograph(page: Any) -> None:
     for scheme in ("light", "dark"):
         for width, height in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             page.screenshot(path=IMAGES / f"collecting-{width}-{scheme}.png", full_page=True)
 
 

@@ -1,7 +1,9 @@
 // Answer questions about the device's modules: one JSON object in, one out. Whole numbers travel as text.
+import { webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
+globalThis.crypto ??= webcrypto; // node 18 has it, under another name
 const device = await import(pathToFileURL(process.argv[2]));
 const asked = JSON.parse(readFileSync(0, "utf8"));
 const bytes = (hex) => Uint8Array.from(Buffer.from(hex, "hex"));

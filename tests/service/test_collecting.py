@@ -18,7 +18,7 @@ from discreet.service.admission import submission
 from discreet.service.client import CollectionClient
 from discreet.service.collecting import most_bytes
 from discreet.service.envelope import seal
-from discreet.service.refitting import collected_from, fit_store
+from discreet.service.refitting import Refits, collected_from, fit_store
 from service.servers import ask, ask_json
 
 
@@ -194,6 +194,21 @@ def test_reports_teach_the_same_model_as_the_collector_does(collecting, films):
     assert model.guarantee.epsilon == 1.0 and not model.guarantee.simulated
     again = LocalChannel(epsilon=1.0).fit_reports(collected_from(store))
     assert again.recommend({"film 3": 5.0}) == model.recommend({"film 3": 5.0})
+
+
+def test_a_schedule_fits_again_and_publishes(collecting, films, tmp_path):
+    out, url = tmp_path / "films.discreet", f"sqlite:///{tmp_path}/kept.db"
+    service, store = collecting(films, publish=out)
+    model = learned(store)
+    refits = Refits(url, "local-channel", out, 0.1)
+    refits.start()
+    end = time.monotonic() + 60
+    while ask(f"{service.url}/label")[0] == 404 and time.monotonic() < end:
+        time.sleep(0.2)
+    refits.stop()
+    assert ask_json(f"{service.url}/label")[1]["guarantee"] == model.guarantee.to_json()
+    # The address of a store may hold a password, which a list of processes would show.
+    assert url not in " ".join(refits._command)
 
 
 def test_a_client_says_when_nobody_answers(monkeypatch):
