@@ -28,6 +28,8 @@ VERBS = (
     "similar",
     "explain",
     "label",
+    "sign",
+    "verify",
     "evaluate",
     "compare",
     "audit",

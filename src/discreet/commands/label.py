@@ -23,6 +23,7 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Print what a model promises, and every array it holds with why it may be published."""
+    from discreet.models.signatures import signer
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee
 
@@ -44,7 +45,9 @@ def label(
     table = Table("array", "where it comes from", title="What is inside")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    show(facts, table)
+    key = signer(file)
+    signed = "This file is not signed." if key is None else f"This file is signed with the key {key}."
+    show(facts, table, signed)
 
 
 def _write_elsewhere(content: dict[str, Any], file: Path, registry: Path | None, page: Path | None) -> None:

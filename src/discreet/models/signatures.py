@@ -1,0 +1,88 @@
+"""Sign a model file with an Ed25519 key, in a small file beside it, and tell who signed one.
+
+A digest shows that a file is whole; a signature shows that whoever holds the key stands behind it. Who holds
+a key is for the reader to know: the public key is printed, and compared with one that was got elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from discreet.checks import FileError
+from discreet.files import write_whole
+
+SUFFIX = ".sig"
+_FORMAT = "discreet-signature"
+_MOST_BYTES = 1 << 12
+
+
+def signature_path(file: Path) -> Path:
+    """Return where the signature of a file lies."""
+    return file.with_name(file.name + SUFFIX)
+
+
+def new_key(path: Path) -> str:
+    """Write a new private key for the owner's eyes only, and return the public one."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
+    except OSError as error:
+        raise FileError(f"The key {path} cannot be written: {error.strerror}.") from error
+    return _text(key.public_key())
+
+
+def sign_file(file: Path, key_path: Path) -> str:
+    """Write the signature of a file beside it, and return the public key it was made with."""
+    try:
+        key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise FileError(f"{key_path} is not a private key that can be read without a password.") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise FileError(f"{key_path} is not an Ed25519 key; make one with --new-key.")
+    record = {"format": _FORMAT, "key": _text(key.public_key()), "signature": key.sign(_digest(file)).hex()}
+    write_whole(signature_path(file), json.dumps(record).encode())
+    return _text(key.public_key())
+
+
+def signer(file: Path) -> str | None:
+    """Return the public key that signed a file as it is, or None if there is no signature beside it.
+
+    Raises:
+        FileError: There is one, and it is damaged or belongs to other contents.
+    """
+    path = signature_path(file)
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as raw:
+            record = json.loads(raw.read(_MOST_BYTES))
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
+        key.verify(bytes.fromhex(record["signature"]), _digest(file))
+    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(f"The signature {path} does not belong to {file} as it is.") from error
+    return _text(key)
+
+
+def _digest(file: Path) -> bytes:
+    """Return what is signed: that it is a model file of ours, and all of its bytes."""
+    try:
+        with file.open("rb") as raw:
+            return _FORMAT.encode() + hashlib.file_digest(raw, "sha256").digest()
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _text(key: Ed25519PublicKey) -> str:
+    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()

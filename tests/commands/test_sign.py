@@ -1,0 +1,30 @@
+"""`discreet sign` and `discreet verify`: who stands behind a file, and whether it is what they signed."""
+
+from command_line import one_sentence
+
+
+def test_a_signed_model_is_verified_and_its_label_tells(discreet, model, tmp_path):
+    key = tmp_path / "me.pem"
+    assert "not signed" in discreet("label", model)[1]
+    one_sentence(*discreet("verify", model, "--key", "00" * 32))
+    code, shown, error = discreet("sign", model, "--key", key, "--new-key")
+    assert code == 0, error
+    public = "".join(shown.split()).rpartition("is")[2].rstrip(".")
+    assert len(public) == 64 and key.stat().st_mode & 0o077 == 0
+    assert discreet("verify", model, "--key", public)[0] == 0
+    assert public in "".join(discreet("label", model)[1].split()).replace("│", "")
+    one_sentence(*discreet("verify", model, "--key", "00" * 32))
+    one_sentence(*discreet("sign", model, "--key", key, "--new-key"))
+    one_sentence(*discreet("sign", model, "--key", model))
+    assert discreet("sign", model, "--key", key)[0] == 0
+
+
+def test_what_changed_after_signing_is_refused(discreet, model, ratings, tmp_path):
+    key = tmp_path / "me.pem"
+    assert discreet("sign", model, "--key", key, "--new-key")[0] == 0
+    fit = ("fit", ratings, "--model", "popularity", "--implicit", "--epsilon", "1", "--force", "--out", model)
+    assert discreet(*fit)[0] == 0
+    one_sentence(*discreet("verify", model, "--key", "00" * 32))
+    one_sentence(*discreet("label", model))
+    model.with_name(model.name + ".sig").write_bytes(b"[" * 3000)
+    one_sentence(*discreet("verify", model, "--key", "00" * 32))
