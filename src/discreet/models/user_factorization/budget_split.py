@@ -10,7 +10,7 @@ from discreet.checks import ParameterError
 from discreet.privacy.accounting.gaussian import split_gaussian
 
 # What comes first: the overall mean and number of people, and a first look at the items.
-MEAN, LOOK = 0.02, 0.14
+MEAN, LOOK = 0.02, 0.18
 # With this many people for each unit of noise item vectors are worth a release of their own.
 # A person with fewer ratings than these counts for a part of one.
 _MANY_PEOPLE = 2500.0
@@ -50,17 +50,17 @@ class Shares:
     glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
     """
 
-    effects: float = 0.18
+    effects: float = 0.20
     glance: float = 0.03
-    choices: float = 0.15
-    places: float = 0.20
+    choices: float = 0.13
+    places: float = 0.16
     moment: float = 0.35
     scales: float = 0.03
 
     @classmethod
     def of(cls, many: bool) -> Shares:
         """Return the shares for few or many people for each unit of noise."""
-        return cls(effects=0.10, choices=0.18, places=0.28) if many else cls()
+        return cls(effects=0.10, choices=0.16, places=0.26) if many else cls()
 
     def for_strong_taste(self) -> Shares:
         """Return the shares where ratings tell more than choices do."""
