@@ -53,7 +53,7 @@ class Estimator(ABC):
 
     name: ClassVar[str]
     #: "explicit" reads ratings, "implicit" reads which items were chosen, "verdict" reads liked or not.
-    feedback: ClassVar[str] = "explicit"
+    feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that there is nothing to save yet.
     answers_in_process: ClassVar[bool] = False
     #: Where the method comes from, for the table of models.

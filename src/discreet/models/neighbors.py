@@ -65,7 +65,7 @@ class ItemNeighbors(Estimator):
     """
 
     name: ClassVar[str] = "neighbours"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "Gao et al. 2020, Guo et al. 2019"
 
     epsilon: float

@@ -46,7 +46,7 @@ class Popularity(Estimator):
     """
 
     name: ClassVar[str] = "popularity"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "baseline"
 
     epsilon: float

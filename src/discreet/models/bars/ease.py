@@ -48,7 +48,7 @@ class Ease(Estimator):
     """
 
     name: ClassVar[str] = "ease"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "baseline, Steck 2019"
 
     epsilon: float = math.inf

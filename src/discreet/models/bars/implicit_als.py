@@ -56,7 +56,7 @@ class ImplicitAls(Estimator):
     """
 
     name: ClassVar[str] = "implicit-als"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "baseline, Hu et al. 2008"
 
     epsilon: float = math.inf

@@ -50,7 +50,7 @@ class ItemKnn(Estimator):
     """
 
     name: ClassVar[str] = "item-knn"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "baseline, Deshpande and Karypis 2004"
 
     epsilon: float = math.inf

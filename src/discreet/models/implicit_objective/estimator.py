@@ -138,7 +138,7 @@ class ImplicitObjective(Estimator):
     """
 
     name: ClassVar[str] = "implicit-objective"
-    feedback: ClassVar[str] = "implicit"
+    feedback = "implicit"
     source: ClassVar[str] = "ours, after Ran et al. 2024"
 
     epsilon: float

@@ -63,7 +63,7 @@ class OneBit(Estimator):
         tolerance: It stops when a step promises less than this share of the objective.
     """
 
-    feedback: ClassVar[str] = "verdict"
+    feedback = "verdict"
     source: ClassVar[str] = "Li et al., One-bit matrix completion with differential privacy"
 
     epsilon: float

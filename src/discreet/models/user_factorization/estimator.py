@@ -70,7 +70,7 @@ class UserFactorization(Estimator):
     epsilon: float
     delta: float = 1e-6
     # Other estimators read one kind of feedback; here it is a setting.
-    feedback: Literal["explicit", "implicit"] = "explicit"  # type: ignore[misc]
+    feedback: Literal["explicit", "implicit"] = "explicit"
     item_features: str | Any | None = None
     prior: str | None = None
 
