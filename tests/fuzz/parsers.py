@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from discreet.checks import DataError
 from discreet.collect.catalog.campaign import CatalogCampaign
 from discreet.collect.catalog.collector import CatalogCollector
 from discreet.collect.opening import campaign_from_bytes
@@ -70,12 +71,15 @@ class Reports:
         assert self.ratings.receive(self.binary) and self.catalog.receive(self.cells)
 
     def attack(self, chance):
-        self.ratings.receive(bytes_of(self.binary, chance))
-        self.ratings.receive(json.dumps(json_of(self.json, chance)).encode())
-        self.catalog.receive(bytes_of(self.cells, chance))
         if sum(self.ratings.refusals.values()) > 10_000:
             self.ratings, self.catalog = Collector(self.campaign), CatalogCollector(self.hidden)
-            Campaign.from_bytes(b"refused, as a sign of life")
+        kept = [
+            self.ratings.receive(bytes_of(self.binary, chance)),
+            self.ratings.receive(json.dumps(json_of(self.json, chance)).encode()),
+            self.catalog.receive(bytes_of(self.cells, chance)),
+        ]
+        if not any(kept):
+            raise DataError("Collectors count what they refuse, and raise nothing.")
 
 
 class Messages:
