@@ -21,6 +21,7 @@ from discreet.contributions.statistic import Part as Added
 from discreet.contributions.statistic import Statistic
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import STEP_BITS, SharedNoise, symmetric_from
 from discreet.federated.protocols.asked import Asked, read_asked, size_of, write_asked
 from discreet.federated.protocols.protocol import ItemProtocol, Part, Shapes, Told
@@ -181,6 +182,8 @@ class _Nobody:
 
     def __init__(self, facts: PublicFacts, tape: Sequence[Floats]) -> None:
         self.facts, self.n_items = facts, facts.n_items
+        # Names are for tables of items, which no run over parties has.
+        self.catalog = Vocabulary.range(facts.n_items)
         self._tape = iter(tape)
 
     def __getattr__(self, name: str) -> Any:
