@@ -60,9 +60,12 @@ BARS = ("als", "implicit-als", "ease", "item-knn")
 # Wide enough that the best point lies inside.
 SEARCHES: dict[str, list[dict[str, Any]]] = {
     "als": [
-        {"factors": factors, "regularization": ridge, "biases": 0.8}
-        for factors in (16, 64)
-        for ridge in (0.9, 1.3, 1.8, 2.6, 3.6)
+        *({"factors": 0, "regularization": 1.0, "biases": biases} for biases in (0.5, 1.0, 2.0, 4.0, 8.0)),
+        *(
+            {"factors": factors, "regularization": ridge, "biases": 2.0}
+            for factors in (16, 64)
+            for ridge in (0.9, 1.3, 1.8, 2.6, 3.6)
+        ),
     ],
     "implicit-als": [
         {"factors": factors, "alpha": alpha, "regularization": ridge}
