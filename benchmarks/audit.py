@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.audit.bounds import Tally, refuted_epsilon, refuted_on_curve
-from discreet.audit.one_run import one_run_epsilon, one_run_gaussian_epsilon
-from discreet.audit.scores import Cuts
+from discreet.audit.canaries.one_run import one_run_epsilon, one_run_gaussian_epsilon
+from discreet.audit.games.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.scores import Cuts
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 
 EPSILON, DELTA, ERROR = 1.0, 1e-6, 0.01

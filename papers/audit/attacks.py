@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from discreet.audit.prices import price
-from discreet.audit.single_draws import log_ratios
-from discreet.audit.tape import Additive, Player, Recorder
+from discreet.audit.games.single_draws import log_ratios
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.tape import Additive, Player, Recorder
 from discreet.audit.worlds import Crowd, neighboring
 from discreet.models.one_bit.estimators import OneBitOutput
 from discreet.privacy.accounting.gaussian import gaussian_multiplier

@@ -9,9 +9,9 @@ import json
 import math
 from pathlib import Path
 
-from discreet.audit.bounds import least_share
-from discreet.audit.stopping import Plan, play
-from discreet.audit.structure import look_inside
+from discreet.audit.games.bounds import least_share
+from discreet.audit.games.stopping import Plan, play
+from discreet.audit.white_box.structure import look_inside
 from discreet.audit.worlds import Crowd
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.recipes import MODELS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.audit import audit
-from discreet.audit.one_run import (
+from discreet.audit.canaries.one_run import (
     audit_one_run,
     one_run_chance,
     one_run_epsilon,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from audit.twins import spoil
-from discreet.audit.betting import is_refuted, refuted_by_betting
-from discreet.audit.bounds import Tally, curve_of, least_share, refuted_epsilon, refuted_on_curve
-from discreet.audit.canaries import Canaries, CanaryAttack
-from discreet.audit.canary_files import CanaryFileAttack
+from discreet.audit.canaries.files import CanaryFileAttack
+from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.full import SMALL, costliest_pair, play_view
-from discreet.audit.games import FileAttack, TranscriptAttack
+from discreet.audit.games.betting import is_refuted, refuted_by_betting
+from discreet.audit.games.bounds import Tally, curve_of, least_share, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.playing import FileAttack, TranscriptAttack
+from discreet.audit.games.scores import Cuts, LearnedScore
+from discreet.audit.games.stopping import Plan, play
 from discreet.audit.page import claimed_curve, measured_band
-from discreet.audit.scores import Cuts, LearnedScore
-from discreet.audit.stopping import Plan, play
 from discreet.audit.worlds import Crowd
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.recipes import MODELS, is_never_private

@@ -7,9 +7,9 @@ import pkgutil
 import numpy as np
 import pytest
 
-from discreet.audit.prices import price
-from discreet.audit.tables import exact_loss
-from discreet.audit.tape import Player, Recorder
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.tables import exact_loss
+from discreet.audit.white_box.tape import Player, Recorder
 from discreet.checks import DataError
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import Additive, Gaussian, Laplace

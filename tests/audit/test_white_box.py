@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from audit.twins import TWINS, cases, spoil
-from discreet.audit.noise import DRAWS, examine_noise, finest_bit, is_on_a_grid, is_reused, is_too_narrow
-from discreet.audit.structure import look_inside
-from discreet.audit.subjects import quick_audit, variants
-from discreet.audit.tape import Additive, Player, Recorder, StrayError
+from discreet.audit.white_box.noise import (
+    DRAWS,
+    examine_noise,
+    finest_bit,
+    is_on_a_grid,
+    is_reused,
+    is_too_narrow,
+)
+from discreet.audit.white_box.structure import look_inside
+from discreet.audit.white_box.subjects import quick_audit, variants
+from discreet.audit.white_box.tape import Additive, Player, Recorder, StrayError
 from discreet.audit.worlds import Crowd, neighboring
 from discreet.checks import PrivacyError
 from discreet.privacy.guarantee import Basis

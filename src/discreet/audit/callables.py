@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.audit.findings import Finding
-from discreet.audit.scores import LearnedScore, Truth, aligned
-from discreet.audit.stopping import Plan, play
+from discreet.audit.games.scores import LearnedScore, Truth, aligned
+from discreet.audit.games.stopping import Plan, play
 from discreet.checks import DataError, failure_probability, integer, non_negative, require
 from discreet.randomness import experiment_generator
 

@@ -10,17 +10,17 @@ from typing import final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.audit.betting import refuted_by_betting
-from discreet.audit.bounds import Tally, curve_of
-from discreet.audit.canaries import Canaries, CanaryAttack
-from discreet.audit.canary_files import CanaryFileAttack
+from discreet.audit.canaries.files import CanaryFileAttack
+from discreet.audit.canaries.one_run import one_run_epsilon
+from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.findings import Finding
-from discreet.audit.games import FileAttack, TranscriptAttack
-from discreet.audit.one_run import one_run_epsilon
-from discreet.audit.scores import Cuts, Truth
-from discreet.audit.stopping import CONFIRMING_ERROR, Outcome, Plan, play
-from discreet.audit.structure import look_inside
-from discreet.audit.tape import Recorder
+from discreet.audit.games.betting import refuted_by_betting
+from discreet.audit.games.bounds import Tally, curve_of
+from discreet.audit.games.playing import FileAttack, TranscriptAttack
+from discreet.audit.games.scores import Cuts, Truth
+from discreet.audit.games.stopping import CONFIRMING_ERROR, Outcome, Plan, play
+from discreet.audit.white_box.structure import look_inside
+from discreet.audit.white_box.tape import Recorder
 from discreet.audit.worlds import Crowd, Row, neighboring
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions

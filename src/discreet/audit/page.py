@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.audit.findings import Finding
-from discreet.audit.scores import Truth
+from discreet.audit.games.scores import Truth
 from discreet.files import write_whole
 
 # How often the band misses the true curve somewhere.

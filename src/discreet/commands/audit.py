@@ -91,7 +91,7 @@ def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -
 
 
 def _one_run(data: str, estimator: Estimator) -> Finding:
-    from discreet.audit.one_run import audit_one_run
+    from discreet.audit.canaries.one_run import audit_one_run
     from discreet.data.opening import open_data
 
     return audit_one_run(estimator, open_data(data, implicit=estimator.feedback == "implicit"))
@@ -101,7 +101,7 @@ def _without_data(
     subjects: list[Estimator], views: list[str], seconds: float, *, named: bool
 ) -> list[Finding]:
     from discreet.audit.full import play_view, views_of
-    from discreet.audit.subjects import quick_audit
+    from discreet.audit.white_box.subjects import quick_audit
 
     found: list[Finding] = []
     for estimator in subjects:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from discreet.audit.bounds import Tally, refuted_epsilon, refuted_on_curve
-from discreet.audit.games import Attack, batches
-from discreet.audit.scores import Cuts
+from discreet.audit.games.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.playing import Attack, batches
+from discreet.audit.games.scores import Cuts
 
 CONFIRMING_ERROR = 1e-3
 _LOOKS = 5

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.audit.prices import cell_answers
-from discreet.audit.tape import Recorder, Table
+from discreet.audit.white_box.prices import cell_answers
+from discreet.audit.white_box.tape import Recorder, Table
 from discreet.checks import DataError
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import CellMechanism

@@ -15,8 +15,8 @@ from typing import final
 
 import numpy as np
 
-from discreet.audit.prices import price
-from discreet.audit.tape import Player, Recorder, StrayError
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.tape import Player, Recorder, StrayError
 from discreet.audit.worlds import Crowd, Worlds, additive_worlds, neighboring
 from discreet.checks import DiscreetError, PrivacyError
 from discreet.data.interactions import Interactions

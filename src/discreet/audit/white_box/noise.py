@@ -16,9 +16,9 @@ import numpy.typing as npt
 from scipy.special import betainc, gammainc
 
 from discreet.arrays import Floats, Indices
-from discreet.audit.prices import cell_answers, dense_cells, told_cells
-from discreet.audit.structure import ask
-from discreet.audit.tape import Additive, Cells, Passage, Recorder, Table
+from discreet.audit.white_box.prices import cell_answers, dense_cells, told_cells
+from discreet.audit.white_box.structure import ask
+from discreet.audit.white_box.tape import Additive, Cells, Passage, Recorder, Table
 from discreet.collect.catalog.device import answer_cells
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.audit.canaries import Canaries
-from discreet.audit.scores import LearnedScore, Truth
+from discreet.audit.canaries.planting import Canaries
+from discreet.audit.games.scores import LearnedScore, Truth
 from discreet.models.estimator import Estimator
 from discreet.randomness import PrivacyRandom, experiment_generator
 

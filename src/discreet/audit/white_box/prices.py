@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from discreet.arrays import Floats, Indices
-from discreet.audit.tape import Additive, Cells, Coins, Passage, Table
+from discreet.audit.white_box.tape import Additive, Cells, Coins, Passage, Table
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
 from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import WORDS

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from scipy.special import betainc, expit, ndtr, ndtri
 
 from discreet.arrays import Floats
-from discreet.audit.canaries import Canaries, CanaryAttack
+from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.findings import Finding
-from discreet.audit.scores import Truth
+from discreet.audit.games.scores import Truth
 from discreet.audit.worlds import Row
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions

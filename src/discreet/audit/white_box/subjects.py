@@ -10,8 +10,8 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.audit.findings import Finding
-from discreet.audit.noise import examine_noise
-from discreet.audit.structure import look_inside
+from discreet.audit.white_box.noise import examine_noise
+from discreet.audit.white_box.structure import look_inside
 from discreet.audit.worlds import Crowd, neighboring
 from discreet.checks import ParameterError
 from discreet.models.estimator import Estimator

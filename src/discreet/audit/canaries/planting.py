@@ -12,9 +12,9 @@ from typing import final
 import numpy as np
 
 from discreet.arrays import Floats, Indices
-from discreet.audit.prices import price
-from discreet.audit.scores import Truth
-from discreet.audit.tape import Additive, EnoughError, Passage, Player, Recorder
+from discreet.audit.games.scores import Truth
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.tape import Additive, EnoughError, Passage, Player, Recorder
 from discreet.audit.worlds import Row, build
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions

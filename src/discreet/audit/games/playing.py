@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.audit.prices import log_ratio
-from discreet.audit.scores import LearnedScore, Truth, aligned, features_of
-from discreet.audit.single_draws import log_ratios
-from discreet.audit.structure import ask
-from discreet.audit.tape import Coins, EnoughError, Passage, Player, Recorder, StrayError
+from discreet.audit.games.scores import LearnedScore, Truth, aligned, features_of
+from discreet.audit.games.single_draws import log_ratios
+from discreet.audit.white_box.prices import log_ratio
+from discreet.audit.white_box.structure import ask
+from discreet.audit.white_box.tape import Coins, EnoughError, Passage, Player, Recorder, StrayError
 from discreet.checks import DiscreetError
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.audit.bounds import Tally, refuted_epsilon
+from discreet.audit.games.bounds import Tally, refuted_epsilon
 
 Truth = npt.NDArray[np.bool_]
 # A histogram has at most so many bars, and outputs with fewer values are counted one by one.

@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Floats, Indices
-from discreet.audit.prices import (
+from discreet.audit.games.scores import Truth
+from discreet.audit.white_box.prices import (
     cell_answers,
     cells_that_differ,
     dense_cells,
     different_rows,
     rows_that_differ,
 )
-from discreet.audit.scores import Truth
-from discreet.audit.tape import Additive, Cells, Passage, Table
+from discreet.audit.white_box.tape import Additive, Cells, Passage, Table
 from discreet.collect.catalog.device import answer_cells
 from discreet.privacy.sampling import draws
 from discreet.randomness import PrivacyRandom

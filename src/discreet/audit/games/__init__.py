@@ -1,0 +1,1 @@
+"""Guess from outside: games between two worlds, and what the guesses refute."""
