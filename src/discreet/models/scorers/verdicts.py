@@ -9,6 +9,7 @@ from typing import ClassVar, final, get_args
 import numpy as np
 
 from discreet.arrays import Floats, Indices, Singles
+from discreet.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.one_bit.verdicts import verdicts_of
@@ -80,7 +81,8 @@ class OneBitScorer(Scorer):
         """Maximize the likelihood of one person's own verdicts under a normal prior with the rows' spread."""
         span = slice(int(histories.indptr[row]), int(histories.indptr[row + 1]))
         design = self.right[histories.items[span]]
-        assert self.above is not None
+        if self.above is None:
+            raise DataError("The model does not say where a like begins, so that it cannot place newcomers.")
         verdicts = verdicts_of(histories, self.above)[span]
         loss = OneBitLoss(verdicts=verdicts, link=self.link, scale=self.scale)
         ridge = 1 / np.maximum(np.mean(self.left**2, axis=0), 1e-12)
@@ -90,5 +92,8 @@ class OneBitScorer(Scorer):
         vector = np.zeros(self.right.shape[1])
         for _ in range(_NEWTON_STEPS if verdicts.size else 0):
             slope = design.T @ loss.gradient(design @ vector) + ridge * vector
-            vector = vector - np.linalg.solve(curvature, slope)
+            try:
+                vector = vector - np.linalg.solve(curvature, slope)
+            except np.linalg.LinAlgError as error:
+                raise DataError("The model's factors are too far apart to place anybody by them.") from error
         return vector
