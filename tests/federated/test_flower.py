@@ -171,9 +171,9 @@ class Vandal:
             arrays={"total": np.full(size, 2**50, dtype=np.uint64)},
         )
 
-    def hand(self, question, **changes):
-        key = {"key": "11" * 32, "question": question.digest(), "least": 2, **changes}
-        message = Message(kind="key", run=question.run, step=question.step, sender="south", fields=key)
+    def hand(self, asked, **changes):
+        key = {"key": "11" * 32, "question": asked.digest(), "least": 2, **changes}
+        message = Message(kind="key", run=asked.run, step=asked.step, sender="south", fields=key)
         self.replies.append(decode(self.line(encode(message))).kind)
 
     def huge_integer(self, question):
