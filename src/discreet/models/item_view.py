@@ -27,8 +27,9 @@ _LOOK_PART = 0.45
 # With few people for each unit of noise little can be learned but which items are known: the part is then
 # this many over the people for each unit of noise, and at most the second number.
 _PEOPLE_TO_COUNT, _MOST_PART = 150.0, 1.5
-# Well-known items need less weight: a power of the (noisy) count.
-_POPULARITY_POWER = -0.5
+# Well-known items need less weight: a power of the (noisy) count. With few people for each unit of noise all
+# items weigh about alike, else the noise would hide which are known; from this many on the power is whole.
+_POPULARITY_POWER, _PEOPLE_TO_WEIGH = -0.5, 1000.0
 # How far the overall mean may lie from the middle of the scale, a priori.
 _MEAN_SPREAD = 0.5
 # So long is what a person tells of one rating before it is scaled.
@@ -56,9 +57,9 @@ class Released:
 class ItemView:
     """Hold what releases told about the items so far.
 
-    `part` is what counting takes of a person's vector when effects are asked for. `columns` are further
-    features that quality and taste may follow; a person's taste for each is pulled to zero by its ridge, in
-    units of the variance of a rating.
+    `part` is what counting takes of a person's vector when effects are asked for, `power` that of an item's
+    count by which it weighs there. `columns` are further features that quality and taste may follow; a
+    person's taste for each is pulled to zero by its ridge, in units of the variance of a rating.
     """
 
     middle: float
@@ -66,6 +67,7 @@ class ItemView:
     mean: float
     people: float
     part: float
+    power: float
     tally: Tally
     told: tuple[Released, ...]
     columns: Floats
@@ -122,7 +124,7 @@ class ItemView:
             half=self.half,
             mean=self.mean,
             effects=self.effects().mean,
-            pull=self.tally.raised**_POPULARITY_POWER,
+            pull=self.tally.raised**self.power,
             count_part=self.part,
         )
         more = _release(data, question, multiplier, random)
@@ -166,6 +168,7 @@ def first_look(
         mean=mean,
         people=people,
         part=max(COUNT_PART, counting),
+        power=_POPULARITY_POWER * min(people / max(total * _PEOPLE_TO_WEIGH, 1e-300), 1.0),
         tally=Tally.of(look.counted * length, look.count_noise * length),
         told=(look,),
         columns=np.zeros((data.n_items, 0)),
