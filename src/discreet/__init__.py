@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary as Vocabulary
     from discreet.evaluation.comparison import compare as compare
     from discreet.evaluation.evaluation import Evaluation as Evaluation
+    from discreet.evaluation.private import choose_privately as choose_privately
+    from discreet.evaluation.private import evaluate_privately as evaluate_privately
+    from discreet.evaluation.private import fit_and_evaluate as fit_and_evaluate
     from discreet.evaluation.protocol import evaluate as evaluate
     from discreet.evaluation.report import write_report as write_report
     from discreet.models.bars.als import Als as Als
@@ -108,6 +111,7 @@ else:
             # Measuring
             "discreet.evaluation.protocol": "evaluate",
             "discreet.evaluation.comparison": "compare",
+            "discreet.evaluation.private": "evaluate_privately choose_privately fit_and_evaluate",
             "discreet.evaluation.evaluation": "Evaluation",
             "discreet.evaluation.report": "write_report",
             "discreet.checks": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
