@@ -54,17 +54,14 @@ def test_corrected_recovery_finds_taste_and_beats_plain_and_means(step):
     plain = fit(LocalNuclearPlain(epsilon=6.0), data)
     scorer = corrected.scorer
     means = dataclasses.replace(
-        scorer, user_vectors=scorer.user_vectors[:, :1], device=_without_factors(scorer.device)
+        scorer,
+        user_vectors=scorer.user_vectors[:, :1],
+        item_factors=np.zeros((len(scorer.item_bias), 0)),
+        ridge=scorer.ridge[:1],
     )
     best, worse = rmse(corrected, data, test), rmse(dataclasses.replace(corrected, scorer=means), data, test)
     assert scorer.device.item_factors.shape[1] > 0
     assert best < 0.8 * worse and best < rmse(plain, data, test)
-
-
-def _without_factors(device):
-    return dataclasses.replace(
-        device, item_factors=np.zeros((len(device.item_bias), 0)), ridge=device.ridge[:1]
-    )
 
 
 @pytest.mark.parametrize("step", [1.0, None])

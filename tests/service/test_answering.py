@@ -16,8 +16,9 @@ from toy import toy_interactions
 @pytest.fixture(scope="module")
 def answering(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "toy.discreet"
+    # Enough people and budget that taste shows: without it nothing is like anything.
     model = UserFactorization(epsilon=5.0, delta=1e-3).fit(
-        toy_interactions(), random=PrivacyRandom.simulate(1)
+        toy_interactions(n_users=3000), random=PrivacyRandom.simulate(1)
     )
     model.save(path)
     with InProcess(answering_app(path)) as service:
