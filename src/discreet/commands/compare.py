@@ -14,6 +14,7 @@ from discreet.commands.options.declared import (
     Delta,
     Force,
     Measuring,
+    Privately,
     Reading,
     refuse_without_ratings,
     remark_on_delta,
@@ -38,23 +39,8 @@ def compare(
     out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
     measuring: Measuring,
     reading: Reading,
+    privately: Privately,
     delta: Delta = None,
-    private: Annotated[
-        bool,
-        typer.Option(
-            "--private",
-            help="Fit and score all models under one promise and choose the best.",
-        ),
-    ] = False,
-    share: Annotated[
-        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
-    ] = 0.1,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="With --private: pay from this ledger file.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
-    ] = False,
     resume: Annotated[
         Path | None,
         typer.Option("--resume", help="Keep what is found in this file, and go on from what is there."),
@@ -71,8 +57,8 @@ def compare(
     chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
     if reading.implicit:
         refuse_without_ratings(chosen)
-    if private or ledger is not None or dry_run:
-        measure_privately(chosen, data, measuring, reading, share, ledger, private, dry_run, as_json=as_json)
+    if privately.asked:
+        measure_privately(chosen, data, measuring, reading, privately, as_json=as_json)
         return
     require_libraries()
     folder = folder_of(data)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
 from rich.table import Table
 
-from discreet.commands.options.declared import AsJson, Data, Learning, Measuring, Reading, remark_on_delta
+from discreet.commands.options.declared import (
+    AsJson,
+    Data,
+    Learning,
+    Measuring,
+    Privately,
+    Reading,
+    remark_on_delta,
+)
 from discreet.commands.output.printing import emit, show
 from discreet.commands.private_scores import measure_privately
 
@@ -18,31 +22,13 @@ def evaluate(
     learning: Learning,
     measuring: Measuring,
     reading: Reading,
-    private: Annotated[
-        bool,
-        typer.Option(
-            "--private",
-            help="Fit and score under one promise: one item of each person is hidden, and the scores "
-            "(hr@k, ndcg@k, rmse) come with noise and may be published.",
-        ),
-    ] = False,
-    share: Annotated[
-        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
-    ] = 0.02,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="With --private: pay from this ledger file.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
-    ] = False,
+    privately: Privately,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings. Without --private scores have no noise: do not publish them."""
     estimator = learning.estimator(implicit=reading.implicit)
-    if private or ledger is not None or dry_run:
-        measure_privately(
-            [estimator], data, measuring, reading, share, ledger, private, dry_run, as_json=as_json
-        )
+    if privately.asked:
+        measure_privately([estimator], data, measuring, reading, privately, as_json=as_json)
         return
     from discreet.data.opening import folder_of
     from discreet.evaluation.protocol import evaluate as measure

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.checks import ParameterError
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
-    from discreet.commands.options.declared import Measuring, Reading
+    from discreet.commands.options.declared import Measuring, Privately, Reading
     from discreet.evaluation.private.together import Together
     from discreet.models.estimator import Estimator
 
@@ -20,10 +19,7 @@ def measure_privately(
     data: str,
     measuring: Measuring,
     reading: Reading,
-    share: float,
-    ledger: Path | None,
-    private: bool,
-    dry_run: bool,
+    privately: Privately,
     *,
     as_json: bool,
 ) -> None:
@@ -31,19 +27,21 @@ def measure_privately(
     from discreet.evaluation.private.together import fit_and_evaluate
     from discreet.privacy.ledger import Ledger
 
-    if not private and not dry_run:
+    if not privately.private and not privately.dry_run:
         raise ParameterError("--ledger pays for private scores; add --private.")
-    if not private:
+    if not privately.private:
         show("Nothing is paid for scores without --private; they have no noise and must not be published.")
         return
     interactions = reading.load(data)
-    book = None if ledger is None else Ledger.open(ledger)
-    if dry_run:
+    book = None if privately.ledger is None else Ledger.open(privately.ledger)
+    if privately.dry_run:
         from discreet.commands.output.price import show_price
 
         show_price(estimators[0], interactions, book, as_json=as_json)
         return
-    found = fit_and_evaluate(estimators, interactions, metrics=measuring.metrics, share=share, ledger=book)
+    found = fit_and_evaluate(
+        estimators, interactions, metrics=measuring.metrics, share=privately.share, ledger=book
+    )
     names = [one.name for one in estimators]
     if as_json:
         emit(_as_json(found, names))

@@ -246,6 +246,36 @@ class Measuring:
         return [place / name for place in places for name in names]
 
 
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privately:
+    """Whether scores are released with noise, and who pays for them."""
+
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Fit and score under one promise: one item of each person is hidden, and the scores "
+            "(hr@k, ndcg@k, rmse) come with noise and may be published.",
+        ),
+    ] = False
+    share: Annotated[
+        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
+    ] = 0.02
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="With --private: pay from this ledger file.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+    ] = False
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether anything here was asked for."""
+        return self.private or self.dry_run or self.ledger is not None
+
+
 # Without a declared number of people: few data sets worth a model have less than a thousand.
 _LARGE_DELTA = 1e-3
 

@@ -47,16 +47,7 @@ def registry_draft(label: Mapping[str, Any]) -> str:
 def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
     pure = promise.delta == 0
     return {
-        "basic": {
-            "name": f"Recommendations by {label['name']}",
-            "data_curators": [{"data_curator_name": _OPEN, "data_curator_type": _OPEN}],
-            "description": f"A recommender ({label['name']}) learned from ratings or choices with discreet.",
-            "intended_use": _OPEN,
-            "data_product_type": "Machine learning model",
-            "data_product_region": _OPEN,
-            "data_product_sector": _OPEN,
-            "publication_date": "1900-01-01",
-        },
+        "basic": _basic(label),
         "dp_variant": {
             "variant_name": "Pure DP" if pure else "Approximate DP",
             "data_domain": "Who rated or chose what, and how: one row of bounded ratings a person.",
@@ -91,6 +82,19 @@ def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
             "registry_authors": [_OPEN],
             "tier": 2,
         },
+    }
+
+
+def _basic(label: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": f"Recommendations by {label['name']}",
+        "data_curators": [{"data_curator_name": _OPEN, "data_curator_type": _OPEN}],
+        "description": f"A recommender ({label['name']}) learned from ratings or choices with discreet.",
+        "intended_use": _OPEN,
+        "data_product_type": "Machine learning model",
+        "data_product_region": _OPEN,
+        "data_product_sector": _OPEN,
+        "publication_date": "1900-01-01",
     }
 
 
