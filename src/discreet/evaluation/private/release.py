@@ -88,7 +88,8 @@ def evaluate_privately(
     Example:
         >>> import discreet
         >>> from discreet.randomness import PrivacyRandom
-        >>> data = discreet.catalog.load("discreet-demo")
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> data = popularity_skewed(n_users=300, n_items=40, mean_per_user=15)
         >>> noise = PrivacyRandom.simulate(0)
         >>> model = discreet.Popularity(epsilon=1.0).fit(data, random=noise)
         >>> score = evaluate_privately(model, data, epsilon=0.5, metric="hr@10", random=noise)
