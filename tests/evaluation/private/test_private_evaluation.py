@@ -16,6 +16,7 @@ from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Period
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -75,7 +76,10 @@ def test_intervals_cover_and_would_not_without_the_noise():
 
     rng, random, rate, games = np.random.default_rng(6), PrivacyRandom.simulate(7), 0.2, 1500
     noise = noise_of(gaussian_multiplier(0.2, 1e-6), 1)
-    promise, metric = promise_of_scores(DATA.facts, 0.5, 1e-6, simulated=True), private_metric("hr@10")
+    promise, metric = (
+        promise_of_scores(DATA, 0.5, 1e-6, Ledger.in_memory(), simulated=True),
+        private_metric("hr@10"),
+    )
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
@@ -143,3 +147,13 @@ def test_bad_arguments_are_one_sentence():
         fit_and_evaluate([discreet.OneBitInput(epsilon=1.0)], DATA)
     with pytest.raises(ParameterError):
         fit_and_evaluate([discreet.Als()], DATA)
+
+
+def test_labels_say_what_a_renewing_budget_takes_for_granted():
+    ledger = Ledger.in_memory()
+    limit = discreet.Biases(epsilon=5.0, delta=1e-5).promise(DATA.facts)
+    ledger.set_budget(DATA.name, limit, renews=Period.YEARLY)
+    found = fit_and_evaluate([discreet.Biases(epsilon=1.0)], DATA, metrics=["rmse"], ledger=ledger)
+    score = evaluate_privately(MODEL, DATA, epsilon=1.0, ledger=ledger)
+    for promise in (found.models[0].guarantee, found.guarantee, score.guarantee):
+        assert set(ledger.assumptions(DATA.name)) <= set(promise.assumes)

@@ -15,7 +15,6 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import DataError, ParameterError, require
-from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split
 from discreet.evaluation.metrics import Metric
@@ -103,9 +102,9 @@ def evaluate_privately(
         if one is not None and one.catalog != data.catalog:
             raise DataError("The model knows another catalog than these people's histories name.")
     random = random or PrivacyRandom.from_os()
-    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
-    noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
     book, what = ledger or Ledger.in_memory(), f"score {asked}"
+    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
+    noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
         split = hide_one_each(data)
         told = personal_scores(model, split, asked) - 0.5
@@ -135,9 +134,9 @@ def choose_privately(
     check_budget(epsilon, delta, gaussian=True)
     require(len(models) >= 2, "models", list(models), "must name at least two")
     random = random or PrivacyRandom.from_os()
-    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
-    noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
     book, what = ledger or Ledger.in_memory(), f"choice by {asked}"
+    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
+    noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
         split = hide_one_each(data)
         scores = score_all(list(models.values()), split, asked, noise, data, promise, random)
@@ -226,15 +225,17 @@ def _as_errors(
     return low, value, high, noise * width**2 / max(2 * value, 1e-12)
 
 
-def promise_of_scores(facts: PublicFacts, epsilon: float, delta: float, *, simulated: bool) -> Guarantee:
-    """Return the promise of releasing scores; it depends on epsilon and delta alone."""
+def promise_of_scores(
+    data: Interactions, epsilon: float, delta: float, book: Ledger, *, simulated: bool
+) -> Guarantee:
+    """Return the promise of releasing scores: epsilon, delta, public facts, and what the budget assumes."""
     promise = Guarantee(
         epsilon=epsilon,
         delta=delta,
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=facts.assumptions(),
+        assumes=(*data.facts.assumptions(), *book.assumptions(data.name)),
         basis=Basis.PROVED,
         proof=PROOF,
     )

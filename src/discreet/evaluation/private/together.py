@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from discreet.checks import ParameterError, PrivacyError, probability, require
@@ -72,17 +72,25 @@ def fit_and_evaluate(
     noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
     events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
     events += [noise.event() for noise in noises]
-    promise = promise_of_scores(data.facts, epsilon, delta, simulated=random.simulated)
+    book = ledger or Ledger.in_memory()
+    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
     named = "+".join(one.name for one in estimators)
-    book, what = ledger or Ledger.in_memory(), f"{named} with scores"
+    what = f"{named} with scores"
     with book.spend(data.name, promise, what=what, events=events):
         split = hide_one_each(data)
-        models = tuple(one.fit(split.train, random=random) for one in cheaper)
+        fitted = (one.fit(split.train, random=random) for one in cheaper)
+        # The fits are paid here, so what this ledger takes for granted goes on their labels here.
+        models = tuple(_assuming(model, book.assumptions(data.name)) for model in fitted)
         scores = {
             str(metric): tuple(score_all(models, split, metric, noise, data, promise, random))
             for metric, noise in zip(asked, noises, strict=True)
         }
     return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _assuming(model: FittedModel, texts: tuple[str, ...]) -> FittedModel:
+    promise = replace(model.guarantee, assumes=(*model.guarantee.assumes, *texts))
+    return replace(model, guarantee=promise)
 
 
 def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:
