@@ -1,4 +1,4 @@
-"""Make the pages of the site that come from elsewhere: README, proofs, papers, commands, API, errors."""
+"""Make the pages of the site that come from elsewhere: README, proofs, commands, API, errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import inspect
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -29,7 +28,7 @@ ORDER = {
     ],
     "Use": ["evaluation.md", "datasets.md", "limits.md", "troubleshooting.md"],
     "Reference": ["reference/commands.md", "reference/api.md", "glossary.md", "formats.md", "changelog.md"],
-    "House": ["architecture.md", "adding_a_model.md", "releasing.md"],
+    "House": ["papers.md", "architecture.md", "adding_a_model.md", "releasing.md"],
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -40,7 +39,6 @@ def generated() -> dict[str, str]:
     pages = {
         "index.md": _moved(ROOT / "README.md", "index.md"),
         "changelog.md": _moved(ROOT / "CHANGELOG.md", "changelog.md"),
-        "papers.md": papers_page(),
         "troubleshooting.md": troubleshooting_page(),
         "reference/commands.md": commands_page(),
         "reference/api.md": api_page(),
@@ -78,37 +76,19 @@ def _place(path: Path) -> str | None:
         return path.relative_to(ROOT / "docs").as_posix()
     if path.suffix == ".md" and path.is_relative_to(ROOT / "proofs"):
         return f"proofs/{path.name}"
+    if path in _paper_pictures():
+        return path.relative_to(ROOT).as_posix()
     return None
+
+
+@functools.cache
+def _paper_pictures() -> list[Path]:
+    """Return the figures of the papers, which the site shows from where they are."""
+    return sorted([*(ROOT / "papers").glob("*/results/*.png"), *(ROOT / "papers").glob("*/results/*.svg")])
 
 
 def _moved(path: Path, place: str) -> str:
     return relinked(path.read_text(encoding="utf8"), path, place)
-
-
-def papers_page() -> str:
-    """List the papers that are run again, with what each claims."""
-    lines = [
-        "# Papers, run again",
-        "",
-        "`discreet reproduce PAPER` measures each claim beside the printed number.",
-        "",
-    ]
-    for claims in sorted((ROOT / "papers").glob("*/claims.toml")):
-        name = claims.parent.name.replace("_", "-")
-        lines += [
-            f"## {name}",
-            "",
-            f"`discreet reproduce {name}`",
-            "",
-            "| where | what | expected |",
-            "|---|---|---|",
-        ]
-        for claim in tomllib.loads(claims.read_text(encoding="utf8"))["claim"]:
-            rule = claim.get("rule", "within")
-            expected = f"{rule} {claim['expected']:g} ± {claim['tolerance']:g}"
-            lines.append(f"| {claim['where']} | {claim['measure']} | {expected} |")
-        lines.append("")
-    return "\n".join(lines)
 
 
 def commands_page() -> str:
@@ -246,6 +226,9 @@ def on_files(files: Any, config: Any) -> Any:
 
     for place, text in generated().items():
         files.append(File.generated(config, place, content=text))
+    for path in _paper_pictures():
+        place = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
 
 

@@ -54,6 +54,13 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
     assert not re.search(r"\]\((?!https?:)[^)]*\.\./(src|papers|tests)/", "".join(pages.values()))
 
 
+def test_the_papers_page_is_what_the_results_say():
+    page = ROOT / "docs" / "papers.md"
+    assert script("make_papers").text() == page.read_text(encoding="utf8"), (
+        "The page of papers is out of date. Run docs/make_papers.py."
+    )
+
+
 def test_readme_lists_every_model_as_it_is():
     module = script("make_readme")
     assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (

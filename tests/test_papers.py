@@ -75,7 +75,7 @@ def test_papers_do_not_meet_whatever_the_order_they_are_loaded_in(order, monkeyp
 def test_a_paper_runs_at_toy_size(paper, toy_data):
     results = reproduce.papers_folder() / paper.replace("-", "_") / "results"
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
-    rows = reproduce.reproduce(paper, quick=True, say=lambda text: None)
-    assert any(row["runs"] for row in rows)
-    assert all(row["measured"] is None or math.isfinite(row["measured"]) for row in rows)
+    found = reproduce.reproduce(paper, size="toy")
+    assert any(verdict.runs for verdict in found)
+    assert all(verdict.measured is None or math.isfinite(verdict.measured) for verdict in found)
     assert before == {path: path.stat().st_mtime_ns for path in results.rglob("*")}

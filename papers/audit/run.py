@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 from discreet.audit.games.bounds import least_share
 from discreet.audit.games.stopping import Plan, play
@@ -28,9 +26,9 @@ INSTEAD = {
 }
 
 
-def measure(*, quick, say):
+def measure(run):
     """Return the values of every claim, by its id."""
-    games = 20_000 if quick else 200_000
+    say, games = run.say, run.pick(full=200_000, quick=20_000, toy=2_000)
     found = {}
     for name, attack, delta, most in (
         ("whole-matrix", whole_matrix(), 0.0, 20_000),
@@ -53,8 +51,8 @@ def measure(*, quick, say):
     for name, model in INSTEAD.items():
         inside = look_inside(MODELS[model](epsilon=CLAIMED), Crowd(people=8, items=6, per_person=3))
         found[f"{name}-ours"] = [inside.refuted]
-    if not quick:
-        _keep(found)
+    if run.folder:
+        _draw(found, run.folder)
     return found
 
 
@@ -65,12 +63,8 @@ def _gaussian(delta):
     return distance
 
 
-def _keep(found):
-    """Write the numbers and a picture of them."""
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
-    text = json.dumps({key: values[0] for key, values in sorted(found.items())}, indent=1)
-    (folder / "numbers.json").write_text(text + "\n", encoding="utf8")
+def _draw(found, folder):
+    """Draw what was refuted."""
     import matplotlib
 
     matplotlib.use("Agg")

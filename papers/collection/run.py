@@ -6,9 +6,7 @@ constant of statement (5), and how well ratings are recovered, as printed and co
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from discreet.collect.catalog.rho import rho_bound, rho_expected
 from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
 from discreet.randomness import PrivacyRandom
+from discreet.reproduce import Run
 from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
 
@@ -26,10 +25,8 @@ from .figures import draw
 from .recovery import Errors, recovery_errors
 from .world import World, make_world
 
-Say = Callable[[str], None]
 Values = dict[str, list[float]]
 
-RESULTS = Path(__file__).parent / "results"
 GAMMA = 0.05
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 KINDS = ("stars", "numbers")
@@ -40,23 +37,23 @@ REAL = {
 }
 
 
-def measure(*, quick: bool, say: Say) -> dict[str, Sequence[float]]:
-    """Return the values of every claim's runs; the full run also writes its results and pictures."""
+def measure(run: Run) -> dict[str, Sequence[float]]:
+    """Return the values of every claim's runs; a full run that is kept also draws pictures."""
+    quick, say = run.size != "full", run.say
     values: Values = {}
     kept: dict[str, Any] = {"bound": {}, "constant": {}, "synthetic": {}, "real": {}}
     for name in REAL:
         if catalog.find(name) is not None and not (quick and name == "movielens-100k"):
-            _real(name, quick, values, kept, say)
+            _real(name, quick, values, kept, run)
     for kind in KINDS:
         say(f"Theorem 3, {kind}")
-        _theorem(kind, 40 if quick else 200, values, kept)
+        _theorem(kind, run.pick(full=200, quick=40, toy=4), values, kept)
         _statement_five(kind, 1 if quick else 3, values, kept)
         say(f"recovery of a low-rank matrix, {kind}")
         _synthetic(kind, 1 if quick else 2, values, kept)
-    if not quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "results.json").write_text(json.dumps(kept, indent=1), encoding="utf8")
-        draw(kept, RESULTS)
+    run.write("results.json", kept)
+    if run.folder and not quick:
+        draw(kept, run.folder)
     return values
 
 
@@ -118,7 +115,7 @@ def _synthetic(kind: str, runs: int, values: Values, kept: dict[str, Any]) -> No
     kept["synthetic"][kind] = rows
 
 
-def _real(name: str, quick: bool, values: Values, kept: dict[str, Any], say: Say) -> None:
+def _real(name: str, quick: bool, values: Values, kept: dict[str, Any], run: Run) -> None:
     epsilons, runs, intrinsic = REAL[name]
     rows = []
     for epsilon in epsilons:
@@ -127,7 +124,7 @@ def _real(name: str, quick: bool, values: Values, kept: dict[str, Any], say: Say
             split = random_split(catalog.load(name), 0.1, seed)
             test = split.test.rows(), split.test.items, split.test.values
             errors.append(recovery_errors(split.train, test, epsilon, seed, intrinsic))
-            say(f"{name}, epsilon {epsilon:g}: {errors[-1]}")
+            run.say(f"{name}, epsilon {epsilon:g}: {errors[-1]}")
         _compare(name, epsilon, errors, values)
         rows.append([epsilon, *np.mean(errors, axis=0).tolist(), *np.std(errors, axis=0).tolist()])
     kept["real"][name] = sorted(rows)

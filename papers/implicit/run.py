@@ -6,10 +6,8 @@ The printed procedure is NOT PRIVATE (see printed.py and NOTES.md). The last par
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from discreet.models.neighbors import ItemNeighbors
 from discreet.models.popularity import Popularity
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.randomness import PrivacyRandom
+from discreet.reproduce import Run
 
 from . import tables
 from .bounds import Problem, bound, corollary_holds, excess
@@ -38,19 +37,18 @@ from .printed import (
 )
 from .protocol import Bench, bench
 
-Say = Callable[[str], None]
 Values = dict[str, list[float]]
 
-RESULTS = Path(__file__).parent / "results"
 ML100K = Setting(factors=8, regularization=0.015, epochs=10, alpha0=0.95, budget=(1 / 3, 1 / 3, 1 / 3))
 AMAZON = Setting(factors=8, regularization=0.01, epochs=3, alpha0=0.95, budget=(1 / 3, 1 / 3, 1 / 3))
 
 
-def measure(*, quick: bool, say: Say) -> dict[str, Sequence[float]]:
+def measure(run: Run) -> dict[str, Sequence[float]]:
     """Return the values of every claim's runs."""
+    quick, say = run.size != "full", run.say
     values: Values = {}
     kept: dict[str, Any] = {}
-    for seed in range(2 if quick else 6):
+    for seed in range(run.pick(full=6, quick=2, toy=1)):
         room = bench("movielens-100k", seed)
         if room is not None:
             say(f"ML-100K, run {seed}")
@@ -69,8 +67,9 @@ def measure(*, quick: bool, say: Say) -> dict[str, Sequence[float]]:
         if large is not None:
             say(f"the private model on ML-1M, run {seed}")
             _private(large, seed, values, kept)
-    if not quick:
-        _write(values, kept)
+    run.write("numbers.json", {"values": values, "rows": kept})
+    if run.folder and not quick:
+        draw(kept, values, run.folder)
     return values
 
 
@@ -228,12 +227,3 @@ def _private(room: Bench, seed: int, values: Values, kept: dict[str, Any]) -> No
         _add(values, name, rows[0]["hr@10:99"] - rows[1]["hr@10:99"])
         _add(values, f"{name}-full", rows[0]["hr@10"] - rows[1]["hr@10"])
         _add(values, f"{name}-hr", rows[0]["hr@10:99"])
-
-
-def _write(values: Values, kept: dict[str, Any]) -> None:
-    """Write every number and the plots."""
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "numbers.json").write_text(
-        json.dumps({"values": values, "rows": kept}, indent=1) + "\n", encoding="utf8"
-    )
-    draw(kept, values, RESULTS)

@@ -7,8 +7,8 @@ Every number is measured again, ten folds a data set. Plots and numbers go to re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -19,33 +19,35 @@ from discreet.models.local.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.randomness import PrivacyRandom
+from discreet.reproduce import Run
 
 from .figures import plot_errors, plot_noise
 from .methods import EPSILONS
-from .sweep import RESULTS, sweep
+from .sweep import sweep
 
 NOISE_SAMPLES = 100_000
 RIVALS = ("local-mixture", "local-sgd as described", "local-sgd tuned", "debiased item mean")
 PRINTED_GAPS = {("movielens-100k", 0.1), ("movielens-100k", 1.0), ("jester", 0.1), ("jester", 1.0)}
 
 
-def measure(*, quick: bool, say) -> dict[str, Sequence[float]]:
+def measure(run: Run) -> dict[str, Sequence[float]]:
     """Return the runs of every claim; `quick` takes two folds of MovieLens at two epsilons."""
+    quick, say = run.size != "full", run.say
     found: dict[str, Sequence[float]] = {}
     data = catalog.load("movielens-100k")
-    found |= noise(data, say, keep=not quick)
-    found |= communication(data, keep=not quick)
+    found |= noise(data, say, None if quick else run.folder)
+    found |= communication(data, run)
     names = ("movielens-100k",) if quick else ("movielens-100k", "jester")
-    epsilons = (0.1, 1.0) if quick else EPSILONS
+    epsilons = run.pick(full=EPSILONS, quick=(0.1, 1.0), toy=(1.0,))
     for name in names:
-        errors = sweep(name, say, folds=2 if quick else 10, epsilons=epsilons, keep=not quick)
+        errors = sweep(name, say, folds=run.pick(full=10, quick=2, toy=1), epsilons=epsilons, run=run)
         found |= compare(name, errors, epsilons)
-        if not quick:
-            plot_errors(name, errors, RESULTS)
+        if run.folder and not quick:
+            plot_errors(name, errors, run.folder)
     return found
 
 
-def noise(data, say, *, keep: bool) -> dict[str, Sequence[float]]:
+def noise(data, say, folder: Path | None) -> dict[str, Sequence[float]]:
     """Draw Figure 2: noise of the plain and the bounded mechanism on MovieLens ratings."""
     random = PrivacyRandom.simulate(2)
     ratings = data.values[:NOISE_SAMPLES].astype(np.float64)
@@ -58,12 +60,12 @@ def noise(data, say, *, keep: bool) -> dict[str, Sequence[float]]:
         found[f"laplace-outside-{epsilon:g}"] = [float(np.mean(np.abs(plain) > 4))]
         found[f"bounded-outside-{epsilon:g}"] = [float(np.mean(np.abs(bounded) > 4))]
         say(f"noise at epsilon {epsilon:g}: {plain.std():.3f} plain, {bounded.std():.3f} bounded")
-    if keep:
-        plot_noise(drawn, RESULTS)
+    if folder:
+        plot_noise(drawn, folder)
     return found
 
 
-def communication(data, *, keep: bool) -> dict[str, Sequence[float]]:
+def communication(data, run: Run) -> dict[str, Sequence[float]]:
     """Count bytes on the wire for every person of MovieLens, and what PG-MF would send."""
     lengths = np.diff(data.indptr)
     asked = Campaign(
@@ -90,9 +92,7 @@ def communication(data, *, keep: bool) -> dict[str, Sequence[float]]:
         "private_gradients_bytes_down": rivals["down"],
         "private_gradients_bytes_up": rivals["up"],
     }
-    if keep:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "communication.json").write_text(json.dumps(table, indent=1) + "\n")
+    run.write("communication.json", table)
     return {
         "bytes-a-rating": [table["bytes_a_rating"]],
         "pg-megabytes-a-round": [rivals["down"] / PrivateGradients(epsilon=1.0).rounds / 1e6],

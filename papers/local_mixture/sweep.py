@@ -1,29 +1,24 @@
 """Measure every method on every fold and epsilon of a data set, and keep what was measured.
 
-    python papers/local_mixture/sweep.py movielens-100k jester
-
-writes results/rmse_<data>.json: for each method and epsilon the error of every fold.
+A run that is kept writes rmse_<data>.json: for each method and epsilon the error of every fold.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from itertools import islice
-from pathlib import Path
 
 from discreet.data.datasets import catalog
 from discreet.data.splits import kfold
+from discreet.reproduce import Run
 
 from .methods import EPSILONS, methods
 
-RESULTS = Path(__file__).parent / "results"
 SEED = 20
 WITHOUT_PRIVACY = ("local-channel", "local-sgd tuned")
 
 
-def sweep(name: str, say, *, folds: int = 10, epsilons=EPSILONS, keep: bool = True) -> dict:
+def sweep(name: str, say, *, run: Run, folds: int = 10, epsilons=EPSILONS) -> dict:
     """Return {method: {epsilon: [error of each fold]}}; the first fold's training part is tuned on."""
     data = catalog.load(name)
     splits = list(islice(kfold(data, 10, SEED), folds))
@@ -31,15 +26,13 @@ def sweep(name: str, say, *, folds: int = 10, epsilons=EPSILONS, keep: bool = Tr
     found: dict[str, dict[str, list[float]]] = {method: {} for method in chosen}
     for number, split in enumerate(splits):
         for epsilon in (*epsilons, math.inf):
-            for method, run in chosen.items():
+            for method, score in chosen.items():
                 if math.isinf(epsilon) and method not in WITHOUT_PRIVACY:
                     continue
-                value = run(split, epsilon, 1000 * SEED + number)
+                value = score(split, epsilon, 1000 * SEED + number)
                 found[method].setdefault(f"{epsilon:g}", []).append(value)
                 say(f"{name} fold {number + 1} epsilon {epsilon:g} {method}: {value:.4f}")
-        if keep:
-            RESULTS.mkdir(exist_ok=True)
-            (RESULTS / f"rmse_{name}.json").write_text(json.dumps(rounded(found), indent=1) + "\n")
+    run.write(f"rmse_{name}.json", rounded(found))
     return found
 
 
@@ -48,8 +41,3 @@ def rounded(found: dict) -> dict:
         method: {epsilon: [round(value, 5) for value in values] for epsilon, values in by_epsilon.items()}
         for method, by_epsilon in found.items()
     }
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        sweep(argument, lambda text: print(text, flush=True))

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+
+from discreet.reproduce import Run
 
 from .figures import Figures
 from .rates import slopes
@@ -24,16 +25,20 @@ Item = TypeVar("Item")
 Found = dict[str, Sequence[float]]
 
 
-def measure(*, quick: bool, say: Say) -> Found:
+def measure(run: Run) -> Found:
     """Return the values of every claim, by its id."""
-    figures = Figures(None if quick else Path(__file__).parent / "results")
+    quick, say, figures = run.size != "full", run.say, Figures(run.folder)
     found: Found = {}
-    found |= _figure_1(2 if quick else 40, figures, say)
-    found |= _figure_2(2 if quick else 10, (1.0, 4.0) if quick else (1.0, 2.0, 4.0, 7.0, 10.0), figures, say)
-    found |= _figure_3(3 if quick else 10, figures, say)
+    found |= _figure_1(run.pick(full=40, quick=2, toy=1), figures, say)
+    found |= _figure_2(
+        run.pick(full=10, quick=2, toy=1), (1.0, 4.0) if quick else (1.0, 2.0, 4.0, 7.0, 10.0), figures, say
+    )
+    found |= _figure_3(run.pick(full=10, quick=3, toy=1), figures, say)
     found |= _figures_4_and_5(1 if quick else 10, (0.2, 0.8) if quick else (0.2, 0.4, 0.6, 0.8), figures, say)
     say("rates of the theorems")
-    for name, values in slopes(1 if quick else 5).items():
+    for name, values in slopes(
+        run.pick(full=5, quick=1, toy=1), run.pick(full=400, quick=400, toy=30)
+    ).items():
         found[f"rate-{name}"] = values
     return found
 

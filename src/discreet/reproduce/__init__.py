@@ -1,0 +1,25 @@
+"""Run papers' experiments again and hold the results against what they print; needs a checkout.
+
+A paper is a folder of `papers/`: `claims.toml` says what is printed and how far off it may be, `run.py` has a
+function `measure(run)` that returns, for each claim's id, the values of its runs.
+"""
+
+from discreet.reproduce.claims import Claim, PaperRow, Verdict, judge, read_claims
+from discreet.reproduce.page import papers_page
+from discreet.reproduce.papers import load_paper, names, papers_folder, reproduce
+from discreet.reproduce.running import Drawn, Run
+
+__all__ = [
+    "Claim",
+    "Drawn",
+    "PaperRow",
+    "Run",
+    "Verdict",
+    "judge",
+    "load_paper",
+    "names",
+    "papers_folder",
+    "papers_page",
+    "read_claims",
+    "reproduce",
+]

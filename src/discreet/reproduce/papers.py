@@ -1,0 +1,123 @@
+"""Find the papers of a checkout and run them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from discreet.checks import FileError, ParameterError
+from discreet.reproduce.claims import Verdict, judge, read_claims
+from discreet.reproduce.running import Drawn, Run, Size, Tick, read_steps
+
+FOUND = "claims.json"
+_ABSENT = {
+    "full": "not measured: its data is not at hand",
+    "quick": "not measured in the quick run",
+    "toy": "not measured at toy size",
+}
+
+
+def papers_folder() -> Path:
+    """Return the checkout's `papers/`; an installed package does not carry it."""
+    for root in (Path(__file__).parents[3], Path.cwd()):
+        if (root / "papers").is_dir() and (root / "pyproject.toml").is_file():
+            return root / "papers"
+    raise FileError(
+        "The papers are not part of the installed package. Run `discreet reproduce` from a checkout."
+    )
+
+
+def names() -> list[str]:
+    """Return the papers that can be run."""
+    return sorted(path.parent.name.replace("_", "-") for path in papers_folder().glob("*/claims.toml"))
+
+
+def reproduce(
+    paper: str,
+    *,
+    size: Size = "full",
+    out: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+    tick: Callable[[Tick], None] = lambda tick: None,
+) -> list[Verdict]:
+    """Run a paper and judge its claims; with `out`, numbers and figures are kept in `out/PAPER/results`.
+
+    A run that was stopped goes on where it was: what it finished is in the same folder.
+    """
+    if paper not in names():
+        raise ParameterError(f"paper={paper!r} is not known. The papers are {', '.join(names())}.")
+    source = papers_folder() / paper.replace("-", "_")
+    claims = read_claims(source / "claims.toml").claims
+    folder = _prepared(results_of(out, paper), size) if out else None
+    earlier = read_steps(source / "results" / "steps.jsonl")
+    run = Run(
+        size,
+        folder,
+        say=say,
+        tick=tick,
+        earlier={step["step"]: step["seconds"] for step in earlier if step["size"] == size},
+    )
+    found = load_paper(source).measure(run)
+    records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
+    run.write(FOUND, {"size": size, "claims": records})
+    return [judge(claim, found.get(claim.id, ()), absent=_ABSENT[size]) for claim in claims]
+
+
+def results_of(out: Path, paper: str) -> Path:
+    """Return where a paper's results are kept under a folder; the committed ones are under `papers/`."""
+    return out / paper.replace("-", "_") / "results"
+
+
+def committed(paper: str, out: Path) -> list[Verdict]:
+    """Judge a paper's claims by what a run kept under a folder."""
+    claims = read_claims(papers_folder() / paper.replace("-", "_") / "claims.toml").claims
+    content = _found(results_of(out, paper) / FOUND)
+    kept = content.get("claims", {})
+    absent = _ABSENT[content.get("size", "full")]
+    return [judge(claim, _drawn(kept.get(claim.id)), absent=absent) for claim in claims]
+
+
+def load_paper(folder: Path) -> ModuleType:
+    """Import a paper's `run.py` inside a package of its own, so that papers may call their modules alike."""
+    name = f"discreet_paper_{folder.name}"
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    try:
+        return importlib.import_module(f"{name}.run")
+    except ModuleNotFoundError as error:
+        raise FileError(f"{folder / 'run.py'} cannot be imported: {error}.") from error
+
+
+def _prepared(folder: Path, size: Size) -> Path:
+    """Make the folder; a smaller run never goes over the results of a full one."""
+    if size != "full" and _found(folder / FOUND).get("size") == "full":
+        raise FileError(f"{folder} holds a full run, and a {size} one does not replace it.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror}.") from error
+    return folder
+
+
+def _found(path: Path) -> Mapping[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf8"))) if path.exists() else {}
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as the results of a paper.") from error
+
+
+def _record(drawn: Drawn | Sequence[float]) -> dict[str, Any]:
+    if not isinstance(drawn, Drawn):
+        drawn = Drawn(drawn, len(drawn))
+    return {"values": [float(value) for value in drawn.values], "draws": drawn.draws}
+
+
+def _drawn(record: Mapping[str, Any] | None) -> Drawn:
+    return Drawn(record["values"], record["draws"]) if record else Drawn((), 0)

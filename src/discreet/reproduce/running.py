@@ -1,0 +1,122 @@
+"""One run of a paper: how large it is, what it has found so far, and how long the rest may take."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, final
+
+from discreet.checks import FileError
+from discreet.files import write_whole
+
+Size = Literal["full", "quick", "toy"]
+Say = Callable[[str], None]
+Choice = TypeVar("Choice")
+
+
+class Drawn(NamedTuple):
+    """Values that stand for more (or fewer) draws than there are values, such as a ratio of means."""
+
+    values: Sequence[float]
+    draws: int
+
+
+class Tick(NamedTuple):
+    """How far a run has come; `seconds_left` is None where no earlier run tells."""
+
+    step: str
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+@final
+class Run:
+    """What `measure` is given: sizes, steps that are kept, and a folder for figures (None keeps nothing)."""
+
+    def __init__(
+        self,
+        size: Size,
+        folder: Path | None,
+        *,
+        say: Say = lambda text: None,
+        tick: Callable[[Tick], None] = lambda tick: None,
+        earlier: Mapping[str, float] | None = None,
+    ) -> None:
+        self.size = size
+        self.folder = folder
+        self.say = say
+        self._tick = tick
+        self._earlier = dict(earlier or {})
+        self._kept = KeptSteps(folder / "steps.jsonl", size) if folder else None
+        self._seconds: dict[str, float] = {}
+
+    def pick(self, *, full: Choice, quick: Choice, toy: Choice) -> Choice:
+        """Return what belongs to this run's size."""
+        return {"full": full, "quick": quick, "toy": toy}[self.size]
+
+    def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Return what `work` finds, as JSON would give it back; from the folder if it is there already."""
+        kept = self._kept.get(name) if self._kept else None
+        if kept is None:
+            started = time.perf_counter()
+            found = json.loads(json.dumps(work(*args, **named)))
+            kept = {"step": name, "seconds": round(time.perf_counter() - started, 2), "found": found}
+            if self._kept:
+                self._kept.add(kept)
+            self._seconds[name] = kept["seconds"]
+            self._tick(self._progress(name))
+        else:
+            self._seconds[name] = 0.0
+        return kept["found"]
+
+    def write(self, name: str, content: Any) -> None:
+        """Keep numbers beside the figures."""
+        if self.folder:
+            write_whole(self.folder / name, (json.dumps(content, indent=1) + "\n").encode())
+
+    def _progress(self, name: str) -> Tick:
+        left = {step: seconds for step, seconds in self._earlier.items() if step not in self._seconds}
+        both = [step for step, seconds in self._seconds.items() if seconds and step in self._earlier]
+        before = sum(self._earlier[step] for step in both)
+        pace = sum(self._seconds[step] for step in both) / before if before else 1.0
+        seconds_left = pace * sum(left.values()) if self._earlier else None
+        return Tick(name, len(self._seconds), len(self._seconds) + len(left), seconds_left)
+
+
+@final
+class KeptSteps:
+    """A file of one JSON object a line; a run that was stopped goes on behind its last whole line."""
+
+    def __init__(self, path: Path, size: Size) -> None:
+        self._path, self._size = path, size
+        self._found = {record["step"]: record for record in read_steps(path) if record["size"] == size}
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        """Return what is kept of a step."""
+        return self._found.get(name)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a step at once."""
+        try:
+            with self._path.open("a", encoding="utf8") as file:
+                file.write(json.dumps(record | {"size": self._size}) + "\n")
+        except OSError as error:
+            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
+        self._found[record["step"]] = record
+
+
+def read_steps(path: Path) -> list[dict[str, Any]]:
+    """Return the steps of a file; a line that was being written when the run stopped is dropped from it."""
+    if not path.exists():
+        return []
+    try:
+        text = path.read_text(encoding="utf8")
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            write_whole(path, whole.encode())
+        return [dict(json.loads(line)) for line in whole.splitlines()]
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} does not hold the steps of a paper; remove it.") from error
