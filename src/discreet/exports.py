@@ -1,4 +1,4 @@
-"""Offer a package's names without importing their modules: each is imported when it is first used."""
+"""Offer names without importing the modules they are from: each is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -23,4 +23,16 @@ class Exports:
         module = importlib.import_module(self._homes[name])
         found = module if module.__name__.endswith(f".{name}") else getattr(module, name)
         setattr(sys.modules[self._package], name, found)
+        return found
+
+
+class Later:
+    """Stand for a module that takes long to load, and load it when something in it is first asked for."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(importlib.import_module(self._module), name)
+        setattr(self, name, found)
         return found

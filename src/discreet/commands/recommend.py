@@ -62,7 +62,6 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Recommend to one person from that person's own history, or to everybody in a file of histories."""
-    from discreet.crowds.shards import is_shard_folder
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
@@ -90,14 +89,16 @@ def recommend(
             emit({"recommendations": items_json(best, beside)})
         else:
             show(items_table(best, beside))
-    elif histories is not None and out is not None and is_shard_folder(histories):
-        people = write_shard_lists(fitted, file, histories, out, k, limits, on, force=force)
-        emit({"file": str(out), "people": people}) if as_json else show(f"Written to {out}.")
-    elif on is not None:
-        raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
     elif histories is not None and out is not None:
-        lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
-        people = write_lists(lists, out, public_columns(titles, fitted.catalog), force, [file, histories])
+        from discreet.crowds.shards import is_shard_folder
+
+        if is_shard_folder(histories):
+            people = write_shard_lists(fitted, file, histories, out, k, limits, on, force=force)
+        elif on is not None:
+            raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
+        else:
+            lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
+            people = write_lists(lists, out, public_columns(titles, fitted.catalog), force, [file, histories])
         if as_json:
             emit({"file": str(out), "people": people})
         else:

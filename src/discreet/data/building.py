@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from discreet.checks import DataError, one_of
 from discreet.data.declaring import Duplicates
 from discreet.data.ordering import Index, by_person_and_item, repeats
 from discreet.data.vocabulary import UNKNOWN, Codes, Vocabulary, as_series
+from discreet.exports import Later
 
-Column = Iterable[Any] | pl.Series
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+Column: TypeAlias = "Iterable[Any] | pl.Series"
 _CHUNK = 1 << 22
 
 
@@ -34,8 +39,8 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
     """Number the ids by a declared vocabulary, or by the sorted distinct ids."""
     if declared is None:
         return Vocabulary.factorize(ids, what)
-    series = as_series(ids, what)
-    codes = declared.index_of(series)
+    plain = declared.index_of_plain(ids)
+    codes = declared.index_of(as_series(ids, what)) if plain is None else plain
     unknown = int(np.count_nonzero(codes == UNKNOWN))
     if unknown:
         raise DataError(
@@ -47,10 +52,10 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
 
 def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
     """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
-    series = as_series(ids, "item ids")
-    if catalog is None and n_items is not None:
-        catalog = _numbered_catalog(series, n_items)
-    found, codes = encode(series, catalog, "item ids")
+    if catalog is None:
+        ids = as_series(ids, "item ids")
+        catalog = None if n_items is None else _numbered_catalog(ids, n_items)
+    found, codes = encode(ids, catalog, "item ids")
     if n_items is not None and len(found) != n_items:
         raise DataError(
             f"n_items={n_items:,} was declared and {len(found):,} items were found; "
@@ -83,7 +88,7 @@ def to_values(values: Column | None, count: int) -> npt.NDArray[np.float32]:
 
 
 def _to_floats(values: Column) -> npt.NDArray[np.float32]:
-    if isinstance(values, pl.Series):
+    if not isinstance(values, np.ndarray | list) and isinstance(values, pl.Series):
         if not (values.dtype.is_numeric() or values.dtype == pl.Null):
             raise DataError(
                 f"ratings must be numbers, not {values.dtype}; choose another column or convert it."

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from discreet.checks import DataError, ParameterError, require
 from discreet.data.bounding import clip_to_scale, keep_per_user
@@ -27,6 +26,12 @@ from discreet.data.declaring import Declarations, check_scale, settle_facts
 from discreet.data.facts import PICKED, PublicFacts
 from discreet.data.ordering import Index, cells_of_rows, group, repeats, rows_are_sorted, sort_rows
 from discreet.data.vocabulary import Vocabulary
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = Later("scipy.sparse")
 
 __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 

@@ -7,12 +7,20 @@ between compressed rows and columns is a stable counting sort, compiled and publ
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = Later("scipy.sparse")
+
+# So few ratings are compared with each other: loading scipy would take longer.
+_FEW = 4096
 Index = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
@@ -42,6 +50,8 @@ def by_person_and_item(
     rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
     """Return where each person's ratings start, the sorted items, and the order, None if it was this."""
+    if rows.size <= _FEW:
+        return _by_comparing(rows, items, n_users)
     if not is_sorted(rows):
         indptr, items, order = group(rows, n_users, items)
         return indptr, *sort_rows(indptr, items, n_items, order)
@@ -49,6 +59,14 @@ def by_person_and_item(
     if rows_are_sorted(indptr, items):
         return indptr, items, None
     return indptr, *sort_rows(indptr, items.copy(), n_items, _positions(items.size))
+
+
+def _by_comparing(
+    rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
+    order = np.lexsort((items, rows)).astype(np.int32)
+    indptr = group_starts(rows, n_users)
+    return (indptr, items, None) if is_sorted(order) else (indptr, items[order], order)
 
 
 def sort_rows(

@@ -5,20 +5,28 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from discreet.checks import DataError, ParameterError
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 Ids = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 Codes = npt.NDArray[np.int32]
+Given: TypeAlias = "pl.Series | npt.NDArray[np.int64] | list[str]"
 
 _CHUNK = 1 << 22
 # A lookup table over the whole range of integer ids is worth it up to this many cells, or four per rating.
 _TABLE = 1 << 24
+# So many ids are handled one by one before it pays to load polars.
+_FEW = 1 << 16
 UNKNOWN = -1
 
 
@@ -34,19 +42,27 @@ class Vocabulary:
         [1, -1]
     """
 
-    def __init__(self, series: pl.Series, *, positional: bool = False) -> None:
-        self._series = series
+    def __init__(self, ids: Given, *, positional: bool = False) -> None:
+        self._given = ids
         self.is_positional = positional
         """Whether ids are row numbers: then they say where somebody stands, not who it is."""
+
+    @cached_property
+    def _series(self) -> pl.Series:
+        return pl.Series("id", self._given)
 
     @classmethod
     def of(cls, ids: Iterable[Any] | pl.Series) -> Self:
         """Keep `ids` in their order; refuse an id that comes twice."""
-        series = as_series(ids, "ids")
-        repeated = len(series) - series.n_unique()
+        known: Given | None = _plain(ids)
+        if known is None:
+            known = as_series(ids, "ids")
+            repeated = len(known) - known.n_unique()
+        else:
+            repeated = len(known) - len(set(known))
         if repeated:
-            raise DataError(f"{repeated:,} of {len(series):,} ids came before; an id may come only once.")
-        return cls(series)
+            raise DataError(f"{repeated:,} of {len(known):,} ids came before; an id may come only once.")
+        return cls(known)
 
     @classmethod
     def range(cls, count: int, start: int = 0) -> Self:
@@ -80,6 +96,8 @@ class Vocabulary:
     @property
     def is_text(self) -> bool:
         """Tell whether the ids are text."""
+        if isinstance(self._given, list | np.ndarray):
+            return isinstance(self._given, list)
         return self._series.dtype == pl.String
 
     @cached_property
@@ -88,11 +106,11 @@ class Vocabulary:
 
         An array of fixed width would give every id the room of the longest, and drop zeros at an id's end.
         """
-        numbers: Ids = (
-            np.array(self._series.to_list(), dtype=np.object_)
-            if self.is_text
-            else self._series.to_numpy().view()
-        )
+        given = self._given if isinstance(self._given, list | np.ndarray) else None
+        if self.is_text:
+            numbers: Ids = np.array(self._series.to_list() if given is None else given, dtype=np.object_)
+        else:
+            numbers = (self._series.to_numpy() if given is None else np.asarray(given)).view()
         numbers.flags.writeable = False
         return numbers
 
@@ -116,11 +134,26 @@ class Vocabulary:
 
     def index_of(self, ids: Iterable[Any] | pl.Series) -> Codes:
         """Return the number of each id as int32; -1 where it is unknown."""
+        plain = self.index_of_plain(ids)
+        if plain is not None:
+            return plain
         series = _convert(as_series(ids, "ids", nulls=True), self._series.dtype)
         if len(self) == 0 or len(series) == 0:
             return np.full(len(series), UNKNOWN, dtype=np.int32)
         found = self._lookup_text(series) if self.is_text else self._lookup_numbers(series)
         return found.astype(np.int32, copy=False)
+
+    def index_of_plain(self, ids: object) -> Codes | None:
+        """Return the same for a short list of ids of the vocabulary's own kind, without polars; else None."""
+        wanted = _plain(ids) if isinstance(ids, list) and isinstance(self._given, list | np.ndarray) else None
+        if wanted is None or isinstance(wanted, list) != self.is_text:
+            return None
+        places = self._places
+        return np.array([places.get(one, UNKNOWN) for one in wanted], dtype=np.int32)
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {one: place for place, one in enumerate(self.ids.tolist())}
 
     def _lookup_text(self, series: pl.Series) -> npt.NDArray[Any]:
         return (
@@ -144,14 +177,14 @@ class Vocabulary:
 
     @cached_property
     def _sorted(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        numbers = self._series.to_numpy()
+        numbers: npt.NDArray[np.int64] = np.asarray(self.ids)
         if np.all(numbers[1:] > numbers[:-1]):
             return numbers, None
         sorter = np.argsort(numbers, kind="stable")
         return numbers[sorter], sorter
 
     def __len__(self) -> int:
-        return len(self._series)
+        return len(self._given)
 
     def __contains__(self, identifier: object) -> bool:
         return bool(self.index_of([identifier])[0] != UNKNOWN)
@@ -176,6 +209,23 @@ def as_series(ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False)
     else:
         series = pl.Series("id", ids) if _has_one_type(ids) else of_objects(_to_list(ids)).alias("id")
     return _clean(series, what, nulls)
+
+
+def _plain(ids: object) -> list[str] | npt.NDArray[np.int64] | None:
+    """Return a few ids that are all text, or all whole numbers of 64 bits, as they are; else None.
+
+    polars would make the same of them, but takes longer to load than they take to handle.
+    """
+    if isinstance(ids, np.ndarray) and ids.dtype == np.int64 and ids.ndim == 1 and ids.size <= _FEW:
+        return ids
+    if not isinstance(ids, list) or not 0 < len(ids) <= _FEW:
+        return None
+    kinds = {type(one) for one in ids}
+    if kinds == {str}:
+        return ids
+    if kinds == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:
+        return np.array(ids, dtype=np.int64)
+    return None
 
 
 def _has_one_type(ids: Iterable[Any]) -> bool:

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from discreet.arrays import Floats, Singles
 from discreet.checks import DataError, ParameterError, integer
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.exports import Later
 from discreet.models.diversity import diversified, likeness_vectors
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
 from discreet.models.lists import closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 
 @final

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, integer
@@ -15,6 +14,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.diversity import diversified_rows, likeness_vectors
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from discreet.models.fitted import FittedModel
     from discreet.models.histories import ItemId
 
@@ -54,6 +55,8 @@ def recommend_rows(
         for start in range(0, histories.n_users, block)
         for people in [np.arange(start, min(start + block, histories.n_users))]
     ]
+    import polars as pl
+
     rows, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
     return pl.DataFrame(
         {

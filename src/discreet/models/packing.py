@@ -77,7 +77,7 @@ def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary]:
 
 
 def _letters(name: str, vocabulary: Vocabulary) -> dict[str, Array]:
-    texts = [text.encode() for text in vocabulary.series.to_list()]
+    texts = [text.encode() for text in vocabulary.ids]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     return {name + _TEXT: np.frombuffer(b"".join(texts), dtype=np.uint8), name + _ENDS: ends}
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.checks import DataError
-from discreet.solvers.kernels import shared as kernels
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    from discreet.solvers.kernels import shared as kernels
+else:
+    kernels = Later("discreet.solvers.kernels.shared")
 
 Array = npt.NDArray[Any]
 
@@ -120,14 +125,19 @@ def multiply(rows: Rows, dense: Array) -> Array:
     return out
 
 
-def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Array:
-    """Return `left[row] . right[column]` for every pair in `rows` and `columns`."""
-    rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+def require_cells(left: Array, right: Array, rows: Array, columns: Array) -> None:
+    """Refuse cells that two tables of factors do not have."""
     for index, table in ((rows, left), (columns, right)):
         if index.size and (index.min() < 0 or index.max() >= table.shape[0]):
             raise DataError(f"A cell lies outside 0..{table.shape[0] - 1}; ask only for rows that exist.")
     if rows.shape != columns.shape or left.shape[1] != right.shape[1] or left.dtype != right.dtype:
         raise DataError("The cells or the factors do not belong together; give both in one length and type.")
+
+
+def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Array:
+    """Return `left[row] . right[column]` for every pair in `rows` and `columns`."""
+    rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+    require_cells(left, right, rows, columns)
     out = np.empty(rows.size, left.dtype)
     run(kernels.predict_range, np.arange(rows.size + 1), rows, columns, left, right, out)
     return out

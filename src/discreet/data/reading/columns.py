@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from discreet.checks import DataError, ParameterError, one_of
 from discreet.data.vocabulary import of_objects
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 USER, ITEM, RATING, TIME = "user", "item", "rating", "time"
 ROLES = (USER, ITEM, RATING, TIME)

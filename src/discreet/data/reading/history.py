@@ -10,6 +10,7 @@ from discreet.checks import DataError, DiscreetError
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import ITEM, USER, choose
 from discreet.data.reading.layouts import sniff
+from discreet.data.reading.plain_history import read_plain_history
 from discreet.data.reading.readers import read
 
 # None of these stands in a file with one column; a blank may, within an id.
@@ -34,6 +35,9 @@ def read_history(
             "This model learned from ratings and the history has none; give it a column of them "
             "(--columns rating=NAME)."
         )
+    plain = read_plain_history(path, columns, implicit=implicit) if user is None else None
+    if plain is not None:
+        return plain
     data = _read_people(path, columns, implicit=implicit, alone=user is None)
     if user is None:
         if data.n_users != 1:

@@ -11,12 +11,17 @@ import io
 import re
 import zlib
 from pathlib import Path
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from discreet.checks import FileError
 from discreet.data.reading.layouts import GZIP, Layout, magic
+from discreet.exports import Later
 from discreet.log import logger
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 # Stands in no text file, so that a line is one field.
 _NOWHERE = "\x1f"

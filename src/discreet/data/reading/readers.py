@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Unpack, cast, get_args
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from discreet.checks import DataError, ParameterError, one_of
 from discreet.data.declaring import Declarations
@@ -15,6 +13,12 @@ from discreet.data.reading.dialect import TextOptions, take_dialect
 from discreet.data.reading.tables import TableSource, read_source
 from discreet.data.reading.zeros import Zeros, remark_on_zeros, without_zeros
 from discreet.data.vocabulary import Vocabulary
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 
 class ReadOptions(Declarations, TextOptions, total=False):

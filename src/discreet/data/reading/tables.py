@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from discreet.checks import DataError, FileError
 from discreet.data.declaring import Declarations
@@ -18,6 +17,12 @@ from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
 from discreet.data.reading.limits import refuse_bomb, refuse_irregular, refuse_rows
 from discreet.data.reading.lines import fitting_lines, why_unreadable
 from discreet.data.vocabulary import Vocabulary
+from discreet.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 # Looked for in a folder, in this order, also with .gz behind.
 _KNOWN_FILES = (

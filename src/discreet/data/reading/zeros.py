@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Literal
 
 from discreet.data.reading.columns import Columns
+from discreet.exports import Later
 from discreet.log import logger
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 Zeros = Literal["ratings", "missing"]
 # So many zeros on a scale of more than two values are rarely the worst rating.

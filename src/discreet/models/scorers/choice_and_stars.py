@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.chances import log_chance
 from discreet.models.scorers.choices import ClickScorer
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.likeness import PLAIN, refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.rows import column_sums
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 # How much the odds of liking an item count beside those of choosing it: more where those differ by person.
@@ -126,7 +125,7 @@ class ChoiceAndStars(Scorer):
         choice = self.choice.scores(histories, rows)
         above = self.scores(histories, rows) - self._usual(histories)[rows, None]
         deviation = max(_DEVIATION * (self.high - self.low) / 2, 1e-150)
-        worth: Singles = (choice + self.liking * log_ndtr(above / deviation)).astype(np.float32)
+        worth: Singles = (choice + self.liking * log_chance(above / deviation)).astype(np.float32)
         return worth
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
@@ -158,6 +157,6 @@ class ChoiceAndStars(Scorer):
 
     def _usual(self, histories: Interactions) -> Floats:
         """Return what each person usually gives; one average rating more speaks for those with few."""
-        sums = column_sums(histories.rows(), histories.values.astype(np.float64), histories.n_users)
+        sums = np.bincount(histories.rows(), weights=histories.values, minlength=histories.n_users)
         usual: Floats = (sums + self.mean) / (np.diff(histories.indptr) + 1)
         return usual

@@ -13,7 +13,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.rows import Rows, multiply, predict_cells
+from discreet.solvers.few_rows import products, weighted_sums
+from discreet.solvers.rows import Rows
 
 # A person's place is pulled to the middle as if it had this variance against what one choice tells.
 _RIDGE = 0.25
@@ -81,7 +82,7 @@ class ClickScorer(Scorer):
         heard = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
         # People differ along turned axes: there the ridge of everybody is diagonal.
         spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
-        place: Floats = multiply(chosen, centered @ turn)
+        place: Floats = weighted_sums(chosen, centered @ turn)
         place /= heard[:, None] * np.maximum(spread, 0.0) + self.ridge
         turned: Floats = place @ turn.T
         return turned
@@ -89,7 +90,7 @@ class ClickScorer(Scorer):
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single cells."""
         people, where = folded(self, histories, rows)
-        scores: Floats = self._item_bias()[items] + predict_cells(people, self.item_factors, where, items)
+        scores: Floats = self._item_bias()[items] + products(people, self.item_factors, where, items)
         return scores
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:

@@ -16,9 +16,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.likeness import refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.als import solve_rows
-from discreet.solvers.implicit_als import Confidence, fold_in_implicit
-from discreet.solvers.rows import predict_cells
+from discreet.solvers.few_rows import products, ridge_vectors
 
 # Shown ratings bend toward the ends of the scale within this part of it.
 _SOFTNESS = 0.05
@@ -50,7 +48,7 @@ class LinearRatings(Scorer):
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
         people, place = folded(self, histories, rows)
-        personal = predict_cells(people, self._design(), place, items)
+        personal = products(people, self._design(), place, items)
         cells: Floats = self.mean + self.item_bias[items] + personal
         return cells
 
@@ -106,7 +104,7 @@ class RatingScorer(LinearRatings):
         """Return each person's bias and factors."""
         own = rows_of(histories)
         scales = np.maximum(own.row_weights(), 1) ** self.count_power if self.count_power else None
-        return solve_rows(
+        return ridge_vectors(
             own, self._design(), ridge=self.ridge, scales=scales, offsets=self.item_bias + self.mean
         )
 
@@ -148,6 +146,8 @@ class ImplicitFactorScorer(Scorer):
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's factors; only which items were chosen counts."""
+        from discreet.solvers.implicit_als import Confidence, fold_in_implicit
+
         chosen = rows_of(histories)._replace(values=np.ones(histories.n_ratings, dtype=np.float32))
         confidence = Confidence(alpha=self.alpha, regularization=self.regularization)
         return fold_in_implicit(chosen, self.item_factors, confidence).astype(np.float64)
@@ -155,7 +155,7 @@ class ImplicitFactorScorer(Scorer):
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single cells."""
         people, place = folded(self, histories, rows)
-        return predict_cells(people, self.item_factors.astype(np.float64), place, items)
+        return products(people, self.item_factors.astype(np.float64), place, items)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""

@@ -1,0 +1,65 @@
+"""Answer for a few rows with plain numpy, and for more with compiled loops.
+
+One person's list is a matter of microseconds; loading a compiler for it would take a second. How many rows
+there are decides alone, so the same question always has the same answer; the two ways differ by rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.checks import DataError
+from discreet.solvers.rows import Array, Rows, multiply, predict_cells, require_cells, require_fit
+
+# Rows, or single cells, up to which nothing is compiled.
+FEW = 32
+_FEW_CELLS = 1024
+
+
+def ridge_vectors(rows: Rows, features: Array, **options: Any) -> Array:
+    """Return what `solvers.als.solve_rows` does; a few rows are solved one by one."""
+    if rows.n_rows <= FEW:
+        return _solve(rows, features, **options)
+    from discreet.solvers.als import solve_rows
+
+    return solve_rows(rows, features, **options)
+
+
+def _solve(
+    rows: Rows, features: Array, *, ridge: Array, scales: Array | None = None, offsets: Array
+) -> Array:
+    require_fit(rows, features.shape[0])
+    out = np.zeros((rows.n_rows, features.shape[1]))
+    for row, (start, stop) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
+        if start == stop:
+            continue
+        own = rows.columns[start:stop]
+        normal = features[own].T @ features[own] + np.diag(ridge * (1.0 if scales is None else scales[row]))
+        try:
+            out[row] = np.linalg.solve(normal, features[own].T @ (rows.values[start:stop] - offsets[own]))
+        except np.linalg.LinAlgError:
+            out[row] = np.nan
+    if not np.isfinite(out).all():
+        raise DataError("A row has no finite answer: the values are not finite or the ridge is too weak.")
+    return out
+
+
+def weighted_sums(rows: Rows, dense: Array) -> Array:
+    """Return the sparse matrix times a dense one."""
+    if rows.n_rows > FEW:
+        return multiply(rows, dense)
+    require_fit(rows, dense.shape[0])
+    ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    sums = [rows.values[a:b].astype(dense.dtype) @ dense[rows.columns[a:b]] for a, b in ends]
+    return np.array(sums, dtype=dense.dtype).reshape(rows.n_rows, dense.shape[1])
+
+
+def products(left: Array, right: Array, rows: Array, columns: Array) -> Array:
+    """Return `left[row] . right[column]` for every pair in `rows` and `columns`."""
+    if np.size(rows) > _FEW_CELLS:
+        return predict_cells(left, right, rows, columns)
+    require_cells(left, right, rows, columns)
+    found: Array = np.einsum("cf,cf->c", left[rows], right[columns])
+    return found

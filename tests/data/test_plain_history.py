@@ -1,0 +1,67 @@
+"""The short way of reading a history says what the long way says, or nothing."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.checks import DiscreetError
+from discreet.data.reading import history as long_way
+from discreet.data.reading.plain_history import read_plain_history
+
+
+def both(path, content, *, implicit=False, columns=None):
+    path.write_bytes(content.encode())
+    short = read_plain_history(path, columns, implicit=implicit)
+    try:
+        data = long_way._read_people(path, columns, implicit=implicit, alone=True)
+    except DiscreetError:
+        return short, None
+    items = data.catalog.id_at(data.items[: data.indptr[1]]).tolist()
+    return short, dict(zip(items, data.values[: data.indptr[1]].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "item,rating\n3,5\n7,1.5\n",
+        "user,item,rating\nme,b,4\nme,a,3.25\n\nme,b,2\n",
+        "me,7,4\r\nme,3,1\r\n",
+        "movieId\ttitle\trating\n10\tten, or so\t0.5\n9\tnine\t3\n",
+        "item;rating;time\nx;2;5\ny;-3.1234;6",
+    ],
+    ids=repr,
+)
+def test_a_plain_file_is_read_and_read_alike(tmp_path, content):
+    short, long = both(tmp_path / "me.csv", content)
+    assert short == long and list(short) == list(long) and short
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'item,rating\n"3",5\n',
+        "item,rating\n 3,5\n",
+        "item,rating\n3,0\n4,1\n",
+        "item,rating\n3,4,5\n",
+        "item,rating\n3,1e1\n",
+        "item,rating\n3,nan\n",
+        "user,item,rating\nme,3,1\nyou,3,2\n",
+        "# mine\nitem,rating\n3,5\n",
+        "item,rating\n",
+        "",
+    ],
+    ids=repr,
+)
+def test_what_is_not_plain_is_left_to_the_reader_of_tables(tmp_path, content):
+    assert both(tmp_path / "me.csv", content)[0] is None
+
+
+field = st.one_of(st.integers(-50, 50).map(str), st.text("ab 01.,-\"\u00e9'", max_size=4))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(field, field), min_size=1, max_size=4), implicit=st.booleans())
+def test_any_file_is_read_alike_or_left(tmp_path_factory, rows, implicit):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    short, long = both(path, "item,rating\n" + "".join(f"{a},{b}\n" for a, b in rows), implicit=implicit)
+    assert short is None or short == long
