@@ -39,11 +39,11 @@ WAYS = ("memory", "shards", "dask")
 
 def generate(folder: Path, n_ratings: int) -> None:
     """Write a folder of shards, one shard in memory at a time."""
-    from discreet.crowds.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
     from discreet.data.bounding import hash_ids
     from discreet.data.datasets.synthetic_large import LargeShape
     from discreet.data.facts import PublicFacts
     from discreet.data.vocabulary import Vocabulary
+    from discreet.shards.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
 
     whole = LargeShape.of(n_ratings)
     count = max(-(-n_ratings // RATINGS_PER_SHARD), 2)
@@ -73,9 +73,9 @@ def write_shard(folder: Path, number: int, people, shape):
     """Generate the ratings of some people; after `DISTINCT` shards the same ratings come again."""
     import polars as pl
 
-    from discreet.crowds.manifest import ShardRecord, digest, shard_folder, write_ids
-    from discreet.crowds.shards import INDPTR, ITEMS, PEOPLE, VALUES
     from discreet.data.datasets.synthetic_large import large
+    from discreet.shards.folder import INDPTR, ITEMS, PEOPLE, VALUES
+    from discreet.shards.manifest import ShardRecord, digest, shard_folder, write_ids
 
     place, first = shard_folder(folder, number), shard_folder(folder, number % DISTINCT)
     place.mkdir(parents=True)
@@ -95,8 +95,8 @@ def in_memory(folder: Path):
     """Return all shards as interactions in memory."""
     import polars as pl
 
-    from discreet.crowds import open_shards
     from discreet.data.vocabulary import Vocabulary
+    from discreet.shards import open_shards
 
     shards = open_shards(folder)
     items = np.empty(shards.n_ratings, np.int32)
@@ -123,8 +123,8 @@ def fingerprint(model) -> str:
 
 def fit(way: str, folder: Path, model: str, epsilon: float) -> dict[str, object]:
     """Fit in one way; the noise is simulated, so that the ways can be compared."""
-    from discreet.crowds import open_shards
     from discreet.crowds.cluster import connected, on_cluster
+    from discreet.shards import open_shards
 
     warm_up(model, epsilon)
     if way != "dask":

@@ -10,12 +10,13 @@ import pytest
 
 from discreet.checks import FileError, ParameterError
 from discreet.contributions.people import PeopleCount
-from discreet.crowds import cluster, open_shards
+from discreet.crowds import cluster
 from discreet.crowds.cluster import ClusterError, connected, on_cluster
 from discreet.crowds.sameness import differences, fingerprint
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, estimator
+from discreet.shards import open_shards
 
 VARIANTS = {
     "user-factorization choices": ("user-factorization", {"feedback": "implicit"}),
@@ -77,6 +78,11 @@ def test_estimators_that_need_rows_say_so(crowd_data, shard_folders):
     for recipe in refusing.values():
         with pytest.raises(ParameterError, match=r"cannot learn from shards or a cluster: .* in memory"):
             arrays_of(recipe, open_shards(shard_folders[3]))
+
+
+def test_a_folder_is_named_by_its_path(crowd_data, shard_folders):
+    for path in (shard_folders[3], str(shard_folders[3])):
+        assert_same(arrays_of(("biases", {}), path), arrays_of(("biases", {}), crowd_data))
 
 
 def test_somebody_more_shows(crowd_data, shard_folders):

@@ -12,12 +12,13 @@ import discreet
 from discreet.checks import DataError, FileError
 from discreet.contributions.item_sums import ItemVotes
 from discreet.contributions.people import PeopleCount
-from discreet.crowds import open_shards, pieces
-from discreet.crowds.manifest import digest, shard_of_hash
+from discreet.crowds import pieces
 from discreet.crowds.pieces import PieceReader
 from discreet.crowds.sharding import make_shards
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
+from discreet.shards import open_shards
+from discreet.shards.manifest import digest, shard_of_hash
 from shard_files import declared, files_of, frame_of
 
 

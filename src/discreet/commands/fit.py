@@ -65,11 +65,11 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a model and write it with its label."""
-    from discreet.crowds.shards import is_shard_folder
     from discreet.data.opening import files_of
     from discreet.models.progress import terminal_progress
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
+    from discreet.shards.folder import is_shard_folder
 
     estimator = learning.estimator(implicit=reading.implicit)
     if estimator.answers_in_process:

@@ -63,6 +63,7 @@ def recommend(
 ) -> None:
     """Recommend to one person from that person's own history, or to everybody in a file of histories."""
     from discreet.models.storage import load
+    from discreet.shards.folder import is_shard_folder
 
     integer("-k", k, least=1)
     if for_all != (everybody is not None):

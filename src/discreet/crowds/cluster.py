@@ -17,14 +17,24 @@ from typing import Any, final
 from discreet.checks import DiscreetError, FileError, ParameterError
 from discreet.contributions.statistic import Statistic, Sums
 from discreet.crowds.sameness import differences, fingerprint
-from discreet.crowds.shards import ShardFolder, open_shards
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.shards.folder import ShardFolder, open_shards
 
 LOCAL, SCHEME = "dask://local", "dask://"
 # So many sums are added by one task: sums travel a few levels only, and no task holds many.
 FAN_IN = 8
 TASKS_PER_THREAD = 4
+# Sums are few and long: what looks at a process many times a second costs more than it shows.
+_CALM = {
+    "distributed.admin.large-graph-warning-threshold": "4GB",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.comm.timeouts.connect": "10s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.worker.profile.enabled": False,
+}
 
 
 class ClusterError(DiscreetError):
@@ -43,11 +53,7 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
         raise ParameterError(
             "A cluster needs the package `distributed`: install discreet[distributed]."
         ) from error
-    quiet = {
-        "distributed.admin.large-graph-warning-threshold": "4GB",
-        "distributed.comm.timeouts.connect": "10s",
-    }
-    with dask.config.set(quiet):
+    with dask.config.set(_CALM):
         if address != LOCAL:
             try:
                 client = Client("tcp://" + address.removeprefix(SCHEME))  # type: ignore[no-untyped-call]

@@ -15,9 +15,9 @@ from polars.io.plugins import register_io_source
 from discreet.arrays import Indices
 from discreet.checks import DataError, FileError
 from discreet.crowds.cluster import opened_once
-from discreet.crowds.shards import ShardFolder
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import recommend_rows
+from discreet.shards.folder import ShardFolder
 
 # Lists are made for the people behind so many ratings at a time.
 _RATINGS_AT_A_TIME = 1 << 20

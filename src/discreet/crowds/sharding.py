@@ -22,7 +22,17 @@ import numpy.typing as npt
 import polars as pl
 
 from discreet.checks import DataError, FileError, integer, require
-from discreet.crowds.manifest import (
+from discreet.crowds.pieces import Piece, PieceReader
+from discreet.crowds.survey import Survey
+from discreet.data.bounding import hash_ids
+from discreet.data.building import encode, to_times, to_values
+from discreet.data.declaring import Declarations
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary, as_series
+from discreet.files import write_whole
+from discreet.shards.folder import INDPTR, ITEMS, PEOPLE, TIMES, VALUES
+from discreet.shards.manifest import (
     CATALOG,
     MANIFEST,
     Manifest,
@@ -32,16 +42,6 @@ from discreet.crowds.manifest import (
     shard_of_hash,
     write_ids,
 )
-from discreet.crowds.pieces import Piece, PieceReader
-from discreet.crowds.shards import INDPTR, ITEMS, PEOPLE, TIMES, VALUES
-from discreet.crowds.survey import Survey
-from discreet.data.bounding import hash_ids
-from discreet.data.building import encode, to_times, to_values
-from discreet.data.declaring import Declarations
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary, as_series
-from discreet.files import write_whole
 
 UNFINISHED = "unfinished"
 # A shard of so many ratings is a short task and a small part of memory.

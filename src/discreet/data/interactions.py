@@ -229,6 +229,20 @@ class Interactions:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return self._pick(cells_of_rows(self.indptr, rows), indptr, users=self.users.take(rows))
 
+    def span(self, start: int, stop: int) -> Interactions:
+        """Return the people from row `start` up to `stop`; nothing is copied but where rows begin."""
+        cells = slice(int(self.indptr[start]), int(self.indptr[stop]))
+        named = self.users.series.slice(start, stop - start)
+        return replace(
+            self,
+            indptr=self.indptr[start : stop + 1] - self.indptr[start],
+            items=self.items[cells],
+            values=self.values[cells],
+            times=None if self.times is None else self.times[cells],
+            listed=None if self.listed is None else self.listed[cells],
+            users=Vocabulary(named, positional=self.users.is_positional),
+        )
+
     def without_people(self, ids: Iterable[Any]) -> Interactions:
         """Return the data without the rows of people with these external ids, whether they are there or not.
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
@@ -32,6 +33,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
+from discreet.shards import is_shard_folder, open_shards
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
@@ -134,7 +136,8 @@ class Estimator(ABC):
 
         `data` are interactions, or what can be read as such: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
-        Estimators that need only sums over people also take a folder of shards or a cluster (docs/scale.md).
+        Estimators that need only sums over people also take a folder of shards, by its path or opened, or a
+        cluster that reads one (docs/scale.md).
         `select_items` chooses the catalog from the data with noise, at a price on top of the model's.
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
@@ -178,6 +181,8 @@ class Estimator(ABC):
 
     def _accepted(self, data: object) -> Crowd:
         """Return the data as a crowd; refuse rows that are elsewhere where they are needed here."""
+        if isinstance(data, str | Path) and is_shard_folder(data):
+            data = open_shards(data)
         if isinstance(data, Interactions) or not isinstance(data, Crowd):
             accepted = accept(data, implicit=self.feedback == "implicit")
             refuse_unsound(accepted)

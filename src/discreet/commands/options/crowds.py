@@ -16,7 +16,7 @@ from discreet.commands.output.printing import remark
 
 if TYPE_CHECKING:
     from discreet.contributions.crowd import Crowd
-    from discreet.crowds.shards import ShardFolder
+    from discreet.shards.folder import ShardFolder
 
 On = Annotated[
     str | None,
@@ -31,7 +31,7 @@ def opened(
     source: str, reading: Reading, name: str | None, on: str | None, show: Callable[[str, int, int], None]
 ) -> Iterator[Crowd]:
     """Yield the people behind a path or a dataset's name; sums over shards tell `show` how far they are."""
-    from discreet.crowds.shards import is_shard_folder
+    from discreet.shards.folder import is_shard_folder
 
     if not is_shard_folder(source):
         if on is not None:
@@ -52,7 +52,7 @@ def opened(
 
 def shards_of(folder: Path, reading: Reading, name: str | None) -> ShardFolder:
     """Return a folder of shards under what is said now; refuse what was settled when it was made."""
-    from discreet.crowds.shards import open_shards
+    from discreet.shards.folder import open_shards
 
     for field in fields(reading):
         if field.name not in _LATER and getattr(reading, field.name) != field.default:

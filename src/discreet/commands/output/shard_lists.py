@@ -29,9 +29,9 @@ def write_shard_lists(
     """Write the lists, on a cluster if there is one; return how many people were asked for."""
     from discreet.crowds.cluster import connected, on_cluster
     from discreet.crowds.lists import write_lists
-    from discreet.crowds.shards import open_shards
     from discreet.models.lists import closed_items
     from discreet.models.progress import terminal_progress
+    from discreet.shards.folder import open_shards
 
     if limits["diversify"]:
         raise ParameterError("--diversify needs a file of histories, not a folder of shards.")

@@ -18,7 +18,11 @@ import polars as pl
 from discreet.checks import FileError
 from discreet.contributions.blocks import Block, blocks
 from discreet.contributions.statistic import Statistic, Sums
-from discreet.crowds.manifest import (
+from discreet.data.bounding import hash_ids
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.shards.manifest import (
     MANIFEST,
     Manifest,
     digest,
@@ -27,10 +31,6 @@ from discreet.crowds.manifest import (
     shard_folder,
     shard_of_hash,
 )
-from discreet.data.bounding import hash_ids
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
 
 PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
@@ -129,7 +129,7 @@ class ShardFolder:
         while start < shard.n_users:
             reach = np.searchsorted(shard.indptr, shard.indptr[start] + most_ratings, side="right")
             stop = min(max(int(reach) - 1, start + 1), shard.n_users)
-            yield _run(shard, start, stop)
+            yield shard.span(start, stop)
             start = stop
 
     def shard(self, number: int) -> Interactions:
@@ -209,16 +209,3 @@ def _mapped(file: Path) -> npt.NDArray[Any]:
     if size.dtype != _TYPES[file.name] or size.ndim != 1:
         raise FileError(f"{file} holds an array of another kind; make the folder again.")
     return np.asarray(size)
-
-
-def _run(shard: Interactions, start: int, stop: int) -> Interactions:
-    """Return some people of a shard; nothing is copied but where rows begin."""
-    cells = slice(int(shard.indptr[start]), int(shard.indptr[stop]))
-    return replace(
-        shard,
-        indptr=shard.indptr[start : stop + 1] - shard.indptr[start],
-        items=shard.items[cells],
-        values=shard.values[cells],
-        times=None if shard.times is None else shard.times[cells],
-        users=Vocabulary(shard.users.series.slice(start, stop - start)),
-    )
