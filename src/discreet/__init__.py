@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from discreet.models.one_bit.estimators import OneBitObjective as OneBitObjective
     from discreet.models.one_bit.estimators import OneBitOutput as OneBitOutput
     from discreet.models.popularity import Popularity as Popularity
+    from discreet.models.private_facts.catalog import PrivateCatalog as PrivateCatalog
+    from discreet.models.private_facts.scale import PrivateScale as PrivateScale
     from discreet.models.storage import load as load
     from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
     from discreet.privacy.guarantee import Basis as Basis
@@ -85,6 +87,9 @@ else:
             "discreet.models.low_rank.frank_wolfe": "FrankWolfe",
             "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
             "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
+            # Facts chosen with noise
+            "discreet.models.private_facts.catalog": "PrivateCatalog",
+            "discreet.models.private_facts.scale": "PrivateScale",
             # One verdict
             "discreet.models.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
             # Before ratings leave the device

@@ -194,9 +194,27 @@ def test_what_the_data_told_is_said_and_can_be_paid_for(discreet, tmp_path):
     code, shown, error = discreet(*arguments)
     assert code == 0 and "the catalog and the scale were taken from the data" in " ".join(error.split())
     assert json.loads(shown)["guarantee"]["sentence"].startswith("If the catalog and the scale are public: ")
-    code, shown, error = discreet(*arguments, "--private-catalog", "0.5", "--scale", "1,5,1")
-    promise = json.loads(shown)["guarantee"]
-    assert code == 0 and error == "" and promise["epsilon"] <= 2 and promise["delta"] <= 1e-6
-    assert promise["sentence"].startswith("Whether") and b"only mine" not in (tmp_path / "m").read_bytes()
-    one_sentence(*discreet(*arguments, "--private-catalog", "0.5"))
-    one_sentence(*discreet(*arguments, "--private-catalog", "1.5", "--scale", "1,5,1"))
+    share = ("--private-catalog", "--catalog-share", "0.5")
+    for more in (("--scale", "1,5,1"), ()):
+        code, shown, error = discreet(*arguments, *share, *more)
+        promise = json.loads(shown)["guarantee"]
+        assert code == 0 and error == "" and 1.999 < promise["epsilon"] <= 2 and promise["delta"] <= 1e-6
+        assert promise["sentence"].startswith("Whether") and b"only mine" not in (tmp_path / "m").read_bytes()
+        code, dry, _ = discreet(*arguments, *share, *more, "--dry-run", "--ledger", tmp_path / "book")
+        assert code == 0 and json.loads(dry)["guarantee"] == promise
+    assert any("the scale was chosen" in line for line in promise["assumes"])
+    assert any("the scale cost epsilon=0.25" in line for line in promise["notes"])
+    one_sentence(*discreet(*arguments, "--private-catalog", "--catalog-share", "1.5"))
+    one_sentence(*discreet(*arguments, "--private-catalog", "--items", path))
+    one_sentence(*discreet(*arguments, "--private-catalog", "--delta", "0"))
+
+
+def test_a_file_alone_gives_a_promise_without_conditions(discreet, tmp_path):
+    lines = [f"{person},film {item},{1 + (person + item) % 5}" for person in range(4000) for item in range(6)]
+    path = tmp_path / "ratings.csv"
+    path.write_text("\n".join(["user,item,rating", *lines, "7,only mine,99"]))
+    fit = ("fit", path, "--epsilon", "1", "--private-catalog", "--model", "biases", "--out", tmp_path / "m")
+    code, shown, error = discreet(*fit)
+    assert code == 0 and error == "" and " If " not in shown and "PRIVATE, if" not in shown
+    code, label, _ = discreet("label", tmp_path / "m", "--json")
+    assert code == 0 and json.loads(label)["facts"]["high"] == 5.0

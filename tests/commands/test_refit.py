@@ -14,6 +14,8 @@ def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
     one, two = package.load(first), package.load(second)
     assert one.catalog == two.catalog and two.parameters["prior"] == str(first)
     assert any("an earlier release" in text for text in two.guarantee.assumes)
+    # What was taken from the data once is not made public by being taken from a model.
+    assert one.guarantee.conditions == two.guarantee.conditions == ("the catalog", "the scale")
     listed.write_text("\n".join([str(item) for item in one.catalog.ids.tolist()[1:]] + ["1000"]) + "\n")
     grown = ("refit", first, ratings, "--out", second, "--force", "--items", listed, "--epsilon", "1")
     code, _, error = discreet(*grown)

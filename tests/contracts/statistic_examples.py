@@ -13,6 +13,7 @@ def examples():
     return {
         "PersonMeans": lambda data: scale_of(data),
         "PeopleCount": lambda data: {},
+        "ScaleVotes": lambda data: {"scales": ((0.0, 0.5), (0.0, 1.0), (-1.0, 1.0))},
         "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
         "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},
         "ItemVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2"},

@@ -42,7 +42,7 @@ from discreet.privacy.accounting.accountant import (
     split_gaussian,
     supported_events,
 )
-from discreet.privacy.accounting.events import Leaf, tally
+from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
 from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
@@ -65,6 +65,9 @@ NOISY = {
     "PoissonSampledDpEvent of Laplace": lambda noise: PoissonSampledDpEvent(0.3, LaplaceDpEvent(noise)),
     "PoissonSampledDpEvent of discrete Laplace": lambda noise: PoissonSampledDpEvent(
         0.3, DiscreteLaplaceDpEvent(0.5 / noise, 2)
+    ),
+    "FailureEvent": lambda noise: ComposedDpEvent(
+        [GaussianDpEvent(2.0 * noise), FailureEvent(probability=1e-9 / noise)]
     ),
     "pure": lambda noise: pure_event(0.4 / noise),
 }

@@ -25,9 +25,10 @@ from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
 if TYPE_CHECKING:
+    from discreet.data.facts import PublicFacts
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
-    from discreet.models.private_catalog import PrivateCatalog
+    from discreet.models.private_facts.together import PrivateFacts
     from discreet.privacy.ledger.book import Ledger
 
 
@@ -46,14 +47,19 @@ def fit(
         ),
     ] = None,
     private_catalog: Annotated[
-        float | None,
+        bool,
         typer.Option(
             "--private-catalog",
-            metavar="SHARE",
-            help="Choose the catalog from the data with noise, for this share of epsilon and delta: only "
+            help="Choose the catalog, and the scale if it is not declared, from the data with noise: only "
             "items that enough people rated are left.",
         ),
-    ] = None,
+    ] = False,
+    catalog_share: Annotated[
+        float,
+        typer.Option(
+            "--catalog-share", help="With --private-catalog: the part of epsilon and delta that pays for it."
+        ),
+    ] = 0.2,
     force: Force = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
@@ -66,6 +72,7 @@ def fit(
 ) -> None:
     """Fit a model and write it with its label."""
     from discreet.data.opening import files_of
+    from discreet.models.private_facts.together import PrivateFacts
     from discreet.models.progress import terminal_progress
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
@@ -80,18 +87,24 @@ def fit(
     files = [] if is_shard_folder(data) else files_of(data)
     read = [*files, *reading.files(), *([] if ledger is None else [ledger])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
-    chosen = None
-    if private_catalog is not None:
-        estimator, chosen = _sharing(estimator, private_catalog, declared=reading.items is not None)
+    if private_catalog and reading.items is not None:
+        raise ParameterError(
+            "--items declares the catalog, so there is none to choose. Leave one of them out."
+        )
     with terminal_progress(None) as report, opened(data, reading, name, on, report) as crowd:
         remark_on_delta([estimator], crowd.facts)
+        chosen = PrivateFacts()
+        if private_catalog:
+            estimator, chosen = _sharing(estimator, catalog_share, crowd.facts)
         book = None if ledger is None else Ledger.open(ledger)
         if book is not None:
             _remark_on_account(book, crowd.name)
         if dry_run:
-            show_price(estimator, crowd, book, as_json=as_json)
+            show_price(estimator, crowd, book, chosen=chosen, as_json=as_json)
             return
-        fitted = estimator.fit(crowd, select_items=chosen, ledger=book, progress=report)
+        fitted = estimator.fit(
+            crowd, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
+        )
     remark_on_conditions(fitted.guarantee)
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}
@@ -104,17 +117,14 @@ def fit(
     show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
 
 
-def _sharing(estimator: Estimator, share: float, *, declared: bool) -> tuple[Estimator, PrivateCatalog]:
-    """Return the model with its part of the budget, and the choice of the catalog with the other."""
-    from discreet.models.private_catalog import PrivateCatalog
+def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:
+    """Return the model with its part of the budget, and the choices of undeclared facts with the other."""
+    from discreet.data.facts import SCALE
+    from discreet.models.private_facts.together import PrivateFacts
 
-    if declared:
-        raise ParameterError(
-            "--items declares the catalog, so there is none to choose. Leave one of them out."
-        )
     epsilon, delta = estimator.epsilon, estimator.delta
-    chosen = PrivateCatalog.share_of(share, epsilon, delta)
-    # Rounded down, so that both together never exceed what was asked for.
+    chosen = PrivateFacts.share_of(share, epsilon, delta, scale=SCALE in facts.from_file)
+    # Rounded down, so that all together never exceed what was asked for.
     rest = [
         math.nextafter(whole - part, 0.0)
         for whole, part in ((epsilon, chosen.epsilon), (delta, chosen.delta))

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.checks import ParameterError
-from discreet.commands.options.declared import AsJson, Data, Force, Reading, remark_on_delta
+from discreet.commands.options.declared import (
+    AsJson,
+    Data,
+    Force,
+    Reading,
+    remark_on_conditions,
+    remark_on_delta,
+)
 from discreet.commands.options.parsing import checked_name, parse_number
 from discreet.commands.output.price import show_price
 from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
 if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
@@ -52,7 +61,7 @@ def refit(
     read = [model, *files_of(data), *reading.files(), *([] if ledger is None else [ledger])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     catalog, news = _united(last.catalog, reading)
-    interactions = reading.load(data, checked_name(name), catalog=catalog)
+    interactions = _as_known(reading.load(data, checked_name(name), catalog=catalog), last)
     remark_on_delta([estimator], interactions.facts)
     for sentence in news:
         remark(f"discreet: {sentence}")
@@ -61,6 +70,7 @@ def refit(
         show_price(estimator, interactions, book, as_json=as_json)
         return
     fitted = estimator.fit(interactions, ledger=book)
+    remark_on_conditions(fitted.guarantee)
     fitted.save(out, force=force)
     if as_json:
         emit(
@@ -84,6 +94,15 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
     return recipes.estimator(
         last.name, settings | {"prior": str(path)} | ({} if epsilon is None else {"epsilon": epsilon})
     )
+
+
+def _as_known(data: Interactions, last: FittedModel) -> Interactions:
+    """Return the data with a catalog that is no more public than the last model's was."""
+    from discreet.data.facts import N_ITEMS
+
+    if N_ITEMS not in last.facts.from_file:
+        return data
+    return data.with_facts(replace(data.facts, from_file=(*data.facts.from_file, N_ITEMS)))
 
 
 def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]:

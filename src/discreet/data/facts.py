@@ -11,8 +11,8 @@ import numpy.typing as npt
 from discreet.checks import ParameterError, finite, integer, positive_finite, require
 
 SCALE, N_ITEMS = "scale", "n_items"
-#: The catalog was chosen from the data with noise; items were picked by whoever holds the data.
-CHOSEN, PICKED = "chosen", "picked"
+#: Catalog or scale were chosen from the data with noise; items were picked by whoever holds the data.
+CHOSEN, CHOSEN_SCALE, PICKED = "chosen", "chosen scale", "picked"
 # Steps tried, in this order, when the scale is taken from a file.
 _USUAL_STEPS = (1.0, 0.5)
 
@@ -25,8 +25,8 @@ class PublicFacts:
     `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
     declared; `n_users`, about how many people there are, is never read from the data. `from_file` names the
     facts (`"scale"`, `"n_items"`) that a reader took from the file: a promise made with them holds only if
-    they really are public. `"chosen"` there says that the catalog was chosen with noise, which is paid for,
-    and `"picked"` that somebody picked items of it.
+    they really are public. `"chosen"` and `"chosen scale"` there say that the catalog or the scale was chosen
+    with noise, which is paid for, and `"picked"` that somebody picked items of the catalog.
 
     Example:
         >>> PublicFacts(n_items=1682, low=1, high=5, step=1, max_per_user=100).assumptions()[1]
@@ -52,7 +52,7 @@ class PublicFacts:
             integer("max_per_user", self.max_per_user, least=1)
         if self.n_users is not None:
             integer("n_users", self.n_users, least=1)
-        known = {SCALE, N_ITEMS, CHOSEN, PICKED}
+        known = {SCALE, N_ITEMS, CHOSEN, CHOSEN_SCALE, PICKED}
         require(set(self.from_file) <= known, "from_file", self.from_file, f"may name only {sorted(known)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -66,7 +66,11 @@ class PublicFacts:
         catalog = f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}"
         if CHOSEN in self.from_file:
             catalog = "the catalog was chosen from the data with noise, which is paid for"
-        lines = [catalog, f"ratings lie in {scale}{self._origin(SCALE)}"]
+        rated = f"ratings lie in {scale}{self._origin(SCALE)}"
+        if CHOSEN_SCALE in self.from_file:
+            # Without numbers: a promise is paid for before they are chosen.
+            rated = "the scale was chosen from the data with noise, which is paid for; ratings are clipped"
+        lines = [catalog, rated]
         if PICKED in self.from_file:
             lines.append(
                 "which items were picked from the catalog was decided without looking at the ratings"

@@ -27,7 +27,9 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.log import logger
 from discreet.models.fitted import FittedModel
-from discreet.models.private_catalog import PrivateCatalog
+from discreet.models.private_facts.catalog import PrivateCatalog
+from discreet.models.private_facts.scale import PrivateScale
+from discreet.models.private_facts.together import PrivateFacts
 from discreet.models.progress import Progress, silent, terminal_progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -128,6 +130,7 @@ class Estimator(ABC):
         data: Interactions | Crowd | object,
         *,
         select_items: PrivateCatalog | None = None,
+        select_scale: PrivateScale | None = None,
         ledger: Ledger | None = None,
         random: PrivacyRandom | None = None,
         progress: Progress | None = None,
@@ -138,7 +141,8 @@ class Estimator(ABC):
         frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
         Estimators that need only sums over people also take a folder of shards, by its path or opened, or a
         cluster that reads one (docs/scale.md).
-        `select_items` chooses the catalog from the data with noise, at a price on top of the model's.
+        `select_items` and `select_scale` choose the catalog and the scale from the data with noise, at a
+        price on top of the model's.
         The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
@@ -154,9 +158,11 @@ class Estimator(ABC):
         crowd = self._accepted(data)
         self._refuse(crowd)
         random = random or PrivacyRandom.from_os()
-        promise = self._promise_for(crowd, select_items, random)
-        # Without a ledger nobody can recount the events; those of a chosen catalog no recount knows.
-        events = () if ledger is None or select_items is not None else self.events(crowd.facts)
+        chosen = PrivateFacts(catalog=select_items, scale=select_scale)
+        promise = self.whole_promise(crowd, chosen)
+        promise = promise.as_simulated() if random.simulated else promise
+        # Without a ledger nobody can recount the events.
+        events = () if ledger is None else self.whole_events(crowd, chosen)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(crowd.name)))
         ledger = ledger or Ledger.in_memory()
@@ -165,8 +171,8 @@ class Estimator(ABC):
             ledger.spend(crowd.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
-            if select_items is not None:
-                crowd = select_items.choose(crowd, random)
+            if not chosen.is_empty:
+                crowd = chosen.choose(cast(Interactions, crowd), random)
             # Rows elsewhere were accepted only if this estimator asks for nothing but totals.
             scorer = self._train(self._bound(cast(Interactions, crowd)), random, report)
         logger.info("Fitted %s; what it released is paid for.", self.name)
@@ -194,19 +200,21 @@ class Estimator(ABC):
             )
         return data
 
-    def _promise_for(
-        self, crowd: Crowd, select_items: PrivateCatalog | None, random: PrivacyRandom
-    ) -> Guarantee:
-        """Return all that a fit promises, the choice of a catalog included."""
-        if select_items is None:
-            promise = self.promise(crowd.facts)
-        elif isinstance(crowd, Interactions):
-            promise = select_items.promise(self.promise(select_items.facts(crowd.facts)))
-        else:
+    @final
+    def whole_promise(self, crowd: Crowd, chosen: PrivateFacts) -> Guarantee:
+        """Return all that a fit promises, the choices of facts included; nothing is learned."""
+        if chosen.is_empty:
+            return self.promise(crowd.facts)
+        if not isinstance(crowd, Interactions):
             raise ParameterError(
-                "A catalog is chosen from data in memory only. Declare the catalog of shards."
+                "Catalog and scale are chosen from data in memory only. Declare those of shards."
             )
-        return promise.as_simulated() if random.simulated else promise
+        return chosen.promise(self.promise(chosen.before(crowd.facts)))
+
+    @final
+    def whole_events(self, crowd: Crowd, chosen: PrivateFacts) -> Sequence[Any]:
+        """Return the events of a fit, those of its choices included."""
+        return [*chosen.events(), *self.events(chosen.before(crowd.facts))]
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:

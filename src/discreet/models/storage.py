@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.checks import DataError, DiscreetError, FileError
-from discreet.data.facts import CHOSEN, N_ITEMS, PublicFacts
+from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import refuse_output, write_whole
 from discreet.models.fitted import FittedModel
@@ -30,6 +30,7 @@ VERSION = 1
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
 _CATALOG = "catalog"
+_CHOSEN = "chosen from the data with noise, which is paid for"
 _MOST_LABEL = 1 << 22
 # Arrays of a model hardly shrink when they are packed: a file that promises more of itself is a bomb.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 64, 1 << 26
@@ -105,6 +106,7 @@ def _pack(model: FittedModel) -> bytes:
         "provenance": {
             _CATALOG: _catalog_source(model.facts),
             **{name: part.source for name, part in scorer.stored.items()},
+            **_scale_source(model.facts),
         },
     }
     label["digest"] = _digest(label, arrays)
@@ -116,9 +118,13 @@ def _pack(model: FittedModel) -> bytes:
     return out.getvalue()
 
 
+def _scale_source(facts: PublicFacts) -> dict[str, str]:
+    return {"scale": f"{facts.low:g} to {facts.high:g}, {_CHOSEN}"} if CHOSEN_SCALE in facts.from_file else {}
+
+
 def _catalog_source(facts: PublicFacts) -> str:
     if CHOSEN in facts.from_file:
-        return "chosen from the data with noise, which is paid for"
+        return _CHOSEN
     if N_ITEMS in facts.from_file:
         return "taken from the data without noise: may be published only if the catalog is public anyway"
     return "public: the item ids"

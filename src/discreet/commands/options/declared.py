@@ -299,8 +299,8 @@ def remark_on_conditions(promise: Guarantee) -> None:
         were = "was" if len(promise.conditions) == 1 else "were"
         remark(
             f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
-            "promise holds only if that is public. Declare it (--items, --scale), or let the catalog be "
-            "chosen with noise (--private-catalog 0.2)."
+            "promise holds only if that is public. Declare it (--items, --scale), or let it be chosen with "
+            "noise (--private-catalog)."
         )
 
 

@@ -35,7 +35,7 @@ from discreet.privacy.accounting.gaussian import (
     split_gaussian,
 )
 from discreet.privacy.accounting.loss_bounds import DistributionBound, pure_loss, renyi_delta, renyi_epsilon
-from discreet.privacy.accounting.rounding import sum_up, times_up
+from discreet.privacy.accounting.rounding import left_over, sum_up, times_up
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -83,7 +83,11 @@ def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:
         PrivacyError: an event's privacy loss is not known.
     """
     failure_probability("delta", delta)
-    multiplier, rest = _gaussians_apart(tally(events))
+    parts, failing = _failures_apart(tally(events))
+    if failing > delta:
+        return math.inf
+    delta = left_over(delta, failing)
+    multiplier, rest = _gaussians_apart(parts)
     pure = _pure(rest)
     if not rest:
         return gaussian_epsilon(multiplier, delta)
@@ -101,7 +105,14 @@ def delta_at(events: DpEvent | Iterable[DpEvent], epsilon: float) -> float:
         PrivacyError: an event's privacy loss is not known.
     """
     non_negative("epsilon", epsilon)
-    multiplier, rest = _gaussians_apart(tally(events))
+    parts, failing = _failures_apart(tally(events))
+    if failing:
+        return min(sum_up([_delta_of(parts, epsilon), failing]), 1.0)
+    return _delta_of(parts, epsilon)
+
+
+def _delta_of(parts: dict[Leaf, int], epsilon: float) -> float:
+    multiplier, rest = _gaussians_apart(parts)
     pure = _pure(rest)
     if not rest:
         return gaussian_delta(multiplier, epsilon)
@@ -139,6 +150,13 @@ def calibrate(
             "Allow a larger delta, or drop the part that does not depend on the noise."
         )
     return least(enough, guess=1.0, precision=precision)
+
+
+def _failures_apart(parts: dict[Leaf, int]) -> tuple[dict[Leaf, int], float]:
+    """Return everything that does not only fail sometimes, and how likely anything fails at most."""
+    rest = {leaf: times for leaf, times in parts.items() if leaf.kind != "FailureEvent"}
+    chances = (times_up(leaf.values[0], times) for leaf, times in parts.items() if leaf not in rest)
+    return rest, sum_up(chances)
 
 
 def _gaussians_apart(parts: dict[Leaf, int]) -> tuple[float, dict[Leaf, int]]:

@@ -10,11 +10,13 @@ import importlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from discreet.checks import (
     ParameterError,
     PrivacyError,
+    failure_probability,
     integer,
     non_negative,
     positive,
@@ -45,12 +47,24 @@ def _whole(name: str, value: object) -> float:
     return float(integer(name, value, least=1))
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureEvent:
+    """Say that with at most this probability something is revealed; dp-accounting has no event for it.
+
+    Otherwise the outcome is the same with and without the person: (0, `probability`)-private.
+    """
+
+    probability: float
+
+
 _RULES: dict[str, dict[str, Callable[[str, object], float]]] = {
     "GaussianDpEvent": {"noise_multiplier": positive},
     "LaplaceDpEvent": {"noise_multiplier": positive},
     "DiscreteLaplaceDpEvent": {"noise_parameter": positive_finite, "sensitivity": _whole},
     "RandomizedResponseDpEvent": {"noise_parameter": _some_noise, "num_buckets": _whole},
     "ZCDpEvent": {"rho": non_negative, "xi": non_negative},
+    "FailureEvent": {"probability": failure_probability},
 }
 _SAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent")
 _STRUCTURE = {
@@ -86,8 +100,8 @@ def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
 
 
 def _kind(event: object) -> str:
-    """Return the class name of an event that dp-accounting itself defines, otherwise nothing."""
-    return type(event).__name__ if type(event).__module__ == _MODULE else ""
+    """Return the class name of an event that dp-accounting or this module defines, otherwise nothing."""
+    return type(event).__name__ if type(event).__module__ in (_MODULE, __name__) else ""
 
 
 def _count(event: Any, times: int, counts: Counter[Leaf]) -> None:
@@ -155,7 +169,8 @@ def event_from_json(record: Mapping[str, Any]) -> DpEvent:
         values = {name: _value_from_json(record[name]) for name in names}
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"This is not an event that discreet wrote: {error}.") from error
-    event = getattr(importlib.import_module(_MODULE), kind)(**values)
+    home = __name__ if kind == FailureEvent.__name__ else _MODULE
+    event = getattr(importlib.import_module(home), kind)(**values)
     tally(event)
     return event
 
@@ -178,6 +193,7 @@ def describe(events: DpEvent | Iterable[DpEvent]) -> str:
     """
     parts = []
     for leaf, times in tally(events).items():
-        name = leaf.kind.removesuffix("DpEvent") + f"({', '.join(f'{value:g}' for value in leaf.values)})"
+        values = ", ".join(f"{value:g}" for value in leaf.values)
+        name = f"{leaf.kind.removesuffix('Event').removesuffix('Dp')}({values})"
         parts.append(name if times == 1 else f"{times} x {name}")
     return " + ".join(parts) or "nothing"

@@ -50,6 +50,8 @@ def pure_loss(leaf: Leaf) -> float:
             return math.log1p(buckets * (1 - noise) / noise) * (1 + _SLACK) if buckets > 1 else 0.0
         case "ZCDpEvent", (rho, xi):
             return xi if rho == 0 else math.inf
+        case "FailureEvent", (chance,):
+            return math.inf if chance else 0.0
     raise KeyError(kind)
 
 

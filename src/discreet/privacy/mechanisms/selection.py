@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from discreet.checks import DataError, integer, positive_finite, require
+from discreet.privacy.accounting.events import FailureEvent
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
 from discreet.randomness import PrivacyRandom
@@ -49,6 +51,10 @@ class NoisyThreshold:
         """Return the noise on each sum."""
         return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta / 2, l2_sensitivity=1.0)
 
+    def events(self) -> Sequence[Any]:
+        """Return what it costs: the noise on names that others hold too, and the chance to see another."""
+        return (self.noise().event(), FailureEvent(probability=self._rare()))
+
     def threshold(self) -> float:
         """Return the noisy sum from which on a name passes."""
         grid = self._grid()
@@ -76,7 +82,11 @@ class NoisyThreshold:
         held = np.arange(1, self.most + 1, dtype=np.float64)
         own = math.ldexp(1.0, -grid.exponent) / np.sqrt(held)
         # One of n names passes with at most n times the chance of one.
-        rare = self.delta / (2 * math.exp(self.epsilon)) / held
+        rare = self._rare() / held
         # One step for rounding the sum, one because discrete noise may exceed continuous noise by it.
         reach = own + grid.noise * -ndtri(rare)
         return math.ceil(float(reach.max()) * _SAFE) + 2
+
+    def _rare(self) -> float:
+        """Return how likely it may be that any of one person's own names passes."""
+        return self.delta / (2 * math.exp(self.epsilon))
