@@ -63,7 +63,6 @@ def recommend(
 ) -> None:
     """Recommend to one person from that person's own history, or to everybody in a file of histories."""
     from discreet.models.storage import load
-    from discreet.shards.folder import is_shard_folder
 
     integer("-k", k, least=1)
     if for_all != (everybody is not None):
@@ -91,7 +90,7 @@ def recommend(
         else:
             show(items_table(best, beside))
     elif histories is not None and out is not None:
-        from discreet.crowds.shards import is_shard_folder
+        from discreet.shards.folder import is_shard_folder
 
         if is_shard_folder(histories):
             people = write_shard_lists(fitted, file, histories, out, k, limits, on, force=force)
