@@ -20,6 +20,7 @@ from discreet.privacy.mechanisms.cells import HiddenStars
 
 OLD = Path(__file__).parent / "v0.1"
 SECOND = OLD.parent / "campaign-2"
+TITLED = OLD.parent / "model-2" / "clicks.discreet"
 MODELS = sorted(OLD.glob("*.discreet"))
 
 
@@ -37,6 +38,15 @@ def test_a_model_opens_with_its_promise_and_its_arrays(path):
 )
 def test_a_model_recommends(path):
     assert len(discreet.load(path).recommend({"item 01": 5, "item 04": 1}, k=3)) == 3
+
+
+def test_a_model_of_the_second_version_has_public_columns():
+    model = discreet.load(TITLED)
+    assert model.titles(["item 01", "item 11"]) == {
+        "item 01": {"title": "The 1th, or Ümlaut", "year": "1991"},
+        "item 11": {"title": "", "year": ""},
+    }
+    assert len(model.recommend(["item 01"], k=3)) == 3
 
 
 def test_a_ledger_opens_unchanged(tmp_path):

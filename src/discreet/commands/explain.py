@@ -31,7 +31,7 @@ def explain(
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
     known = {own: value for own, value in person.items() if own in fitted.catalog}
     reasons = fitted.explain(known, item)
-    beside = public_columns(titles, fitted.catalog)
+    beside = public_columns(titles, fitted, [own for own, _ in reasons])
     if as_json:
         emit({"item": item, "reasons": items_json(reasons, beside)})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from discreet.commands.options.declared import (
     AsJson,
     Data,
     Force,
+    KeptTitles,
     Learning,
     Reading,
     remark_on_conditions,
@@ -60,6 +62,7 @@ def fit(
             "--catalog-share", help="With --private-catalog: the part of epsilon and delta that pays for it."
         ),
     ] = 0.2,
+    titles: KeptTitles = None,
     force: Force = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
@@ -74,6 +77,7 @@ def fit(
     from discreet.data.opening import files_of
     from discreet.models.private_facts.together import PrivateFacts
     from discreet.models.progress import terminal_progress
+    from discreet.models.public_columns import moved, read_columns
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
     from discreet.shards.folder import is_shard_folder
@@ -85,7 +89,7 @@ def fit(
         )
     name = checked_name(name)
     files = [] if is_shard_folder(data) else files_of(data)
-    read = [*files, *reading.files(), *([] if ledger is None else [ledger])]
+    read = [*files, *reading.files(), *(path for path in (ledger, titles) if path is not None)]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
         raise ParameterError(
@@ -102,10 +106,13 @@ def fit(
         if dry_run:
             show_price(estimator, crowd, book, chosen=chosen, as_json=as_json)
             return
+        # A table that cannot be read is refused before anything is paid.
+        public = {} if titles is None else read_columns(titles, crowd.catalog)
         fitted = estimator.fit(
             crowd, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
         )
     remark_on_conditions(fitted.guarantee)
+    fitted = replace(fitted, public=moved(public, crowd.catalog, fitted.catalog))
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}
     if as_json:

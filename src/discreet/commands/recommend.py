@@ -84,7 +84,7 @@ def recommend(
     named = parse_columns(columns)
     if history is not None:
         best = _one(fitted, history, user, named, k, limits)
-        beside = public_columns(titles, fitted.catalog)
+        beside = public_columns(titles, fitted, [item for item, _ in best])
         if as_json:
             emit({"recommendations": items_json(best, beside)})
         else:
@@ -98,7 +98,8 @@ def recommend(
             raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
         else:
             lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
-            people = write_lists(lists, out, public_columns(titles, fitted.catalog), force, [file, histories])
+            beside = public_columns(titles, fitted, lists["item"].unique().to_list())
+            people = write_lists(lists, out, beside, force, [file, histories])
         if as_json:
             emit({"file": str(out), "people": people})
         else:

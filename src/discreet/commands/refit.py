@@ -53,6 +53,7 @@ def refit(
     The catalog is the last model's; items that --items lists besides are added behind it.
     """
     from discreet.data.opening import files_of
+    from discreet.models.public_columns import moved
     from discreet.models.storage import KIND, is_model, load
     from discreet.privacy.ledger import Ledger
 
@@ -71,6 +72,7 @@ def refit(
         return
     fitted = estimator.fit(interactions, ledger=book)
     remark_on_conditions(fitted.guarantee)
+    fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
     fitted.save(out, force=force)
     if as_json:
         emit(

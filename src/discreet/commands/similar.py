@@ -25,7 +25,7 @@ def similar(
     integer("-k", k, least=1)
     fitted = load(file)
     alike = fitted.similar_items(item, k)
-    beside = public_columns(titles, fitted.catalog)
+    beside = public_columns(titles, fitted, [other for other, _ in alike])
     if as_json:
         emit({"similar": items_json(alike, beside)})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -19,6 +19,7 @@ from discreet.exports import Later
 from discreet.models.diversity import diversified, likeness_vectors
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
 from discreet.models.lists import closed_items, recommend_rows
+from discreet.models.public_columns import PublicColumns, beside, read_columns
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
@@ -39,6 +40,8 @@ class FittedModel:
     name: str
     parameters: dict[str, Any]
     scorer: Scorer
+    #: Titles and other texts to show beside item ids; nothing is computed from them.
+    public: PublicColumns = field(default_factory=dict)
 
     @property
     def above(self) -> float | None:
@@ -185,6 +188,17 @@ class FittedModel:
         from discreet.models.new_items import with_new_items
 
         return with_new_items(self, table)
+
+    def with_titles(self, table: str | Path) -> FittedModel:
+        """Return the model with titles, or whatever a public table says of items; its first column holds ids.
+
+        They are kept in the model's file as public metadata, so the table must not come from the ratings.
+        """
+        return replace(self, public=read_columns(Path(table), self.catalog))
+
+    def titles(self, items: Iterable[ItemId]) -> dict[ItemId, dict[str, str]]:
+        """Return what is publicly known of these items, by column; nothing where no table was given."""
+        return beside(self.public, self.catalog, items)
 
     def __repr__(self) -> str:
         """Say what this is in one line; the label says the rest."""

@@ -14,6 +14,7 @@ from discreet.arrays import Floats
 from discreet.checks import DataError, DiscreetError
 from discreet.data.reading.item_table import ItemTable, read_items
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.public_columns import moved
 from discreet.models.scorers.parts import ITEMS, Numbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.ridge_map import ridge_map
@@ -55,6 +56,7 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
         facts=replace(model.facts, n_items=len(catalog)),
         guarantee=replace(promise, assumes=(*promise.assumes, *assumed)),
         scorer=scorer,
+        public=moved(model.public, model.catalog, catalog),
     )
 
 

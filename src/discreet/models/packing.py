@@ -11,7 +11,7 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ DAMAGED = (
     OverflowError,
     MemoryError,
 )
-_TEXT, _ENDS = ".text", ".ends"
+_TEXT, _LINES, _ENDS = ".text", ".lines", ".ends"
 _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
@@ -47,17 +47,23 @@ def read_member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
     return archive.read(member)
 
 
-def pack_arrays(arrays: Mapping[str, Array], ids: Mapping[str, Vocabulary]) -> bytes:
-    """Return arrays and ids as bytes."""
+def pack_arrays(
+    arrays: Mapping[str, Array],
+    ids: Mapping[str, Vocabulary],
+    texts: Mapping[str, Sequence[str]] | None = None,
+) -> bytes:
+    """Return arrays, ids and lists of texts (which may repeat) as bytes."""
     plain = dict(arrays)
     for name, vocabulary in ids.items():
-        plain |= _letters(name, vocabulary) if vocabulary.is_text else {name: vocabulary.ids}
+        plain |= _letters(name + _TEXT, vocabulary.ids) if vocabulary.is_text else {name: vocabulary.ids}
+    for name, lines in (texts or {}).items():
+        plain |= _letters(name + _LINES, lines)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **plain)
     return buffer.getvalue()
 
 
-def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary]:
+def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary | tuple[str, ...]]:
     """Return what `pack_arrays` wrote; ids that are numbers come back as an array."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
@@ -66,23 +72,28 @@ def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary]:
         plain = {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
     if len(plain) < len(members):
         raise DataError("An array comes twice.")
-    found: dict[str, Array | Vocabulary] = {}
+    found: dict[str, Array | Vocabulary | tuple[str, ...]] = {}
     for name, array in plain.items():
         if name.endswith(_TEXT):
-            key = name.removesuffix(_TEXT)
-            found[key] = _ids(array, plain[key + _ENDS])
+            found[name.removesuffix(_TEXT)] = Vocabulary.of(_texts(array, plain[_ends(name)]))
+        elif name.endswith(_LINES):
+            found[name.removesuffix(_LINES)] = tuple(_texts(array, plain[_ends(name)]))
         elif not name.endswith(_ENDS):
             found[name] = array
     return found
 
 
-def _letters(name: str, vocabulary: Vocabulary) -> dict[str, Array]:
-    texts = [text.encode() for text in vocabulary.ids]
+def _letters(name: str, lines: Iterable[str]) -> dict[str, Array]:
+    texts = [text.encode() for text in lines]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-    return {name + _TEXT: np.frombuffer(b"".join(texts), dtype=np.uint8), name + _ENDS: ends}
+    return {name: np.frombuffer(b"".join(texts), dtype=np.uint8), _ends(name): ends}
 
 
-def _ids(letters: Array, ends: Array) -> Vocabulary:
+def _ends(name: str) -> str:
+    return name.rpartition(".")[0] + _ENDS
+
+
+def _texts(letters: Array, ends: Array) -> list[str]:
     if letters.dtype != np.uint8 or ends.dtype != np.int64 or letters.ndim != 1 or ends.ndim != 1:
         raise DataError("Text ids are letters and ends.")
     steps = np.diff(ends, prepend=0)
@@ -91,7 +102,7 @@ def _ids(letters: Array, ends: Array) -> Vocabulary:
     raw = letters.tobytes()
     starts = ends - steps
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-    return Vocabulary.of([raw[start:end].decode() for start, end in pairs])
+    return [raw[start:end].decode() for start, end in pairs]
 
 
 def _array(raw: bytes) -> Array:

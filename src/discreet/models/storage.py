@@ -20,16 +20,18 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.files import refuse_output, write_whole
 from discreet.models.fitted import FittedModel
 from discreet.models.packing import DAMAGED, pack_arrays, read_member, unpack_arrays
+from discreet.models.public_columns import SOURCE, checked
 from discreet.models.scorers.kinds import build_scorer
 from discreet.models.scorers.parts import Ids
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
-VERSION = 1
+#: A file with public columns is of the second version; others stay readable for programs that know the first.
+VERSION, _WITH_COLUMNS = 1, 2
 #: What a message calls such a file.
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
-_CATALOG = "catalog"
+_CATALOG, _PUBLIC = "catalog", "public"
 _CHOSEN = "chosen from the data with noise, which is paid for"
 _MOST_LABEL = 1 << 22
 # Arrays of a model hardly shrink when they are packed: a file that promises more of itself is a bomb.
@@ -72,6 +74,8 @@ def load(path: str | Path) -> FittedModel:
         if facts.n_items != len(catalog):
             raise DataError("The facts speak of another catalog.")
         scorer = label["scorer"]
+        names = label["public"] if label["version"] == _WITH_COLUMNS else []
+        texts = [arrays.pop(f"{_PUBLIC}{place}") for place in range(len(names))]
         return FittedModel(
             guarantee=Guarantee.from_json(label["guarantee"]),
             facts=facts,
@@ -79,6 +83,7 @@ def load(path: str | Path) -> FittedModel:
             name=str(label["name"]),
             parameters=_from_plain(label["parameters"]),
             scorer=build_scorer(scorer["kind"], arrays, scorer["settings"], len(catalog)),
+            public=checked(names, list(texts), len(catalog)),
         )
     except (*_NOT_A_LABEL, *DAMAGED) as error:
         raise FileError(f"{path} is a discreet model, but this version cannot read it.") from error
@@ -94,10 +99,11 @@ def _pack(model: FittedModel) -> bytes:
     parts = scorer.arrays()
     listed = {name for name, part in scorer.stored.items() if isinstance(part, Ids)}
     ids = {name: Vocabulary.of(parts.pop(name)) for name in listed}
-    arrays = pack_arrays(parts, {_CATALOG: model.catalog, **ids})
+    texts = {f"{_PUBLIC}{place}": column for place, column in enumerate(model.public.values())}
+    arrays = pack_arrays(parts, {_CATALOG: model.catalog, **ids}, texts)
     label: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": _WITH_COLUMNS if texts else VERSION,
         "name": model.name,
         "guarantee": model.guarantee.to_json(),
         "facts": model.facts.to_json(),
@@ -107,7 +113,9 @@ def _pack(model: FittedModel) -> bytes:
             _CATALOG: _catalog_source(model.facts),
             **{name: part.source for name, part in scorer.stored.items()},
             **_scale_source(model.facts),
+            **{f"public column {name}": SOURCE for name in model.public},
         },
+        **({"public": list(model.public)} if texts else {}),
     }
     label["digest"] = _digest(label, arrays)
     out = io.BytesIO()
@@ -145,7 +153,7 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
         raise FileError(f"{path} is not a discreet model, or it is damaged.") from error
     if not isinstance(label, dict) or label.get("format") != FORMAT:
         raise FileError(f"{path} is not a discreet model.")
-    if label.get("version") != VERSION:
+    if label.get("version") not in (VERSION, _WITH_COLUMNS):
         raise FileError(f"{path} was written by another version of discreet than this one.")
     if label.pop("digest", None) != _digest(label, raw):
         raise FileError(f"{path} was changed after it was written; its promise cannot be trusted.")

@@ -42,6 +42,13 @@ Titles = Annotated[
     Path | None,
     typer.Option("--titles", help="Show this table's columns, too: item ids first, then titles and so on."),
 ]
+KeptTitles = Annotated[
+    Path | None,
+    typer.Option(
+        "--titles",
+        help="Keep this public table in the model, to show it: item ids first, then titles and so on.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
 
-    from discreet.data.vocabulary import Vocabulary
+    from discreet.models.fitted import FittedModel
 
 Listed = Sequence[tuple[str | int, float]]
 Beside = Mapping[str | int, dict[str, str]]
@@ -23,13 +23,13 @@ _KIND = "file of lists"
 _MOST_SHOWN = 2
 
 
-def public_columns(titles: Path | None, catalog: Vocabulary) -> Beside:
-    """Return what is shown beside item ids."""
+def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str | int]) -> Beside:
+    """Return what is shown beside item ids: from the table that is given, else what the model keeps."""
     if titles is None:
-        return {}
+        return model.titles(items)
     from discreet.data.reading.public_table import read_public_table
 
-    return read_public_table(titles, catalog)
+    return read_public_table(titles, model.catalog)
 
 
 def items_json(listed: Listed, beside: Beside) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""Keep titles and whatever else is publicly known of items with a model: for reading, never computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from discreet.checks import DataError
+from discreet.data.vocabulary import Vocabulary
+
+#: A text for each item of the catalog, by the column's name; empty where nothing is known.
+PublicColumns = Mapping[str, tuple[str, ...]]
+ItemId = str | int
+
+#: What the label says of each.
+SOURCE = "public metadata: a table given beside the ratings, which do not enter it"
+_MOST_COLUMNS = 32
+
+
+def read_columns(table: Path, catalog: Vocabulary) -> PublicColumns:
+    """Return a file's columns; the first holds item ids, and items that it lacks have empty texts."""
+    from discreet.data.reading.public_table import read_public_table
+
+    rows = read_public_table(table, catalog)
+    names = list(next(iter(rows.values())))
+    if len(names) > _MOST_COLUMNS:
+        raise DataError(
+            f"The table of titles has {len(names)} columns beside the ids; a model keeps at most "
+            f"{_MOST_COLUMNS}. Leave some out."
+        )
+    return {
+        name: tuple(rows[one][name] if one in rows else "" for one in catalog.ids.tolist()) for name in names
+    }
+
+
+def moved(columns: PublicColumns, old: Vocabulary, new: Vocabulary) -> PublicColumns:
+    """Return the columns in the order of another catalog; items that are new there have empty texts."""
+    if not columns or old is new:
+        return columns
+    places = old.index_of(new.ids.tolist()).tolist()
+    return {
+        name: tuple(texts[place] if place >= 0 else "" for place in places) for name, texts in columns.items()
+    }
+
+
+def beside(
+    columns: PublicColumns, catalog: Vocabulary, items: Iterable[ItemId]
+) -> dict[ItemId, dict[str, str]]:
+    """Return what is known of these items: texts by column."""
+    listed = list(items)
+    if not columns or not listed:
+        return {}
+    places = catalog.index_of(listed).tolist()
+    return {
+        item: {name: texts[place] for name, texts in columns.items()}
+        for item, place in zip(listed, places, strict=True)
+    }
+
+
+def checked(names: object, texts: list[object], count: int) -> PublicColumns:
+    """Return columns from a file: so many texts in each, under different names."""
+    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not known or not isinstance(names, list) or len(set(names)) != len(names) or len(names) != len(texts):
+        raise DataError("The public columns and their names do not fit together.")
+    found: dict[str, tuple[str, ...]] = {}
+    for name, column in zip(names, texts, strict=True):
+        if not isinstance(column, tuple) or len(column) != count:
+            raise DataError("A public column has another length than the catalog.")
+        found[name] = column
+    return found
