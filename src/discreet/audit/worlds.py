@@ -7,11 +7,12 @@ last id, an item nobody else rated, ties, the empty row, extreme values and valu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
+from discreet.audit.white_box.tape import Loudness
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -22,27 +23,36 @@ from discreet.randomness import experiment_generator
 Row = Mapping[int, float]
 # Ids that sort before and behind everybody else's.
 _FIRST, _LAST = "", "~"
+# In a wide catalog so many people are declared: rounds that pay only in a crowd are then asked for.
+_DECLARED = 1_000_000
+# What a fit is told there: what chance tells; that very many are there; and that much stands out besides.
+_OUTCOMES = (None, Loudness(first=1e4), Loudness(first=1e4, later=10.0))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worlds:
-    """Hold one data set and, by name, those a promise says must look alike."""
+    """Hold one data set and, by name, those a promise says must look alike; and what to tell the fits."""
 
     base: Interactions
     others: Mapping[str, Interactions]
+    outcomes: tuple[Loudness | None, ...] = (None,)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Say how large a world is; the last item is rated by nobody but a canary."""
+    """Say how large a world is; the last item is rated by nobody but a canary.
+
+    People who come or go are looked for in a catalog of `wide` items, too (0: not), where rows can be long.
+    """
 
     people: int = 24
     items: int = 12
     per_person: int = 5
     seed: int = 0
     max_per_user: int | None = None
+    wide: int = 48
 
     def rows(self, facts: PublicFacts) -> list[dict[int, float]]:
         """Return two groups of people with opposite taste."""
@@ -80,6 +90,8 @@ def neighboring(estimator: Estimator, crowd: Crowd | None = None) -> Iterator[Wo
     everybody = crowd.rows(facts)
     if promise.unit is Unit.USER:
         yield from _people(everybody, facts, promise)
+        if crowd.wide and promise.neighbors is Neighbors.ADD_OR_REMOVE:
+            yield _wide_catalog(everybody, replace(facts, n_items=crowd.wide, n_users=_DECLARED))
     elif promise.unit is Unit.CELL:
         yield from _cells(everybody, facts)
     else:
@@ -157,6 +169,26 @@ def _people(everybody: list[dict[int, float]], facts: PublicFacts, promise: Guar
                     if name != start
                 },
             )
+
+
+def _wide_catalog(everybody: list[dict[int, float]], facts: PublicFacts) -> Worlds:
+    """Return long rows among hardly anybody else; moments of rows cost their full price only there."""
+    few = dict(list(_named(everybody).items())[:2])
+    every = range(facts.n_items)
+    rows: dict[str, Row] = {
+        "by turns": {item: facts.high if item % 2 else facts.low for item in every},
+        "liked": dict.fromkeys(every, facts.high),
+    }
+    if facts.low >= facts.high:
+        del rows["by turns"]
+    return Worlds(
+        base=build(few, facts),
+        others={
+            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts)
+            for name, row in rows.items()
+        },
+        outcomes=_OUTCOMES,
+    )
 
 
 def _cells(everybody: list[dict[int, float]], facts: PublicFacts) -> Iterator[Worlds]:

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 
 from discreet.audit.white_box.prices import price
-from discreet.audit.white_box.tape import Player, Recorder, StrayError
+from discreet.audit.white_box.tape import Loudness, Player, Recorder, StrayError
 from discreet.audit.worlds import Crowd, Worlds, additive_worlds, neighboring
 from discreet.checks import DiscreetError, PrivacyError
 from discreet.data.interactions import Interactions
@@ -33,12 +33,18 @@ ROUNDING = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhiteBox:
-    """Say what a model promises, what it was seen to pay in the costliest world, and what got out unpaid."""
+    """Say what a model promises, what it was seen to pay in the costliest world, and what got out unpaid.
+
+    How many draws a fit makes can depend on what it is told: `paid_by_all` is the most that is paid on the
+    longest way, of `draws`.
+    """
 
     promised: float
     delta: float
     paid: float
     world: str
+    draws: int
+    paid_by_all: float
     leaks: tuple[str, ...]
     additive: bool
     fits: int
@@ -68,18 +74,23 @@ def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int =
     """
     start, fits, leaks = time.perf_counter(), 0, []
     promise = estimator.promise((crowd or Crowd()).facts(implicit=estimator.feedback == "implicit"))
-    paid, costliest = 0.0, ""
-    for worlds in neighboring(estimator, crowd):
-        seen = _replayed(estimator, worlds, promise.delta, seed)
+    seen = [
+        (worlds, _replayed(estimator, worlds, outcomes, promise.delta, seed))
+        for worlds in neighboring(estimator, crowd)
+        for outcomes in worlds.outcomes
+    ]
+    for worlds, one in seen:
         fits += 2 + len(worlds.others)
-        leaks += seen.leaks
-        if seen.paid > paid:
-            paid, costliest = seen.paid, seen.world
+        leaks += one.leaks
+    costliest = max((one for _, one in seen), key=lambda one: one.paid)
+    most_draws = max(one.draws for _, one in seen)
     return WhiteBox(
         promised=promise.epsilon,
         delta=promise.delta,
-        paid=paid,
-        world=costliest,
+        paid=costliest.paid,
+        world=costliest.world,
+        draws=most_draws,
+        paid_by_all=max(one.paid for _, one in seen if one.draws == most_draws),
         leaks=tuple(leaks),
         additive=_is_additive(estimator, crowd or Crowd(), seed),
         fits=fits,
@@ -90,13 +101,16 @@ def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int =
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
+    draws: int
     paid: float
     world: str
     leaks: list[str]
 
 
-def _replayed(estimator: Estimator, worlds: Worlds, delta: float, seed: int) -> _Seen:
-    recorder = Recorder()
+def _replayed(
+    estimator: Estimator, worlds: Worlds, outcomes: Loudness | None, delta: float, seed: int
+) -> _Seen:
+    recorder = Recorder(loudness=outcomes)
     file = _file(estimator, worlds.base, PrivacyRandom.taped(seed, recorder))
     _require_hook(estimator, worlds.base, recorder, file)
     paid, costliest, leaks = 0.0, "", []
@@ -116,7 +130,7 @@ def _replayed(estimator: Estimator, worlds: Worlds, delta: float, seed: int) -> 
         cost = price(recorder.passages, player.passages).epsilon(delta)
         if cost > paid:
             paid, costliest = cost, name
-    return _Seen(paid=paid, world=costliest, leaks=leaks)
+    return _Seen(draws=len(recorder.passages), paid=paid, world=costliest, leaks=leaks)
 
 
 def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, file: bytes) -> None:

@@ -36,7 +36,9 @@ def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
     """Look inside and test the noise; seconds, and no chance but that of sound noise looking narrow."""
     inside = look_inside(estimator)
     notes = (*inside.leaks[:3], *(() if inside.additive else ("sums depend on who else is there",)))
-    costliest = (f"costliest: {inside.world}",) if inside.world else ()
+    costliest: tuple[str, ...] = (f"costliest: {inside.world}",) if inside.world else ()
+    if inside.paid_by_all < inside.paid:
+        costliest += (f"on the longest way, of {inside.draws} draws, {inside.paid_by_all:.4g} is paid",)
     found = [
         Finding(
             model=name,

@@ -8,7 +8,7 @@ the file without noise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -90,19 +90,46 @@ Passage = Additive | Table | Cells | Coins
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loudness:
+    """Make added noise louder than chance would: such outcomes are rare, but they must not cost more either.
+
+    A fit asks other questions when the first draw says that very many people are there, or later ones that
+    something stands out of the noise. The first draw is turned up, and never down.
+    """
+
+    first: float = 1.0
+    later: float = 1.0
+
+    def __call__(self, passage: Passage, place: int) -> Passage:
+        """Return the passage as if its noise had come out louder."""
+        if not isinstance(passage, Additive):
+            return passage
+        noise = (passage.told - passage.given).astype(np.float64)
+        louder = self.later * noise if place else self.first * np.abs(noise)
+        limit = 2.0**62 - np.abs(passage.given).max(initial=0)
+        told = passage.given + np.rint(np.clip(louder, -limit, limit)).astype(np.int64)
+        return replace(passage, told=told)
+
+
+@final
 class Recorder:
     """Let every draw through and keep it; after `most` draws the fit is ended."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, loudness: Loudness | None = None) -> None:
         self.passages: list[Passage] = []
         self.statistics: list[npt.NDArray[np.float64]] = []
-        self._most = most
+        self._most, self._loudness = most, loudness
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Draw, and keep what was given and told."""
         given = _given(draw, arguments)
         told = draw(**arguments)
-        self.passages.append(given(_copied(arguments["target"] if told is None else told)))
+        passage = given(_copied(arguments["target"] if told is None else told))
+        if self._loudness is not None and told is None:
+            passage = self._loudness(passage, len(self.passages))
+            arguments["target"][...] = passage.told
+        self.passages.append(passage)
         if len(self.passages) == self._most:
             raise EnoughError
         return told
