@@ -15,7 +15,7 @@ from discreet.audit.canaries.one_run import one_run_epsilon
 from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.findings import Finding
 from discreet.audit.games.betting import refuted_by_betting
-from discreet.audit.games.bounds import Tally, curve_of
+from discreet.audit.games.bounds import Tally, curve_of, refuted_on_curve
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
 from discreet.audit.games.stopping import CONFIRMING_ERROR, Outcome, Plan, play
@@ -31,14 +31,14 @@ from discreet.randomness import PrivacyRandom
 TRANSCRIPT, FILE, REPORT = "transcript", "file", "report"
 VIEWS = (TRANSCRIPT, FILE, REPORT)
 # Worlds are small: fits are fast there, and a promise holds for any size.
-SMALL = Crowd(people=4, items=5, per_person=2)
+SMALL = Crowd(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
 _LESSONS_OF_FILES = 600
 _MIRRORED = 12
 _FEW_FITTED = 400
 # Where a fit must be made for every batch of canaries, the catalog is large instead.
-_ITEMS = {False: 400, True: 96}
+_ITEMS = {False: 400, True: 384}
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
 
 
@@ -151,12 +151,16 @@ def _games(
 
 
 def _many_canaries(estimator: Estimator) -> Canaries:
-    """Return a crowd of two and many canaries; fewer where matrices over the catalog are released."""
+    """Return a crowd of two and many canaries; fewer where matrices over the catalog are released.
+
+    How many people there are is not declared, so that models which plan by it plan for one round at least.
+    """
+    small = next(neighboring(estimator, SMALL)).base
     recorder = Recorder()
-    estimator.rehearse(next(neighboring(estimator, SMALL)).base, PrivacyRandom.taped(0, recorder))
-    matrices = any(statistic.ndim == 2 for statistic in recorder.statistics)
+    estimator.rehearse(small.with_facts(replace(small.facts, n_users=None)), PrivacyRandom.taped(0, recorder))
+    matrices = any(statistic.shape == (SMALL.items, SMALL.items) for statistic in recorder.statistics)
     crowd = Crowd(people=2, items=_ITEMS[matrices], per_person=1)
-    facts = crowd.facts(implicit=estimator.feedback == "implicit")
+    facts = replace(crowd.facts(implicit=estimator.feedback == "implicit"), n_users=None)
     people: dict[str, Row] = {f"person {number}": row for number, row in enumerate(crowd.rows(facts))}
     return Canaries.costliest(estimator, people, facts)
 
@@ -175,10 +179,13 @@ def _many_games(
     games: list[tuple[Floats, Truth]] = []
     while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.perf_counter() < deadline):
         games.append(attack.play(seed + 1_000 + len(games)))
-    outcome = _settled(games, promise, subject.distance, error)
+        if sum(truth.size for _, truth in games) >= _MOST_DRAWS:
+            break
+    independent = attack.is_independent
+    outcome = _settled(games, promise, subject.distance, error, independent)
     if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
         again = [attack.play(seed + 10_000_000 + number) for number in range(len(games))]
-        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR)
+        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR, independent)
         outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
     return subject.finding(view, outcome, attack.fits, start)
 
@@ -188,15 +195,21 @@ def _settled(
     promise: Guarantee,
     distance: Callable[[float], float] | None,
     error: float,
+    independent: bool,
 ) -> Outcome:
     """Learn the cuts on a fifth of the fits and bound epsilon on the others, both kinds at half the error."""
     lessons = max(len(games) // 5, 1)
     taught = [np.concatenate(column) for column in zip(*games[:lessons], strict=True)]
     cuts = Cuts.learned(taught[0], taught[1].astype(np.bool_), promise.delta, error)
+    if independent:
+        # Scores are about the likelihood ratio, so where to guess if one must need not be learned.
+        cuts = replace(cuts, middle=0.0)
     nothing = Tally(games=0, guesses=0, right=0, right_of_all=0)
     tally = sum((cuts.tally(*game) for game in games[lessons:]), nothing)
     curve = None
-    if distance is not None:
+    if distance is not None and independent:
+        curve = refuted_on_curve(tally, distance, error / 2)
+    elif distance is not None:
         right = np.array([np.mean((scores > cuts.middle) == truth) for scores, truth in games])
         curve = refuted_by_betting(right[:lessons], right[lessons:], distance, error / 2)
     # Guesses about one fit hang together; the bound for one run allows that, and holds for many fits as one.

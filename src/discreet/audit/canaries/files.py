@@ -25,6 +25,9 @@ from discreet.randomness import PrivacyRandom, experiment_generator
 class CanaryFileAttack:
     """Learn to read canaries off files, then score those of fresh fits."""
 
+    # What a file says about one canary may hang on the others.
+    is_independent = False
+
     def __init__(self, estimator: Estimator, canaries: Canaries, *, lessons: int, seed: int) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
         self._signs = _signs(canaries)

@@ -1,13 +1,26 @@
 """Play many games in one fit: canaries whose rows share no item are in or out by a coin each.
 
-What two of them tell falls on different numbers, so that one fit and two replays, with all of them and with
-none, score every game. How many items a canary needs to pay most is tried first.
+What two of them tell falls on different numbers, so that one fit and one replay, in which all the others are
+in, score every game: a number that one canary moves is known with it and without it. How many items a canary
+needs to pay most is tried first.
+
+These are games on the transcript of the fit itself: the estimator's own code asks the official mechanisms,
+what it gives them is recorded to the last bit, and each outcome is the sampler's. A later question may depend
+on earlier answers, so nothing is drawn without asking; a large catalog makes one fit hundreds of games.
+
+Why they count as independent, where the noise is Gaussian. In each draw the attacker looks along the canary's
+own difference, as a direction of length 1, and adds up draws with weights that were fixed beforehand. A
+direction is known before its draw, the noise along it is a fresh standard normal number, and no two canaries
+share a number: so what the noise adds to the scores is independent from canary to canary and from fit to fit,
+whatever was asked. A canary that is in moves its own score alone, by at most the shift that the promise
+allows (Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from functools import cached_property
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -21,14 +34,17 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.randomness import PrivacyRandom, experiment_generator
 
-Supports = list[list[Indices]]
+# Whose own each number of each draw is.
+Supports = list[Indices]
 # A person's contribution has a bounded length; rows of one item reach it in most statistics, moments of rows
 # need longer ones.
-_LENGTHS = (1, 2, 4, 8, 12)
+_LENGTHS = (1, 2, 4, 8, 12, 24)
+# Shorter rows that pay so much of the most leave room for more canaries.
+_NEARLY = 0.97
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Canaries:
     """Hold a crowd and the canaries that may join it, by name."""
 
@@ -50,7 +66,7 @@ class Canaries:
 
     @classmethod
     def costliest(cls, estimator: Estimator, crowd: dict[str, Row], facts: PublicFacts) -> Canaries:
-        """Return canaries of the length that pays most."""
+        """Return canaries of the least length that pays about most."""
         delta = estimator.promise(facts).delta
 
         def paid(length: int) -> float:
@@ -63,13 +79,18 @@ class Canaries:
             estimator.rehearse(canaries.world(present), PrivacyRandom.taped(0, player))
             return price(recorder.passages, player.passages).epsilon(delta)
 
-        lengths = [length for length in _LENGTHS if length * 2 <= facts.n_items]
-        return cls.disjoint(crowd, facts, max(lengths, key=paid))
+        prices = {length: paid(length) for length in _LENGTHS if length * 2 <= facts.n_items}
+        enough = _NEARLY * max(prices.values())
+        return cls.disjoint(crowd, facts, min(length for length, one in prices.items() if one >= enough))
+
+    @cached_property
+    def _everybody(self) -> Interactions:
+        return build({**self.crowd, **self.rows}, self.facts)
 
     def world(self, present: Truth) -> Interactions:
-        """Return the data with some of the canaries."""
-        some = {name: row for (name, row), there in zip(self.rows.items(), present, strict=True) if there}
-        return build({**self.crowd, **some}, self.facts)
+        """Return the data with some of the canaries, whose names sort behind everybody else's."""
+        kept = np.append(np.ones(len(self.crowd), dtype=np.bool_), present)
+        return self._everybody.select_users(kept).with_facts(self.facts)
 
 
 @final
@@ -79,24 +100,35 @@ class CanaryAttack:
     def __init__(self, estimator: Estimator, canaries: Canaries) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
         self._none = canaries.world(np.zeros(len(canaries.rows), dtype=np.bool_))
-        self._all = canaries.world(np.ones(len(canaries.rows), dtype=np.bool_))
         recorder = Recorder()
         self._run(self._none, 0, recorder)
         self._draws = len(recorder.passages)
         self._supports = self._find_supports(recorder.passages)
+        everybody = canaries.world(np.ones(len(canaries.rows), dtype=np.bool_))
+        with_all = self._replayed(recorder.passages, everybody)
+        absent = np.zeros(len(canaries.rows), dtype=np.bool_)
+        self._weights = [
+            _along(*draw, absent).length
+            for draw in zip(recorder.passages, with_all, self._supports, strict=True)
+        ]
+        self.is_independent = all(
+            passage.gaussian for passage in recorder.passages if isinstance(passage, Additive)
+        )
 
     def play(self, seed: int) -> tuple[Floats, Truth]:
         """Return the scores of all canaries in one fit, and which of them were in it."""
-        truth = experiment_generator(seed, "canaries").random(len(self._canaries.rows)) < 0.5
+        draw = experiment_generator(seed, "canaries")
+        truth = draw.random(len(self._canaries.rows)) < 0.5
         recorder = Recorder(most=self._draws)
         self._run(self._canaries.world(truth), seed, recorder)
-        without, with_all = (self._replayed(recorder.passages, data) for data in (self._none, self._all))
-        scores = np.zeros(truth.size)
-        for told, none, every, supports in zip(
-            recorder.passages, without, with_all, self._supports, strict=True
+        mirrored = self._replayed(recorder.passages, self._canaries.world(~truth))
+        scores = -np.sum(np.square(self._weights), axis=0) / 2
+        for here, there, supports, weight in zip(
+            recorder.passages, mirrored, self._supports, self._weights, strict=True
         ):
-            if isinstance(told, Additive) and isinstance(none, Additive) and isinstance(every, Additive):
-                scores += _scores(told, none, every, supports)
+            told = _along(here, there, supports, truth)
+            # Where this draw tells nothing, chance stands in for its noise.
+            scores += weight * np.where(told.length > 0, told.place, draw.standard_normal(truth.size))
         return scores, truth
 
     def _find_supports(self, recorded: list[Passage]) -> Supports:
@@ -117,10 +149,8 @@ class CanaryAttack:
             for draw in range(len(recorded)):
                 owner[draw] |= with_it[draw].astype(np.int64) << digit
                 own[draw] &= with_it[draw] ^ without_it[draw]
-        return [
-            [np.flatnonzero(alone & (whose == place)) for place in range(count)]
-            for alone, whose in zip(own, owner, strict=True)
-        ]
+        # A number that is nobody's own belongs to a canary behind the last one.
+        return [np.where(alone, whose, count) for alone, whose in zip(own, owner, strict=True)]
 
     def _replayed(self, recorded: list[Passage], data: Interactions) -> list[Passage]:
         player = Player(recorded, to_the_end=False)
@@ -145,9 +175,30 @@ def _moved(before: Passage, after: Passage) -> Truth:
     return np.asarray((after.given != before.given).reshape(-1), dtype=np.bool_)
 
 
-def _scores(told: Additive, none: Additive, every: Additive, supports: list[Indices]) -> Floats:
-    """Return each canary's log-likelihood ratio on the numbers that are its own."""
-    noise = (told.told - none.given).reshape(-1) / told.width
-    own = (every.given - none.given).reshape(-1) / told.width
-    gain = own * (noise - own / 2) if told.gaussian else np.abs(noise) - np.abs(noise - own)
-    return np.array([float(gain[support].sum()) for support in supports])
+class _Along(NamedTuple):
+    """Hold how long each canary's difference is, in units of the noise, and where on it the outcome lies."""
+
+    length: Floats
+    place: Floats
+
+
+def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _Along:
+    """Look along each canary's own difference, from where it would be without it.
+
+    One world is the other's mirror image, so that of each number one has the canary and the other has not.
+    """
+    if not (isinstance(here, Additive) and isinstance(there, Additive)):
+        return _Along(np.zeros(truth.size), np.zeros(truth.size))
+    is_in = np.append(truth, False)[supports]
+    given, mirrored, told = (array.reshape(-1) for array in (here.given, there.given, here.told))
+    own = np.where(is_in, given - mirrored, mirrored - given) / here.width
+    apart = (told - np.where(is_in, mirrored, given)) / here.width
+
+    def summed(numbers: Floats) -> Floats:
+        sums: Floats = np.bincount(supports, weights=numbers, minlength=truth.size + 1)[:-1].astype(
+            np.float64
+        )
+        return sums
+
+    length = np.sqrt(summed(own**2))
+    return _Along(length, summed(own * apart) / np.where(length > 0, length, 1.0))
