@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from discreet.models.local.sgd import LocalSgd as LocalSgd
     from discreet.models.low_rank.covariance_svd import CovarianceSvd as CovarianceSvd
     from discreet.models.low_rank.frank_wolfe import FrankWolfe as FrankWolfe
+    from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe as PrintedFrankWolfe
     from discreet.models.low_rank.projected_gradient import ProjectedGradient as ProjectedGradient
     from discreet.models.neighbors import ItemNeighbors as ItemNeighbors
     from discreet.models.one_bit.estimators import OneBitGradient as OneBitGradient
@@ -85,6 +86,7 @@ else:
             "discreet.models.popularity": "Popularity",
             "discreet.models.implicit_objective.estimator": "ImplicitObjective",
             "discreet.models.low_rank.frank_wolfe": "FrankWolfe",
+            "discreet.models.low_rank.printed_frank_wolfe": "PrintedFrankWolfe",
             "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
             "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
             # Facts chosen with noise

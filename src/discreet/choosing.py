@@ -47,6 +47,7 @@ _TABLE = {
         "user-factorization": "the most accurate one in our measurements",
         "biases": "simple, and as good where there are few people",
         "frank-wolfe": _PUBLISHED,
+        "frank-wolfe-printed": _PUBLISHED,
         "covariance-svd": _PUBLISHED,
         "projected-gradient": _PUBLISHED,
     },

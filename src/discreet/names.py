@@ -16,6 +16,7 @@ ESTIMATORS = {
     "ease": "discreet.models.bars.ease:Ease",
     "item-knn": "discreet.models.bars.item_knn:ItemKnn",
     "frank-wolfe": "discreet.models.low_rank.frank_wolfe:FrankWolfe",
+    "frank-wolfe-printed": "discreet.models.low_rank.printed_frank_wolfe:PrintedFrankWolfe",
     "covariance-svd": "discreet.models.low_rank.covariance_svd:CovarianceSvd",
     "projected-gradient": "discreet.models.low_rank.projected_gradient:ProjectedGradient",
     "one-bit-input": "discreet.models.one_bit.estimators:OneBitInput",

@@ -56,6 +56,9 @@ def examples():
             # Where somebody who rates everything alike stands out.
             "vector": draw(data.n_items, "offsets") / np.linalg.norm(draw(data.n_items, "offsets")),
         },
+        "SteppedMoment": lambda data: {"so_far": rounds_so_far(data)},
+        "SteppedProduct": lambda data: {"so_far": rounds_so_far(data), "vector": contrast(data)},
+        "SteppedStretch": lambda data: {"so_far": rounds_so_far(data), "vector": contrast(data)},
         **{
             f"{name}{' l2' if norm == 'l2' else ''}": (lambda data, make=make, norm=norm: make(data, norm))
             for name, make in PROFILES.items()
@@ -123,6 +126,26 @@ def scaling(data):
         clamp=math.inf,
         least_length=0.0,
     )
+
+
+def rounds_so_far(data):
+    """Return two rounds of three that overshoot: a row runs into its bound, then into the opposite one."""
+    from discreet.contributions.stepped_rows import RoundsSoFar
+
+    return RoundsSoFar(
+        **scale_of(data),
+        row_bound=1.0,
+        rounds=3,
+        directions=np.column_stack([contrast(data)] * 2),
+        paces=np.array([1e3, 1e6]),
+    )
+
+
+def contrast(data):
+    """Return a direction along which the last two items differ most."""
+    vector = np.full(data.n_items, 0.02)
+    vector[-2:] = 1.0, -1.0
+    return vector / np.linalg.norm(vector)
 
 
 def draw(size, what, columns=None):

@@ -18,6 +18,7 @@ from toy import toy_interactions
 VARIANTS = {
     "frank-wolfe oja": ("frank-wolfe", {"epsilon": 8.0, "solver": "oja", "rounds": 2}),
     "frank-wolfe covariance": ("frank-wolfe", {"epsilon": 8.0, "solver": "covariance", "rounds": 2}),
+    "frank-wolfe-printed oja": ("frank-wolfe-printed", {"epsilon": 8.0, "solver": "oja", "rounds": 2}),
     "implicit-objective strawman": ("implicit-objective", {"epsilon": 8.0, "loss": "strawman"}),
     "implicit-objective symmetric": ("implicit-objective", {"epsilon": 8.0, "loss": "symmetric"}),
     "implicit-objective complementary": ("implicit-objective", {"epsilon": 8.0, "loss": "complementary"}),

@@ -21,6 +21,7 @@ from discreet.models.biases import Biases
 from discreet.models.low_rank import directions
 from discreet.models.low_rank.covariance_svd import CovarianceSvd
 from discreet.models.low_rank.frank_wolfe import FrankWolfe, affordable_rounds
+from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
@@ -36,6 +37,8 @@ ESTIMATORS = {
     "bounded rows": FrankWolfe(epsilon=2.0, rounds=2, row_bound=3.0),
     "oja": FrankWolfe(epsilon=2.0, rounds=2, solver="oja", steps=3),
     "no rounds": FrankWolfe(epsilon=2.0),
+    "as printed": PrintedFrankWolfe(epsilon=2.0, rounds=3, row_bound=3.0),
+    "as printed, oja": PrintedFrankWolfe(epsilon=2.0, rounds=2, solver="oja", steps=3, row_bound=3.0),
     "covariance-svd": CovarianceSvd(epsilon=2.0),
     "projected-gradient": ProjectedGradient(epsilon=2.0, rounds=3),
 }

@@ -96,7 +96,7 @@ class ScaledMoment(Statistic):
         return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        _add_rows(row_kernels.add_second_moment, self.scaling.rows(block), sums[0])
+        add_rows(row_kernels.add_second_moment, self.scaling.rows(block), sums[0])
 
 
 @final
@@ -119,7 +119,7 @@ class ScaledProduct(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         settled = np.ascontiguousarray(self.vector, dtype=np.float64)
         # Products of entries are in steps as fine as those that are told.
-        _add_rows(row_kernels.add_products, self.scaling.rows(block), sums[0], settled, 1.0)
+        add_rows(row_kernels.add_products, self.scaling.rows(block), sums[0], settled, 1.0)
 
 
 def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
@@ -134,7 +134,7 @@ def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> F
     return out
 
 
-def _add_rows(kernel: Callable[..., None], rows: ScaledRows, total: Steps, *arguments: Any) -> None:
+def add_rows(kernel: Callable[..., None], rows: ScaledRows, total: Steps, *arguments: Any) -> None:
     """Add what `kernel` adds for all rows; every thread but one has a sum of its own."""
     small = total.size <= _LARGEST_COPY
     parts = kernels.thread_count() if small and rows.columns.size > _LARGEST_COPY // 16 else 1

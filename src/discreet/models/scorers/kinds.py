@@ -23,6 +23,7 @@ KINDS: dict[str, str] = {
     "popularity": f"{_ROOM}.popularity:PopularityScorer",
     "profiles": f"{_ROOM}.profiles:ProfileScorer",
     "projected-gradient": f"{_ROOM}.projected_gradient:ProjectedGradientScorer",
+    "rank-one-rounds": f"{_ROOM}.stepped:SteppedScorer",
     "ratings": f"{_ROOM}.factors:RatingScorer",
 }
 

@@ -1,0 +1,187 @@
+"""Frank-Wolfe steps as the poster prints them: clipped rows, raised eigenvalues, steps of k / T."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.checks import integer, one_of, positive_finite
+from discreet.contributions.crowd import Crowd
+from discreet.contributions.stepped_rows import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.contributions.typical import TYPICAL_RESIDUAL
+from discreet.data.facts import PublicFacts
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.progress import Progress
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.stepped import SteppedScorer
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.randomness import PrivacyRandom
+from discreet.solvers.low_rank.oja import random_signs, unit
+
+Solver = Literal["auto", "covariance", "oja"]
+
+# How large entries of the completed matrix are taken to be, in half scales, when the nuclear ball is sized.
+_TYPICAL_ENTRY = 0.6
+# Without a declared cap a row is bounded as if it held this many ratings; without a declared number of
+# people the nuclear ball is sized for this many.
+_USUAL_LENGTH = 100
+_USUAL_PEOPLE = 1000
+_MOST_DENSE = 5000
+# beta: how often the printed bound on the noise may fail.
+_FAILURE = 0.05
+# An eigenvalue this small has no direction to step along.
+_LEAST_EIGENVALUE = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedFrankWolfe(Estimator):
+    """Step toward one published direction a round, as printed; to compare with, not to use.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else (proofs/printed_frank_wolfe.md). The noise is what the accountant asks for, not
+        what the poster's experiments drew.
+
+    Noise
+        Rows of ratings and of predictions are clipped to length L, so a row of errors is at most 2 L long and
+        its outer product at most 4 L^2 in the Frobenius norm. Every round adds N(0, (4 L^2 m)^2) with
+        m = sqrt(T) M, M the multiplier of one (`epsilon`, `delta`)-private release; with Oja's method
+        m = sqrt(T (steps + 1)) M for every step and for the eigenvalue.
+
+    Parameters:
+        rounds: T, how many steps are taken; every one shares the budget.
+        solver: `"covariance"` releases a matrix of all pairs of items, `"oja"` (the private Oja's algorithm)
+            vectors and a noisy eigenvalue; by default the matrix up to 5,000 items.
+        steps: How many products with vectors one round of Oja's algorithm releases.
+        row_bound: L, in units of the ratings; by default from the scale and the declared cap on ratings.
+        radius: k, the nuclear norm allowed; by default from the scale, the items and the declared people.
+
+    References:
+        Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.
+
+    Example:
+        >>> from discreet import PrintedFrankWolfe, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = PrintedFrankWolfe(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/printed_frank_wolfe.md')
+    """
+
+    name: ClassVar[str] = "frank-wolfe-printed"
+    source: ClassVar[str] = "Jain, Thakkar and Thakurta 2018, as printed"
+
+    epsilon: float
+    delta: float = 1e-6
+    rounds: int = 5
+    solver: Solver = "auto"
+    steps: int = 8
+    row_bound: float | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=True)
+        integer("rounds", self.rounds, least=1, most=1000)
+        one_of("solver", self.solver, ("auto", "covariance", "oja"))
+        integer("steps", self.steps, least=1, most=1000)
+        for name in ("row_bound", "radius"):
+            if getattr(self, name) is not None:
+                positive_finite(name, getattr(self, name))
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/printed_frank_wolfe.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return every Gaussian release: one a round, or one a step of Oja and one of the eigenvalue."""
+        if math.isinf(self.epsilon):
+            return ()
+        one = Gaussian(sigma=self._multiplier(facts), l2_sensitivity=1.0).event()
+        return [one] * (self.rounds * self._releases(facts))
+
+    def rows_needed(self) -> str | None:
+        """Ask for no rows: sums over people are enough."""
+        return None
+
+    def _releases(self, facts: PublicFacts) -> int:
+        oja = self.solver == "oja" or (self.solver == "auto" and facts.n_items > _MOST_DENSE)
+        return self.steps + 1 if oja else 1
+
+    def _multiplier(self, facts: PublicFacts) -> float:
+        """Return the noise of every release; all are alike."""
+        if math.isinf(self.epsilon):
+            return 0.0
+        total = gaussian_multiplier(self.epsilon, self.delta)
+        return split_gaussian(total, [1.0] * (self.rounds * self._releases(facts)))[0]
+
+    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+        facts = data.facts
+        # On a scale of one value every row is zero, in whatever unit.
+        middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
+        bound = self.row_bound or TYPICAL_RESIDUAL * half * math.sqrt(facts.max_per_user or _USUAL_LENGTH)
+        people = facts.n_users or _USUAL_PEOPLE
+        radius = self.radius or _TYPICAL_ENTRY * half * math.sqrt(people * facts.n_items)
+        so_far = RoundsSoFar(
+            middle=middle,
+            half=half,
+            row_bound=bound / half,
+            rounds=self.rounds,
+            directions=np.zeros((facts.n_items, 0)),
+            paces=np.zeros(0),
+        )
+        for number in range(self.rounds):
+            direction, eigenvalue = self._direction(data, so_far, number, random)
+            raised = 2 * bound * (math.sqrt(max(eigenvalue, 0.0)) + _raise(self._multiplier(facts), facts))
+            pace = radius / (self.rounds * raised) if raised > _LEAST_EIGENVALUE * bound else 0.0
+            so_far = so_far.after(direction, pace)
+            progress("frank-wolfe-printed", number + 1, self.rounds)
+        return SteppedScorer(
+            mean=middle,
+            item_bias=np.zeros(facts.n_items),
+            directions=so_far.directions,
+            paces=so_far.paces,
+            row_bound=bound,
+            low=facts.low,
+            high=facts.high,
+        )
+
+    def _direction(
+        self, crowd: Crowd, so_far: RoundsSoFar, number: int, random: PrivacyRandom
+    ) -> tuple[Floats, float]:
+        """Release a round's direction and its eigenvalue, in units of 4 L^2."""
+        noise = Gaussian(sigma=self._multiplier(crowd.facts), l2_sensitivity=1.0)
+        if self._releases(crowd.facts) == 1:
+            sums = crowd.total(SteppedMoment(so_far=so_far))
+            values, vectors = np.linalg.eigh(noise.release_symmetric(sums.steps(), random))
+            return vectors[:, -1], float(values[-1])
+        return self._oja(crowd, so_far, unit(random_signs(crowd.n_items, self.name, number)), noise, random)
+
+    def _oja(
+        self, crowd: Crowd, so_far: RoundsSoFar, vector: Floats, noise: Gaussian, random: PrivacyRandom
+    ) -> tuple[Floats, float]:
+        """Turn by noisy products, v + c (W v + noise), then release how far people stretch along v.
+
+        The poster leaves c open. Here noise alone moves v by about its own length; without noise c is
+        infinite, which is a power step.
+        """
+        reach = noise.sigma * math.sqrt(vector.size)
+        for _ in range(self.steps):
+            sums = crowd.total(SteppedProduct(so_far=so_far, vector=vector))
+            product = noise.release(sums.steps(), random)
+            turned = unit(reach * vector + product)
+            vector = turned if turned.any() else vector
+        sums = crowd.total(SteppedStretch(so_far=so_far, vector=vector))
+        return vector, float(noise.release(sums.steps(), random)[0])
+
+
+def _raise(multiplier: float, facts: PublicFacts) -> float:
+    """Return by how much the printed algorithm raises the root of an eigenvalue, over 2 L."""
+    return math.sqrt(multiplier * math.log(facts.n_items / _FAILURE) * math.sqrt(facts.n_items))
