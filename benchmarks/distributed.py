@@ -4,12 +4,14 @@
     python benchmarks/distributed.py --json --millions 1,10,100
     python benchmarks/distributed.py --json --millions 400 --ways shards --model biases
     python benchmarks/distributed.py --json --files 20 --millions 100    only cut files into shards
+    python benchmarks/distributed.py --json --millions 100 --ways dask --folder kept      one way at a time
 
 Ratings are generated shard by shard (beyond a hundred million the same ratings come again, of other
 people): whatever their number, memory is that of one shard. Every way runs in a
 process of its own, on one thread (the cluster: two workers with one thread each), after a small fit has
 compiled the loops. `cpu_seconds` count the driver and the workers, `peak_mb` is the most memory that the
-process (the cluster: a worker) held, `equal` says whether all arrays are those of the first way, bit by bit.
+process (the cluster: a worker) held, `fingerprint` is a digest of all arrays, `equal` says whether it is
+that of the first way.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import resource
 import sys
 import tempfile
 import time
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -226,15 +229,24 @@ def in_own_process(job, *arguments):
 def compare(sizes: list[str], ways: list[str], model: str, epsilon: float, place: str | None) -> dict:
     found: dict[str, dict[str, dict[str, object]]] = {way: {} for way in ways}
     for size in sizes:
-        with tempfile.TemporaryDirectory(dir=place) as folder:
-            in_own_process(generate, Path(folder), round(float(size) * 1e6))
+        with ready(size, place) as folder:
             for way in ways:
-                found[way][size] = in_own_process(fit, way, Path(folder), model, epsilon)
+                found[way][size] = in_own_process(fit, way, folder, model, epsilon)
                 print(way, size, found[way][size], file=sys.stderr)
         first = found[ways[0]][size]["fingerprint"]
         for way in ways:
-            found[way][size]["equal"] = found[way][size].pop("fingerprint") == first
+            found[way][size]["equal"] = found[way][size]["fingerprint"] == first
     return {"model": model, "epsilon": epsilon, "ways": found}
+
+
+@contextmanager
+def ready(size: str, place: str | None):
+    """Yield a folder of so many million ratings; in a place that was named it is kept, and used again."""
+    with tempfile.TemporaryDirectory() if place is None else nullcontext(Path(place) / size) as chosen:
+        folder = Path(chosen)
+        if not (folder / "manifest.json").exists():
+            in_own_process(generate, folder, round(float(size) * 1e6))
+        yield folder
 
 
 def main() -> None:
@@ -244,7 +256,7 @@ def main() -> None:
     parser.add_argument("--model", default="user-factorization")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--files", type=int, help="cut so many files into shards instead of fitting")
-    parser.add_argument("--folder", help="where to write, if not the usual temporary folder")
+    parser.add_argument("--folder", help="keep the generated shards here, and use them again")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

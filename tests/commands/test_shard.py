@@ -68,3 +68,16 @@ def test_what_cannot_be_done_is_a_sentence(discreet, folder, ratings, tmp_path):
     )
     refused(discreet("fit", folder, "--model", "biases", *out, "--on", "spark://x"), "not understood")
     refused(discreet("shard", ratings, "--out", folder), "finished folder of shards")
+
+
+def test_a_model_is_measured_on_shards(discreet, folder, ratings):
+    evaluate = ("evaluate", folder, "--model", "biases", "--epsilon", "4", "--json")
+    code, shown, error = discreet(*evaluate, "--split", "leave-one-out", "--metric", "rmse,hr@10")
+    assert code == 0, error
+    found = json.loads(shown)
+    assert set(found["metrics"]) == {"rmse", "hr@10"} and found["data"]["users"] == 150
+    code, shown, error = discreet(*evaluate, "--metric", "rmse", "--private", "--share", "0.2")
+    assert code == 0, error
+    assert json.loads(shown)["guarantee"]["epsilon"] == 4.0
+    refused(discreet(*evaluate, "--split", "time:0.1"), "needs data in memory")
+    refused(discreet("evaluate", ratings, *evaluate[2:], "--on", "dask://local"), "needs a folder of shards")

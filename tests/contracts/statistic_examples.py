@@ -5,7 +5,10 @@ import math
 
 import numpy as np
 
+from discreet.contributions.people import PersonMeans
 from discreet.contributions.profile_sums import Profiles, Question
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.private.hiding import OneEach
 
 
 def examples():
@@ -64,12 +67,53 @@ def examples():
             for name, make in PROFILES.items()
             for norm in ("l1", "l2")
         },
+        "OfKnownPart": lambda data: {"inner": PersonMeans(**scale_of(data)), "hiding": OneEach()},
+        "PersonalScores": lambda data: {
+            "models": (Guesser("one"), Guesser("two")),
+            "metric": Metric("hr", 5),
+        },
+        "PersonalScores ndcg": lambda data: {"models": (Guesser("one"),), "metric": Metric("ndcg", 9)},
+        "PersonalScores rmse": lambda data: {
+            "models": (Guesser("one"), Guesser("two")),
+            "metric": Metric("rmse"),
+            "difference": True,
+        },
+        "HeldOutScores": lambda data: {
+            "model": Guesser("one"),
+            "hiding": EveryOther(),
+            "metrics": (Metric("rmse"), Metric("mrr"), Metric("hr", 5, liked=True)),
+            "liked": 0.0,
+            "low": -1.0,
+            "width": 2.0,
+        },
         "PlacedItems": lambda data: {
             "n_items": data.n_items,
             # A profile belongs to a person, wherever that person's row stands.
             "profiles": np.array([draw(3, f"profile {one}") for one in data.users.ids]).reshape(-1, 3),
         },
     }
+
+
+class EveryOther:
+    """Hide items with an even number."""
+
+    def hidden(self, people):
+        return people.items % 2 == 0
+
+
+class Guesser:
+    """Predict by fixed numbers for items, beyond the ends of the scale, and by how much a person rated."""
+
+    above = None
+
+    def __init__(self, what):
+        self.what = what
+
+    def predict(self, histories, rows, items):
+        return 9 * draw(histories.n_items, self.what)[items] + np.diff(histories.indptr)[rows] % 2
+
+    def worth(self, histories, rows):
+        return np.tile(draw(histories.n_items, self.what).astype(np.float32), (len(rows), 1))
 
 
 def profiles_of(data):

@@ -6,13 +6,13 @@ import inspect
 import pickle
 import pkgutil
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 
 from contracts.statistic_examples import examples
-from discreet import contributions
+from discreet import contributions, evaluation
 from discreet.checks import DataError
 from discreet.contributions import statistic as statistics
 from discreet.contributions.blocks import Block
@@ -28,7 +28,8 @@ N_ITEMS = 30
 def discovered():
     """Return every concrete statistic of the package by name."""
     found = {}
-    for module in pkgutil.walk_packages(contributions.__path__, contributions.__name__ + "."):
+    rooms = [pkgutil.walk_packages(one.__path__, one.__name__ + ".") for one in (contributions, evaluation)]
+    for module in chain(*rooms):
         for name, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             own = kind.__module__ == module.name and issubclass(kind, Statistic)
             if own and not inspect.isabstract(kind):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from discreet.commands.options.crowds import On, opened
 from discreet.commands.options.declared import (
     AsJson,
     Data,
@@ -23,27 +24,31 @@ def evaluate(
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
+    on: On = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings. Without --private scores have no noise: do not publish them."""
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked:
-        measure_privately([estimator], data, measuring, reading, privately, as_json=as_json)
+        measure_privately([estimator], data, measuring, reading, privately, on, as_json=as_json)
         return
     from discreet.data.opening import folder_of
     from discreet.evaluation.protocol import evaluate as measure
+    from discreet.models.progress import terminal_progress
+    from discreet.shards.folder import is_shard_folder
 
-    interactions = reading.load(data)
-    remark_on_delta([estimator], interactions.facts)
-    result = measure(
-        estimator,
-        interactions,
-        split=measuring.split,
-        metrics=measuring.metrics,
-        repeat=measuring.repeat,
-        seed=measuring.seed,
-        folder=folder_of(data),
-    ).to_json()
+    with terminal_progress(None) as report, opened(data, reading, None, on, report) as crowd:
+        remark_on_delta([estimator], crowd.facts)
+        result = measure(
+            estimator,
+            crowd,
+            split=measuring.split,
+            metrics=measuring.metrics,
+            repeat=measuring.repeat,
+            seed=measuring.seed,
+            progress=report,
+            folder=None if is_shard_folder(data) else folder_of(data),
+        ).to_json()
     if as_json:
         emit(result)
         return

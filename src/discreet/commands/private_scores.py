@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from discreet.checks import ParameterError
+from discreet.commands.options.crowds import opened
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
@@ -20,11 +21,13 @@ def measure_privately(
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
+    on: str | None = None,
     *,
     as_json: bool,
 ) -> None:
     """Fit and score under one promise, or say what that would cost."""
     from discreet.evaluation.private.together import fit_and_evaluate
+    from discreet.models.progress import terminal_progress
     from discreet.privacy.ledger import Ledger
 
     if not privately.private and not privately.dry_run:
@@ -32,16 +35,16 @@ def measure_privately(
     if not privately.private:
         show("Nothing is paid for scores without --private; they have no noise and must not be published.")
         return
-    interactions = reading.load(data)
     book = None if privately.ledger is None else Ledger.open(privately.ledger)
-    if privately.dry_run:
-        from discreet.commands.output.price import show_price
+    with terminal_progress(None) as report, opened(data, reading, None, on, report) as crowd:
+        if privately.dry_run:
+            from discreet.commands.output.price import show_price
 
-        show_price(estimators[0], interactions, book, as_json=as_json)
-        return
-    found = fit_and_evaluate(
-        estimators, interactions, metrics=measuring.metrics, share=privately.share, ledger=book
-    )
+            show_price(estimators[0], crowd, book, as_json=as_json)
+            return
+        found = fit_and_evaluate(
+            estimators, crowd, metrics=measuring.metrics, share=privately.share, ledger=book
+        )
     names = [one.name for one in estimators]
     if as_json:
         emit(_as_json(found, names))

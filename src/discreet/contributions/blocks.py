@@ -44,6 +44,10 @@ class Block:
         self.values = data.values[span].astype(np.float64)
         self.people = np.repeat(np.arange(stop - start), self.counts)
 
+    def alone(self) -> Interactions:
+        """Return these people as data of their own."""
+        return self.data.span(self.start, self.stop)
+
     def rows(self, values: Floats | None = None) -> Rows:
         """Return the ratings, or other numbers in their places, as solvers read them."""
         numbers = self.values if values is None else values

@@ -37,6 +37,10 @@ class Crowd(Protocol):
         """Return how many items there are."""
 
     @property
+    def n_ratings(self) -> int:
+        """Return how many ratings there are; for whoever holds the data."""
+
+    @property
     def has_one_value(self) -> bool:
         """Tell whether all ratings are equal; for whoever holds the data."""
 

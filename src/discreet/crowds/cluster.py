@@ -110,6 +110,11 @@ class ClusterCrowd:
         return self.shards.n_items
 
     @property
+    def n_ratings(self) -> int:
+        """Return how many ratings there are."""
+        return self.shards.n_ratings
+
+    @property
     def has_one_value(self) -> bool:
         """Tell whether all ratings are equal."""
         return self.shards.has_one_value

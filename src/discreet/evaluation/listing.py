@@ -47,8 +47,6 @@ def list_scores(
         if metric not in showing
     }
     lists = {metric: np.zeros(train.n_items, dtype=np.int64) for metric in showing}
-    depths = [metric.k for metric in metrics]
-    depth = None if None in depths else max(k for k in depths if k is not None)
     better: list[Indices] = []
     tied: list[Indices] = []
     for block in _blocks(people.size, train.n_items):
@@ -56,15 +54,14 @@ def list_scores(
         for metric, who in showing.items():
             assert metric.k is not None
             lists[metric] += ranking.shown(candidates[who[block]], metric.k)
-        above, level = ranking.place(candidates, rows, targets, depth)
+        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
         better.append(above)
         tied.append(level)
-    sizes = np.diff(test.indptr)[people]
-    places = Places(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
+    places = _places(test, people, better, tied)
     return {
         metric: _shown_score(metric, lists[metric], train)
         if metric in showing
-        else _list_score(metric, places.only(counted[metric]))
+        else float(person_scores(metric, places.only(counted[metric])).mean())
         for metric in metrics
     }
 
@@ -98,10 +95,34 @@ def _shown_score(metric: Metric, lists: Indices, train: Interactions) -> float:
     return float(lists @ surprise / max(int(lists.sum()), 1))
 
 
-def _list_score(metric: Metric, places: Places) -> float:
-    """Return the mean over people of a list metric."""
+def placed(
+    model: Predictor, train: Interactions, test: Interactions, people: Indices, metrics: Sequence[Metric]
+) -> Places:
+    """Return where everybody's held-out items stand in the whole catalog, as deep as the metrics look."""
+    better: list[Indices] = []
+    tied: list[Indices] = []
+    for block in _blocks(people.size, train.n_items):
+        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], None, block)
+        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
+        better.append(above)
+        tied.append(level)
+    return _places(test, people, better, tied)
+
+
+def _depth(metrics: Sequence[Metric]) -> int | None:
+    depths = [metric.k for metric in metrics]
+    return None if None in depths else max(k for k in depths if k is not None)
+
+
+def _places(test: Interactions, people: Indices, better: list[Indices], tied: list[Indices]) -> Places:
+    sizes = np.diff(test.indptr)[people]
+    return Places(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
+
+
+def person_scores(metric: Metric, places: Places) -> Floats:
+    """Return a list metric of each person."""
     if metric.kind == "mrr":
-        return float(ranking.reciprocal_rank(places, metric.k).mean())
+        return ranking.reciprocal_rank(places, metric.k)
     assert metric.k is not None
     per_person = {
         "hr": ranking.hit_rate,
@@ -110,7 +131,7 @@ def _list_score(metric: Metric, places: Places) -> float:
         "capped-recall": ranking.capped_recall,
         "precision": ranking.precision,
     }[metric.kind]
-    return float(per_person(places, metric.k).mean())
+    return per_person(places, metric.k)
 
 
 def _blocks(n_people: int, n_items: int) -> Iterator[slice]:

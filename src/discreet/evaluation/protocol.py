@@ -6,14 +6,18 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
 from discreet.checks import ParameterError, integer
+from discreet.contributions.crowd import Crowd
+from discreet.contributions.known_part import Hiding, KnownPart
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
+from discreet.evaluation.crowd_scores import hidings, refuse_for_crowds, score_crowd
 from discreet.evaluation.evaluation import Evaluation, Score
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.references import bars
@@ -29,7 +33,7 @@ NOT_COVERED = "the scores come from held-out ratings without noise; the promise 
 
 def evaluate(
     estimator: Estimator,
-    data: Interactions,
+    data: Interactions | Crowd,
     *,
     split: str | SplitPlan | Split = "random:0.1",
     metrics: str | Iterable[str | Metric] = "rmse",
@@ -48,7 +52,8 @@ def evaluate(
     `kfold` it runs every fold. With a `seed` all of it can be repeated and the promise is marked simulated;
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
     of noise. `above` is the rating that counts as liked, `references` adds simple predictors (NOT PRIVATE),
-    `folder` is where the files of a given split are looked for. docs/evaluation.md says what is measured.
+    `folder` is where the files of a given split are looked for. docs/evaluation.md says what is measured, and
+    docs/scale.md what of it a folder of shards or a cluster can be asked.
 
     Raises:
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
@@ -67,10 +72,13 @@ def evaluate(
         above=above,
         references=references,
     )
-    runs = [
-        bench.run(number, parts)
-        for number, parts in enumerate(_splits(plan, data, repeat, bench.seed, folder))
-    ]
+    if isinstance(data, Interactions):
+        splits = _splits(plan, data, repeat, bench.seed, folder)
+        runs = [bench.run(number, parts) for number, parts in enumerate(splits)]
+    else:
+        refuse_for_crowds(chosen, data.facts)
+        rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
+        runs = [bench.run_crowd(number, data, rule) for number, rule in enumerate(rules)]
     promise = runs[0].guarantee
     return Evaluation(
         model=estimator.name,
@@ -138,6 +146,27 @@ class _Bench:
             predict_seconds=measured - fitted,
         )
 
+    def run_crowd(self, number: int, data: Crowd, rule: Hiding) -> _Run:
+        """Fit on what a rule leaves of everybody's row, score on what it hides."""
+        if self.references:
+            raise ParameterError("References are fitted on data in memory; leave them out for shards.")
+        start = time.perf_counter()
+        model = self.estimator.fit(
+            KnownPart(crowd=data, hiding=rule),
+            ledger=self.ledger,
+            random=self.noise.spawn(f"evaluation {number}"),
+            progress=self.progress,
+        )
+        fitted = time.perf_counter()
+        scores = score_crowd(model, data, rule, self.metrics, self.above)
+        return _Run(
+            guarantee=model.guarantee,
+            scores=scores,
+            references={},
+            fit_seconds=fitted - start,
+            predict_seconds=time.perf_counter() - fitted,
+        )
+
 
 def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
     """Refuse before anything is spent what no number could answer."""
@@ -159,12 +188,16 @@ def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
 def _splits(
     plan: SplitPlan | Split, data: Interactions, repeat: int, seed: int, folder: str | Path | None
 ) -> Iterator[Split]:
-    for repetition in range(repeat):
+    for fresh in _seeds(repeat, seed):
         if isinstance(plan, Split):
             yield plan
         else:
-            fresh = int(experiment_generator(seed, "repetition", repetition).integers(2**62))
             yield from plan.splits(data, fresh, folder=folder)
+
+
+def _seeds(repeat: int, seed: int) -> Iterator[int]:
+    for repetition in range(repeat):
+        yield int(experiment_generator(seed, "repetition", repetition).integers(2**62))
 
 
 def _peak_mb() -> float | None:

@@ -9,7 +9,7 @@ import discreet
 from discreet.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
 from discreet.evaluation.private.hiding import hide_one_each
-from discreet.evaluation.private.personal import personal_scores, private_metric
+from discreet.evaluation.private.personal import personal_scores, private_metric, told_steps
 from discreet.evaluation.private.release import noise_of, release_sums
 from discreet.evaluation.scoring import measure
 from discreet.privacy.accounting.accountant import epsilon_at
@@ -17,6 +17,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.book import Period
+from discreet.privacy.mechanisms.fixed_point import WholeSteps
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -57,17 +58,17 @@ def test_what_is_hidden_is_the_own_latest_item():
 
 def test_the_released_value_is_the_truth_and_stated_noise():
     """The spread of many releases is the noise that is stated; a claim 30 % off is rejected."""
-    told = np.full((4000, 1), 0.3)
+    steps = WholeSteps(told_steps(np.full((4000, 1), 0.3)), 24)
     noise = noise_of(gaussian_multiplier(1.0, 1e-6), 1)
     random = PrivacyRandom.simulate(5)
-    sums = np.array([release_sums(told, noise, random)[0][0] for _ in range(600)])
+    sums = np.array([release_sums(steps, noise, random)[0][0] for _ in range(600)])
     deviation = sums.std()
     slack = 5 / math.sqrt(2 * 600)
     assert abs(deviation / noise.sigma - 1) < slack
     assert abs(deviation / (1.3 * noise.sigma) - 1) > slack
     assert abs(sums.mean() - 1200) < 5 * noise.sigma / math.sqrt(600) + 1e-3
     with pytest.raises(ParameterError):
-        release_sums(np.array([[0.7]]), noise, random)
+        told_steps(np.array([[0.7]]))
 
 
 def test_intervals_cover_and_would_not_without_the_noise():
@@ -83,10 +84,10 @@ def test_intervals_cover_and_would_not_without_the_noise():
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
-        sums, count = release_sums(hits, noise, random)
-        score = read_score(metric, sums[0], count, noise.sigma, DATA, promise, difference=False)
+        sums, count = release_sums(WholeSteps(told_steps(hits), 24), noise, random)
+        score = read_score(metric, sums[0], count, noise.sigma, DATA.facts, promise, difference=False)
         covered += score.low <= rate <= score.high
-        blind = read_score(metric, sums[0], count, 0.0, DATA, promise, difference=False)
+        blind = read_score(metric, sums[0], count, 0.0, DATA.facts, promise, difference=False)
         without += blind.low <= rate <= blind.high
     assert covered / games > 0.93
     assert without / games < 0.9
@@ -121,7 +122,8 @@ def test_a_budget_is_asked_before_anybody_is_scored(monkeypatch):
     promise = discreet.Biases(epsilon=0.5).promise(DATA.facts)
     ledger.set_budget(DATA.name, promise)
     monkeypatch.setattr(
-        "discreet.evaluation.private.release.personal_scores", lambda *_: pytest.fail("scored without paying")
+        "discreet.evaluation.private.personal.personal_scores",
+        lambda *_: pytest.fail("scored without paying"),
     )
     with pytest.raises(BudgetError):
         evaluate_privately(MODEL, DATA, epsilon=1.0, ledger=ledger)

@@ -133,7 +133,10 @@ class Reading:
     ) -> Interactions:
         """Return the data behind a path or a dataset's name; a `catalog` takes the place of `--items`."""
         from discreet.data.opening import open_data
+        from discreet.shards.folder import is_shard_folder
 
+        if is_shard_folder(source):
+            raise ParameterError(f"{source} is a folder of shards; this needs the files it was made from.")
         low, high, step = parse_scale(self.scale)
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))

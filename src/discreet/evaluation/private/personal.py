@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 
-from discreet.arrays import Floats, Indices
+from discreet.arrays import Floats
 from discreet.checks import ParameterError
-from discreet.data.interactions import Interactions
+from discreet.contributions.blocks import Block
+from discreet.contributions.grid import VECTOR_BITS, Steps, as_steps, whole_steps
+from discreet.contributions.statistic import Part, Statistic
+from discreet.data.facts import PublicFacts
 from discreet.data.splits import Split
 from discreet.evaluation import ranking
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.predictor import Predictor
+from discreet.evaluation.private.hiding import hide_one_each
 from discreet.evaluation.ranking import Places
 
 KNOWN = ("hr", "ndcg", "rmse")
@@ -25,6 +33,40 @@ def private_metric(text: str) -> Metric:
     return metric
 
 
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PersonalScores(Statistic):
+    """Sum what people tell of models: scores c_1, ..., c_m between -1/2 and 1/2, and 1/2 for being there.
+
+    With a `difference` there are two models and one number, half of what the first scores more. The vector is
+    at most sqrt(m + 1) / 2 long. Who has hidden nothing tells nothing.
+    """
+
+    models: tuple[Predictor, ...]
+    metric: Metric
+    difference: bool = False
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the sums of scores, and then of halves."""
+        told = 1 if self.difference else len(self.models)
+        return (Part("scores", (told + 1,), bound=math.nextafter(math.sqrt(told + 1) / 2, math.inf)),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        split = hide_one_each(block.alone())
+        scores = [personal_scores(model, split, self.metric) - 0.5 for model in self.models]
+        told = np.column_stack([(scores[0] - scores[1]) / 2] if self.difference else scores)
+        sums[0][:] += told_steps(told)
+
+
+def told_steps(told: Floats) -> Steps:
+    """Return the sum of what people tell (a row each) and of a half for each of them, in whole steps."""
+    if np.any(np.abs(told) > 0.5):
+        raise ParameterError("A person's score must lie between -1/2 and 1/2 when it is told.")
+    halves = len(told) << (VECTOR_BITS - 1)
+    return np.append(as_steps(whole_steps(told).sum(axis=0)), np.int64(halves))
+
+
 def personal_scores(model: Predictor, split: Split, metric: Metric) -> Floats:
     """Return the score of everybody who hid something; for rmse the squared error in squares of the scale.
 
@@ -33,15 +75,15 @@ def personal_scores(model: Predictor, split: Split, metric: Metric) -> Floats:
     """
     people = np.flatnonzero(np.diff(split.test.indptr))
     score = _error if metric.kind == "rmse" else _listed
-    found = np.array([score(model, split, metric, np.array([person])) for person in people.tolist()])
+    found = np.array([score(model, split, metric, person) for person in people.tolist()])
     # A model that answers no number serves that person not at all.
     worst = 1.0 if metric.kind == "rmse" else 0.0
     usable = np.nan_to_num(found, nan=worst, posinf=worst, neginf=worst)
     return np.asarray(np.clip(usable, 0.0, 1.0), dtype=np.float64)
 
 
-def _listed(model: Predictor, split: Split, metric: Metric, person: Indices) -> float:
-    own, hidden = split.train.select_users(person), split.test.select_users(person)
+def _listed(model: Predictor, split: Split, metric: Metric, person: int) -> float:
+    own, hidden = split.train.span(person, person + 1), split.test.span(person, person + 1)
     scores = np.array(model.worth(own, np.zeros(1, np.int64)), dtype=np.float32)
     target = scores[0, hidden.items]
     scores[0, own.items] = -np.inf
@@ -52,15 +94,15 @@ def _listed(model: Predictor, split: Split, metric: Metric, person: Indices) -> 
     return float(gain(places, metric.k)[0])
 
 
-def _error(model: Predictor, split: Split, metric: Metric, person: Indices) -> float:
-    own, hidden = split.train.select_users(person), split.test.select_users(person)
+def _error(model: Predictor, split: Split, metric: Metric, person: int) -> float:
+    own, hidden = split.train.span(person, person + 1), split.test.span(person, person + 1)
     said = model.predict(own, np.zeros(1, np.int64), hidden.items.astype(np.int64))
-    return float((said[0] - float(hidden.values[0])) ** 2) / scale_of(split.train) ** 2
+    return float((said[0] - float(hidden.values[0])) ** 2) / scale_of(split.train.facts) ** 2
 
 
-def scale_of(data: Interactions) -> float:
+def scale_of(facts: PublicFacts) -> float:
     """Return how wide the declared scale is."""
-    width = data.facts.high - data.facts.low
+    width = facts.high - facts.low
     if width <= 0:
         raise ParameterError("rmse needs ratings on a scale; these data hold choices only.")
     return width

@@ -1,35 +1,34 @@
 """Release what people's scores come to: a mean, a difference, or the best of a few, with the noise stated.
 
 One person tells (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2, so a vector of length at most
-sqrt(m + 1) / 2. Sums are taken in whole steps of 2^-24 and are exact. Proof: proofs/private_evaluation.md.
+sqrt(m + 1) / 2. Sums are exact and may come from shards or a cluster. Proof: proofs/private_evaluation.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import DataError, ParameterError, require
-from discreet.data.interactions import Interactions
-from discreet.data.splits import Split
+from discreet.checks import DataError, require
+from discreet.contributions.crowd import Crowd
+from discreet.data.facts import PublicFacts
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.private.hiding import hide_one_each
-from discreet.evaluation.private.personal import personal_scores, private_metric, scale_of
+from discreet.evaluation.private.personal import PersonalScores, private_metric, scale_of
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.fixed_point import WholeSteps
 from discreet.randomness import PrivacyRandom
 
 PROOF = "proofs/private_evaluation.md"
-_STEPS = 2.0**24
 # A two-sided normal interval that holds 95 times in 100.
 _DEVIATIONS = 1.96
 
@@ -65,7 +64,7 @@ class PrivateScore:
 
 def evaluate_privately(
     model: FittedModel,
-    data: Interactions,
+    data: Crowd,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -77,8 +76,8 @@ def evaluate_privately(
     """Release how well a model serves people's own hidden items, or how much better than another one.
 
     Everybody's latest item (without times one by a public hash) is hidden, the model sees the rest of that
-    person's row. Data that the model was learned from flatter it; use people or months it has not seen, or
-    `fit_and_evaluate`.
+    person's row. `data` are interactions, a folder of shards or a cluster. Data that the model was learned
+    from flatter it; use people or months it has not seen, or `fit_and_evaluate`.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
@@ -98,25 +97,21 @@ def evaluate_privately(
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
-    for one in (model, against):
-        if one is not None and one.catalog != data.catalog:
-            raise DataError("The model knows another catalog than these people's histories name.")
+    models = (model,) if against is None else (model, against)
+    refuse_other_catalogs(models, data)
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.in_memory(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
     noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
-        split = hide_one_each(data)
-        told = personal_scores(model, split, asked) - 0.5
-        if against is not None:
-            told = (told + 0.5 - personal_scores(against, split, asked)) / 2
-        sums, count = release_sums(told[:, None], noise, random)
-    return read_score(asked, sums[0], count, noise.sigma, data, promise, difference=against is not None)
+        told = PersonalScores(models=models, metric=asked, difference=against is not None)
+        sums, count = release_sums(data.bounded().total(told).steps(), noise, random)
+    return read_score(asked, sums[0], count, noise.sigma, data.facts, promise, difference=against is not None)
 
 
 def choose_privately(
     models: Mapping[str, FittedModel],
-    data: Interactions,
+    data: Crowd,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -133,30 +128,37 @@ def choose_privately(
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
     require(len(models) >= 2, "models", list(models), "must name at least two")
+    refuse_other_catalogs(tuple(models.values()), data)
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.in_memory(), f"choice by {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
     noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
-        split = hide_one_each(data)
-        scores = score_all(list(models.values()), split, asked, noise, data, promise, random)
+        scores = score_all(tuple(models.values()), data, asked, noise, promise, random)
     named = dict(zip(models, scores, strict=True))
     return best_of(named), named
 
 
 def score_all(
-    models: Sequence[FittedModel],
-    split: Split,
+    models: tuple[FittedModel, ...],
+    data: Crowd,
     metric: Metric,
     noise: Gaussian,
-    data: Interactions,
     promise: Guarantee,
     random: PrivacyRandom,
 ) -> list[PrivateScore]:
-    """Release the scores of several models on one split; the noise must be that of so many."""
-    told = np.column_stack([personal_scores(model, split, metric) - 0.5 for model in models])
-    sums, count = release_sums(told, noise, random)
-    return [read_score(metric, total, count, noise.sigma, data, promise, difference=False) for total in sums]
+    """Release the scores of several models on what people hide; the noise must be that of so many."""
+    told = data.bounded().total(PersonalScores(models=models, metric=metric))
+    sums, count = release_sums(told.steps(), noise, random)
+    return [
+        read_score(metric, total, count, noise.sigma, data.facts, promise, difference=False) for total in sums
+    ]
+
+
+def refuse_other_catalogs(models: tuple[FittedModel, ...], data: Crowd) -> None:
+    """Refuse models of other items than these."""
+    if any(model.catalog != data.catalog for model in models):
+        raise DataError("The model knows another catalog than these people's histories name.")
 
 
 def best_of(scores: Mapping[str, PrivateScore]) -> str:
@@ -171,13 +173,9 @@ def noise_of(multiplier: float, scores: int) -> Gaussian:
     return Gaussian(sigma=multiplier * length * (1 + 2.0**-40), l2_sensitivity=length)
 
 
-def release_sums(told: Floats, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
-    """Return the noisy sum of each column and how many people there are, noisily."""
-    if np.any(np.abs(told) > 0.5):
-        raise ParameterError("A person's score must lie between -1/2 and 1/2 when it is told.")
-    steps = np.trunc(told * _STEPS).astype(np.int64).sum(axis=0)
-    exact = np.append(steps / _STEPS, 0.5 * len(told))
-    noisy = noise.release(exact, random)
+def release_sums(told: WholeSteps, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
+    """Return the noisy sum of each score and how many people there are, noisily."""
+    noisy = noise.release(told, random)
     return noisy[:-1], 2 * float(noisy[-1])
 
 
@@ -186,7 +184,7 @@ def read_score(
     total: float,
     count: float,
     sigma: float,
-    data: Interactions,
+    facts: PublicFacts,
     promise: Guarantee,
     *,
     difference: bool,
@@ -203,7 +201,7 @@ def read_score(
     low, value, high = (middle + scale * end for end in ends)
     noise = scale * math.sqrt(added)
     if metric.kind == "rmse":
-        low, value, high, noise = _as_errors(low, value, high, noise, scale_of(data), difference=difference)
+        low, value, high, noise = _as_errors(low, value, high, noise, scale_of(facts), difference=difference)
     return PrivateScore(
         metric=f"{metric} (difference)" if difference else str(metric),
         value=value,
@@ -226,7 +224,7 @@ def _as_errors(
 
 
 def promise_of_scores(
-    data: Interactions, epsilon: float, delta: float, book: Ledger, *, simulated: bool
+    data: Crowd, epsilon: float, delta: float, book: Ledger, *, simulated: bool
 ) -> Guarantee:
     """Return the promise of releasing scores: epsilon, delta, public facts, and what the budget assumes."""
     promise = Guarantee(

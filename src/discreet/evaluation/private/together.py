@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 from discreet.checks import ParameterError, PrivacyError, probability, require
+from discreet.contributions.crowd import Crowd
+from discreet.contributions.known_part import KnownPart
 from discreet.data.interactions import Interactions
-from discreet.evaluation.private.hiding import hide_one_each
+from discreet.evaluation.private.hiding import OneEach, hide_one_each
 from discreet.evaluation.private.personal import private_metric
 from discreet.evaluation.private.release import (
     PrivateScore,
@@ -40,7 +42,7 @@ class Together:
 
 def fit_and_evaluate(
     estimators: Sequence[Estimator],
-    data: Interactions,
+    data: Crowd,
     *,
     metrics: Sequence[str] = ("hr@10",),
     share: float = 0.02,
@@ -77,15 +79,24 @@ def fit_and_evaluate(
     named = "+".join(one.name for one in estimators)
     what = f"{named} with scores"
     with book.spend(data.name, promise, what=what, events=events):
-        split = hide_one_each(data)
-        fitted = (one.fit(split.train, random=random) for one in cheaper)
+        known = _known_part(data.bounded())
+        fitted = (one.fit(known, random=random) for one in cheaper)
         # The fits are paid here, so what this ledger takes for granted goes on their labels here.
         models = tuple(_assuming(model, book.assumptions(data.name)) for model in fitted)
         scores = {
-            str(metric): tuple(score_all(models, split, metric, noise, data, promise, random))
+            str(metric): tuple(score_all(models, data, metric, noise, promise, random))
             for metric, noise in zip(asked, noises, strict=True)
         }
     return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _known_part(data: Crowd) -> Crowd:
+    """Return what everybody lets models see; rows in memory stay rows, for models that need them."""
+    return (
+        hide_one_each(data).train
+        if isinstance(data, Interactions)
+        else KnownPart(crowd=data, hiding=OneEach())
+    )
 
 
 def _assuming(model: FittedModel, texts: tuple[str, ...]) -> FittedModel:
@@ -107,7 +118,7 @@ def _with_multiplier(estimator: Estimator, multiplier: float) -> Estimator:
     return type(estimator)(**{**estimator.settings, "epsilon": epsilon})
 
 
-def _refuse_other_promises(estimators: Sequence[Estimator], data: Interactions) -> None:
+def _refuse_other_promises(estimators: Sequence[Estimator], data: Crowd) -> None:
     """Refuse models whose promise cannot be shared out as the precision of Gaussian noise."""
     for one in estimators:
         promise = one.promise(data.facts)
