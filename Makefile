@@ -29,7 +29,7 @@ browser:
 
 docs: $(VENV)/.ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.ready-test
 	for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" --json || exit 1; done

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import mathematics
+
 import discreet
 from discreet import checks, collect, federated
 
@@ -45,7 +47,8 @@ def generated() -> dict[str, str]:
     }
     for path in sorted((ROOT / "proofs").glob("*.md")):
         place = f"proofs/{path.name}"
-        pages[place] = _moved(path, place)
+        linked = re.sub(r"(?<!\[)`proofs/(\w+)\.md`", r"[`proofs/\1.md`](\1.md)", _moved(path, place))
+        pages[place] = mathematics.set_page(linked)
     return pages
 
 

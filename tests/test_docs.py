@@ -2,7 +2,9 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -38,7 +40,12 @@ def test_links_lead_somewhere(page):
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # As the builder of the site does: a script may import its neighbors.
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
     return module
 
 
@@ -52,6 +59,23 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
     assert all(f"proofs/{path.name}" in pages for path in (ROOT / "proofs").glob("*.md"))
     assert pages["troubleshooting.md"].count("\n| ") > 200
     assert not re.search(r"\]\((?!https?:)[^)]*\.\./(src|papers|tests)/", "".join(pages.values()))
+
+
+def test_formulas_of_proofs_are_set():
+    mathematics = script("mathematics")
+    alone = mathematics.displayed("t^2 >= s_i^-2 + sqrt(d) sum over k of q^|k|")
+    assert alone.count("<msup>") == 2 and "<msqrt>" in alone and "≥" in alone
+    assert "<msubsup><mi>s</mi><mrow><mi>i</mi></mrow><mrow><mo>−</mo><mn>2</mn></mrow></msubsup>" in alone
+    assert "<munder><mo>∑</mo><mrow><mi>k</mi></mrow></munder>" in alone
+    line = mathematics.in_a_line("|v|_2 <= e^(epsilon + 2 kappa), `e^2` and [x_i](x_i.md)")
+    assert line == "|v|<sub>2</sub> ≤ e<sup>ε + 2 κ</sup>, `e^2` and [x<sub>i</sub>](x_i.md)"
+    fenced = "```\n    x_i <= 2\n```"
+    assert mathematics.set_page(fenced) == fenced
+    for path in (ROOT / "proofs").glob("*.md"):
+        left = re.sub(r"`[^`]*`", "", mathematics.set_page(path.read_text(encoding="utf8")))
+        assert not re.search(r"\w\^[\w(]|(?<!\w)[a-z]_[a-z0-9]\b", left), path.name
+        for formula in re.findall(r"<math.*?</math>", left):
+            ElementTree.fromstring(formula)
 
 
 def test_the_papers_page_is_what_the_results_say():
