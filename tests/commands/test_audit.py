@@ -66,3 +66,60 @@ def test_a_page_shows_the_curves(discreet, tmp_path):
     text = page.read_text()
     assert "data:image/png" in text and "not refuted" in text and "Not refuted is not proved" in text
     one_sentence(*discreet("audit", "neighbours", "--page", page))
+
+
+def test_a_run_is_taken_up_where_it_stopped(discreet, tmp_path, monkeypatch):
+    from discreet.audit.white_box import subjects
+
+    kept = tmp_path / "run.json"
+    code, out, error = discreet("audit", "neighbours", "--out", kept, "--json")
+    assert code == 0, error
+
+    def never(*_):
+        raise AssertionError("what is kept is not found again")
+
+    monkeypatch.setattr(subjects, "look_inside", never)
+    code, again, error = discreet("audit", "neighbours", "--out", kept, "--json")
+    assert code == 0 and json.loads(again) == json.loads(out), error
+    assert json.loads(kept.read_text())["found"][0]["date"]
+
+
+def test_a_file_that_is_no_run_of_this_version_is_left_as_it_is(discreet, tmp_path):
+    for content in ("not JSON", "{}", '{"kind": "audits", "version": "0.0.1", "found": []}'):
+        kept = tmp_path / "run.json"
+        kept.write_text(content)
+        one_sentence(*discreet("audit", "neighbours", "--out", kept))
+        assert kept.read_text() == content
+
+
+def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
+    from discreet.audit import LastAudit, last
+
+    found = {
+        "date": "2026-11-16",
+        "version": "0.2.0",
+        "verdict": "not refuted",
+        "tried": [0.5, 1.0],
+        "promised": 1.0,
+        "exact": 1.0,
+        "refuted": 0.4,
+        "curve": 0.9,
+        "confidence": 0.99,
+    }
+    name = json.loads(discreet("label", model, "--json")[1])["name"]
+    last._shipped.cache_clear()
+    known = last._shipped()
+    before = dict(known)
+    known[name] = found
+    try:
+        _, out, _ = discreet("label", model)
+        _, as_json, _ = discreet("label", model, "--json")
+        _, models, _ = discreet("models", "--json")
+    finally:
+        known.clear()
+        known.update(before)
+    assert "An audit is no proof." in " ".join(out.split()) and "2026-11-16" in out
+    assert json.loads(as_json)["last_audit"] == found
+    (row,) = (row for row in json.loads(models)["models"] if row["name"] == name)
+    assert row["last_audit"]["curve"] == 0.9
+    assert LastAudit(**{**found, "exact": None}).sentence()

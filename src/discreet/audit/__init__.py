@@ -3,7 +3,28 @@
 `audit` tries anything that can be called; `discreet audit MODEL` tries a model of ours in every view.
 """
 
-from discreet.audit.callables import audit as audit
-from discreet.audit.findings import Finding as Finding
+from __future__ import annotations
 
-__all__ = ["Finding", "audit"]
+from discreet.exports import Exports
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from discreet.audit.callables import audit as audit
+    from discreet.audit.findings import Finding as Finding
+    from discreet.audit.last import LastAudit as LastAudit
+    from discreet.audit.last import last_audit as last_audit
+else:
+    _exports = Exports(
+        "discreet.audit",
+        {
+            "discreet.audit.callables": "audit",
+            "discreet.audit.findings": "Finding",
+            "discreet.audit.last": "LastAudit last_audit",
+        },
+    )
+    __all__ = _exports.names
+    __getattr__ = _exports.find
+
+    def __dir__() -> list[str]:
+        return __all__

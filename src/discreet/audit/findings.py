@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -61,10 +61,26 @@ class Finding:
         }
         return {**shown, "notes": list(self.notes)} if self.notes else shown
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Finding:
+        """Return the finding that `to_json` wrote, of which seconds are rounded."""
+        names = ("model", "attack", "delta", "confidence", "fits", "seconds", "curve")
+        return cls(
+            **{name: content[name] for name in names},
+            promised=_value(content["promised"]),
+            refuted=_value(content["refuted"]),
+            notes=tuple(content.get("notes", ())),
+            broken=content["verdict"] == REFUTED,
+        )
+
 
 def any_refuted(findings: Iterable[Finding]) -> bool:
     """Tell whether some promise is refuted."""
     return any(finding.broken for finding in findings)
+
+
+def _value(number: float | None) -> float:
+    return math.inf if number is None else number
 
 
 def _number(value: float) -> float | None:

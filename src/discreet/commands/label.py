@@ -23,6 +23,7 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Print what a model promises, and every array it holds with why it may be published."""
+    from discreet.audit.last import last_audit
     from discreet.models.signatures import signer
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee
@@ -34,8 +35,9 @@ def label(
 
         write(visible(label_markdown(content).rstrip("\n")))
         return
+    last = last_audit(content["name"])
     if as_json:
-        emit(content)
+        emit({**content, "last_audit": None if last is None else last.to_json()})
         return
     from rich.table import Table
 
@@ -47,7 +49,8 @@ def label(
         table.add_row(name, origin)
     key = signer(file)
     signed = "This file is not signed." if key is None else f"This file is signed with the key {key}."
-    show(facts, table, signed)
+    audited = () if last is None else (f"Last audit of this kind of model: {last.sentence()}",)
+    show(facts, table, signed, *audited)
 
 
 def _write_elsewhere(content: dict[str, Any], file: Path, registry: Path | None, page: Path | None) -> None:

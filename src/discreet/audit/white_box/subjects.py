@@ -32,6 +32,16 @@ def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estim
             yield f"{kind.name} {name}={str(choice).lower()}", chosen
 
 
+def described(estimator: Estimator) -> str:
+    """Return the name of the model, with the settings that are not the default; the budget is told beside."""
+    changed = [
+        f"{entry.name}={getattr(estimator, entry.name)}"
+        for entry in fields(estimator)  # type: ignore[arg-type]
+        if entry.name not in ("epsilon", "delta") and getattr(estimator, entry.name) != entry.default
+    ]
+    return " ".join([estimator.name, *changed])
+
+
 def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
     """Look inside and test the noise; seconds, and no chance but that of sound noise looking narrow."""
     inside = look_inside(estimator)

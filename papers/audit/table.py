@@ -1,0 +1,48 @@
+"""Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
+
+`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from discreet.audit import last
+
+RUN = Path(__file__).parent / "results" / "models.json"
+EPSILONS = (0.5, 1.0, 4.0)
+
+
+def main():
+    run = json.loads(RUN.read_text(encoding="utf8"))
+    shipped = Path(last.__file__).with_name("last_audits.json")
+    content = last.summarized(run["found"], run["version"])
+    shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+    print(table(run["found"]))
+
+
+def table(rows):
+    """Return a row for each model, a column for each view and epsilon."""
+    found = {(row["subject"], row["asked"], row["attack"]): row for row in rows}
+    columns = [("white box", epsilon) for epsilon in EPSILONS]
+    columns += [(view, epsilon) for view in ("transcript", "file") for epsilon in EPSILONS]
+    titles = {"white box": "exact"}
+    lines = ["| model | " + " | ".join(f"{titles.get(a, a)} at {e:g}" for a, e in columns) + " |"]
+    lines.append("|---" * (len(columns) + 1) + "|")
+    for model in sorted({row["subject"] for row in rows}):
+        cells = [_cell(found.get((model, epsilon, attack))) for attack, epsilon in columns]
+        lines.append(f"| `{model}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row):
+    if row is None:
+        return ""
+    if row["attack"] == "white box":
+        return "leaks" if row["refuted"] is None else f"{row['refuted'] / row['promised']:.3f}"
+    return f"{row['refuted']:.2f} / " + ("-" if row["curve"] is None else f"{row['curve']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
