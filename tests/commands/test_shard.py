@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
 import discreet as library
 from command_line import one_sentence
+from discreet.shards import open_shards
 from shard_files import files_of
 from toy import toy_interactions
 
@@ -81,3 +83,23 @@ def test_a_model_is_measured_on_shards(discreet, folder, ratings):
     assert json.loads(shown)["guarantee"]["epsilon"] == 4.0
     refused(discreet(*evaluate, "--split", "time:0.1"), "needs data in memory")
     refused(discreet("evaluate", ratings, *evaluate[2:], "--on", "dask://local"), "needs a folder of shards")
+
+
+def test_people_and_items_are_left_out(discreet, tmp_path):
+    data = toy_interactions(seed=2)
+    files = files_of(data, tmp_path)
+    gone, kept = data.users.ids[:7].tolist(), data.catalog.ids[:9].tolist()
+    (tmp_path / "gone.txt").write_text("\n".join(map(str, [*gone, "nobody"])))
+    (tmp_path / "kept.txt").write_text("\n".join(map(str, kept)))
+    left_out = ("--without", tmp_path / "gone.txt", "--drop-unknown")
+    shard = ("shard", *files, "--scale", "1,5,1", "--shards", "2", *left_out)
+    refused(discreet(*shard, "--out", tmp_path / "out"), "needs --items")
+    refused(discreet(*shard, "--out", tmp_path / "out", "--zeros", "x"), "--zeros")
+    code, _, error = discreet(*shard, "--items", tmp_path / "kept.txt", "--out", tmp_path / "out")
+    assert code == 0, error
+    shards = open_shards(tmp_path / "out")
+    expected = data.without_people(gone).where(np.isin(data.without_people(gone).items, range(9)))
+    assert shards.n_ratings == expected.n_ratings and len(shards.catalog) == 9
+    people = [one for number in range(2) for one in shards.shard(number).users.ids.tolist()]
+    rated = expected.users.ids[np.diff(expected.indptr) > 0].tolist()
+    assert sorted(map(str, people)) == sorted(map(str, rated))

@@ -9,7 +9,7 @@ import typer
 
 from discreet.checks import ParameterError
 from discreet.commands.options.declared import AsJson, Reading
-from discreet.commands.options.parsing import checked_name, parse_columns, parse_scale, read_items
+from discreet.commands.options.parsing import checked_name, parse_columns, parse_scale, read_ids, read_items
 from discreet.commands.output.printing import emit, show
 
 
@@ -29,14 +29,16 @@ def shard(
 
     A run that was stopped goes on when it is started again with the same files and options.
     """
-    from discreet.crowds.pieces import PieceReader
+    from discreet.crowds.pieces import PieceReader, as_texts
     from discreet.crowds.sharding import make_shards
     from discreet.data.reading.dialect import take_dialect
     from discreet.models.progress import terminal_progress
 
-    for option, said in (("--drop-unknown", reading.drop_unknown), ("--without", reading.without)):
-        if said:
-            raise ParameterError(f"{option} is not known to `discreet shard`; leave such rows out before.")
+    reading.check()
+    if reading.drop_unknown and reading.items is None:
+        raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+    catalog = None if reading.items is None else read_items(reading.items)
+    gone = None if reading.without is None else read_ids(reading.without, "person's")
     text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines")
     dialect = take_dialect({name: getattr(reading, name) for name in text})
     low, high, step = parse_scale(reading.scale)
@@ -49,6 +51,8 @@ def shard(
                 implicit=reading.implicit,
                 dialect=dialect,
                 zeros=reading.zeros,
+                without=None if gone is None else as_texts(gone),
+                known=catalog if reading.drop_unknown else None,
             ),
             name=checked_name(name),
             n_shards=shards,
@@ -58,7 +62,7 @@ def shard(
             step=step,
             max_per_user=reading.max_per_user,
             n_users=reading.people,
-            catalog=None if reading.items is None else read_items(reading.items),
+            catalog=catalog,
             duplicates=reading.duplicates,
         )
     count = len(made.shards)

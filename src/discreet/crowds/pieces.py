@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import polars as pl
 
 from discreet.checks import FileError
+from discreet.data.bounding import hash_ids
 from discreet.data.reading.columns import Choice, Columns, of_frame
 from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import GZIP, PARQUET, magic, sniff
 from discreet.data.reading.tables import locate, read_source
 from discreet.data.reading.zeros import without_zeros
+from discreet.data.vocabulary import UNKNOWN, Vocabulary
 
 _ROWS = 1 << 22
 _BYTES = 1 << 27
@@ -40,6 +42,9 @@ class PieceReader:
     implicit: bool = False
     dialect: Dialect | None = None
     zeros: str = "ratings"
+    #: People to leave out, as texts, and the only items to keep.
+    without: Vocabulary | None = None
+    known: Vocabulary | None = None
 
     def pieces(self, path: Path) -> list[Piece]:
         """Return the parts of a file, in their order; a compressed text file is one."""
@@ -58,7 +63,22 @@ class PieceReader:
     def read(self, piece: Piece) -> Columns:
         """Return the columns of a piece."""
         columns = self._columns(piece)
-        return without_zeros(columns) if self.zeros == "missing" else columns
+        if self.zeros == "missing":
+            columns = without_zeros(columns)
+        if self.without is not None:
+            gone = self.without.index_of(columns.users.cast(pl.String)) != UNKNOWN
+            columns = columns.only(pl.Series(~gone))
+        if self.known is not None:
+            columns = columns.only(pl.Series(self.known.index_of(columns.items) != UNKNOWN))
+        return columns
+
+    def described(self) -> dict[str, str]:
+        """Return what tells whether another reader reads the same."""
+        plain = replace(self, without=None, known=None)
+        chosen = {"without": self.without, "known": self.known}
+        return {"reader": repr(plain)} | {
+            name: str(int(hash_ids(ids).sum())) for name, ids in chosen.items() if ids is not None
+        }
 
     def _columns(self, piece: Piece) -> Columns:
         if magic(piece.file) == PARQUET:
@@ -116,6 +136,11 @@ class PieceReader:
                         break
                 yield at
                 end = at + _BYTES
+
+
+def as_texts(ids: Iterable[Any]) -> Vocabulary:
+    """Return ids as texts, each once: files may hold the same people as numbers or as text."""
+    return Vocabulary(pl.Series("id", sorted({str(one) for one in ids}), dtype=pl.String))
 
 
 def _chunks(size: int) -> Iterator[int]:

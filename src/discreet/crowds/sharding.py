@@ -82,7 +82,7 @@ def make_shards(
     if (folder / MANIFEST).exists():
         raise FileError(f"{folder} is a finished folder of shards and was left as it is. Choose another.")
     pieces = [piece for file in files for piece in reader.pieces(Path(file))]
-    work = _begin(folder, pieces, {"reader": repr(reader), "shards": n_shards, **_plain(declared)})
+    work = _begin(folder, pieces, {**reader.described(), "shards": n_shards, **_plain(declared)})
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
     count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), _MOST_SHARDS)

@@ -128,6 +128,14 @@ class Reading:
         """Return the files that are read besides DATA."""
         return [path for path in (self.items, self.without) if path is not None]
 
+    def check(self) -> None:
+        """Refuse what no file could make sense of, before one is read."""
+        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--zeros", self.zeros, ("ratings", "missing"))
+        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
+            if count is not None:
+                integer(option, count, least=1)
+
     def load(
         self, source: str, name: str | None = None, *, catalog: Vocabulary | None = None
     ) -> Interactions:
@@ -137,12 +145,8 @@ class Reading:
 
         if is_shard_folder(source):
             raise ParameterError(f"{source} is a folder of shards; this needs the files it was made from.")
+        self.check()
         low, high, step = parse_scale(self.scale)
-        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
-        one_of("--zeros", self.zeros, ("ratings", "missing"))
-        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
-            if count is not None:
-                integer(option, count, least=1)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
         if self.drop_unknown and catalog is None:
