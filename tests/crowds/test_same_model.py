@@ -2,16 +2,19 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import threading
 
 import numpy as np
+import polars as pl
 import pytest
 
 from discreet.checks import FileError, ParameterError
 from discreet.contributions.people import PeopleCount
 from discreet.crowds import cluster
-from discreet.crowds.cluster import ClusterError, connected, on_cluster
+from discreet.crowds.cluster import ClusterError, Whereabouts, connected, on_cluster
+from discreet.crowds.lists import Wanted, write_lists
 from discreet.crowds.sameness import differences, fingerprint
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.randomness import PrivacyRandom
@@ -105,6 +108,32 @@ def test_every_estimator_learns_the_same_on_a_cluster(crowd_data, shard_folders,
         assert_same(arrays_of(recipe, crowd), arrays_of(recipe, crowd_data))
 
 
+def test_a_cluster_makes_the_same_lists(crowd_data, shard_folders, client, tmp_path):
+    model = estimator("user-factorization", {"epsilon": 4.0}).fit(crowd_data)
+    shards, tables = open_shards(shard_folders[8]), []
+    on_cluster(shards, client)
+    for who in (None, client):
+        seen = []
+        told = dataclasses.replace(shards, report=lambda done, total, seen=seen: seen.append((done, total)))
+        write_lists(model, told, tmp_path / "lists.parquet", Wanted(k=4, rank_by="stars"), client=who)
+        tables.append(pl.read_parquet(tmp_path / "lists.parquet"))
+        assert seen == [(done, 8) for done in range(1, 9)]
+    assert tables[0].equals(tables[1]) and tables[0].height == 4 * 900
+    memory = model.recommend_all(crowd_data, 4, rank_by="stars").sort("user", "rank")
+    assert tables[0].sort("user", "rank")["item"].equals(memory["item"])
+
+
+def test_a_hostile_shard_is_a_sentence_also_in_lists(crowd_data, shard_folders, client, tmp_path):
+    shutil.copytree(shard_folders[3], tmp_path / "copy")
+    model = estimator("popularity", {"epsilon": 4.0}).fit(crowd_data)
+    values = tmp_path / "copy" / "shards" / "00001" / "values.npy"
+    values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
+    for who in (None, client):
+        with pytest.raises(FileError, match="was changed after the folder was made"):
+            write_lists(model, open_shards(tmp_path / "copy"), tmp_path / "x.parquet", Wanted(), client=who)
+    assert not (tmp_path / "x.parquet").exists()
+
+
 def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders, client):
     pids = list(client.run(os.getpid).values())
     killed = threading.Event()
@@ -135,7 +164,7 @@ def test_a_worker_that_joins_later_and_differs_is_refused(shard_folders):
     other = {**fingerprint(), "numba": "0.1"}
     assert differences(other) == ["numba"]
     with pytest.raises(ClusterError, match="numba"):
-        cluster._total_of(str(shards.folder), shards.facts, [0], PeopleCount(), other)
+        cluster._total_of(Whereabouts.of(shards), shards.facts, [0], PeopleCount(), other)
 
 
 def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, tmp_path):

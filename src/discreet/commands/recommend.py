@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def recommend(
     file: ModelFile,
     everybody: Annotated[
-        Path | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
+        str | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
     ] = None,
     for_all: Annotated[bool, typer.Option("--all", help="Lists for everybody; needs --out.")] = False,
     on: On = None,
@@ -67,10 +67,12 @@ def recommend(
     integer("-k", k, least=1)
     if for_all != (everybody is not None):
         raise ParameterError("Name the histories and --all together: discreet recommend MODEL FOLDER --all.")
-    histories = everybody if for_all else histories
-    if (history is None) == (histories is None):
+    if for_all and histories is not None:
+        raise ParameterError("--histories and --all name everybody twice; leave one of them out.")
+    many = everybody if histories is None else str(histories)
+    if (history is None) == (many is None):
         raise ParameterError("Say either --history FILE (one person) or --histories FILE (everybody in it).")
-    if (histories is None) != (out is None):
+    if (many is None) != (out is None):
         raise ParameterError("--histories and --out go together: many people's lists go to a file.")
     fitted = load(file)
     limits: dict[str, Any] = {
@@ -89,17 +91,19 @@ def recommend(
             emit({"recommendations": items_json(best, beside)})
         else:
             show(items_table(best, beside))
-    elif histories is not None and out is not None:
+    elif many is not None and out is not None:
         from discreet.shards.folder import is_shard_folder
 
-        if is_shard_folder(histories):
-            people = write_shard_lists(fitted, file, histories, out, k, limits, on, force=force)
+        if is_shard_folder(many):
+            if titles is not None:
+                raise ParameterError("--titles are not written beside lists of shards; join them by item.")
+            people = write_shard_lists(fitted, file, many, out, k, limits, on, force=force)
         elif on is not None:
             raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
         else:
-            lists = fitted.recommend_all(_many(fitted, histories, named), k, **limits)
+            lists = fitted.recommend_all(_many(fitted, many, named), k, **limits)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
-            people = write_lists(lists, out, beside, force, [file, histories])
+            people = write_lists(lists, out, beside, force, [file, Path(many)])
         if as_json:
             emit({"file": str(out), "people": people})
         else:
@@ -121,8 +125,8 @@ def _one(
     return fitted.recommend(person, k, **limits)
 
 
-def _many(fitted: FittedModel, histories: Path, columns: dict[str, str] | None) -> Any:
-    from discreet.data.reading.readers import read
+def _many(fitted: FittedModel, many: str, columns: dict[str, str] | None) -> Any:
+    from discreet.data.opening import open_data
 
     implicit = not fitted.scorer.needs_ratings
-    return read(histories, columns=columns, implicit=implicit, duplicates="last")
+    return open_data(many, columns=columns, implicit=implicit, duplicates="last")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, Self, final
 
 from discreet.checks import DiscreetError, FileError, ParameterError
 from discreet.contributions.statistic import Statistic, Sums
@@ -20,6 +20,7 @@ from discreet.crowds.sameness import differences, fingerprint
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.shards.folder import ShardFolder, open_shards
+from discreet.shards.stores import is_address
 
 LOCAL, SCHEME = "dask://local", "dask://"
 # So many sums are added by one task: sums travel a few levels only, and no task holds many.
@@ -142,10 +143,10 @@ class ClusterCrowd:
         client, report = self.client, self.shards.report
         # A task, not a scattered value: the scheduler can make it again when a worker is lost.
         there = client.submit(_same, statistic, pure=False)
-        folder, facts = str(self.shards.folder.resolve()), self.shards.facts
+        where, facts = Whereabouts.of(self.shards), self.shards.facts
         groups = self._groups()
         sums = [
-            client.submit(_total_of, folder, facts, one, there, fingerprint(), pure=False) for one in groups
+            client.submit(_total_of, where, facts, one, there, fingerprint(), pure=False) for one in groups
         ]
         every = [there, *sums]
         if report is not None:
@@ -193,22 +194,45 @@ def _same(statistic: Statistic) -> Statistic:
     return statistic
 
 
+class Whereabouts(NamedTuple):
+    """Say where a folder of shards is, and by its seal which one: another one there is not meant."""
+
+    address: str
+    seal: str
+
+    @classmethod
+    def of(cls, shards: ShardFolder) -> Self:
+        """Return where a folder is that was opened here."""
+        return cls(shards.address, shards.manifest.seal)
+
+
 @lru_cache(maxsize=4)
-def opened_once(folder: str) -> ShardFolder:
-    """Open a folder of shards, once in a process."""
-    return open_shards(folder)
+def opened_once(where: Whereabouts) -> ShardFolder:
+    """Open a folder of shards on a worker, once in a process."""
+    if not is_address(where.address) and not Path(where.address).is_dir():
+        raise FileError(
+            f"A worker does not see {where.address}; the folder must have one path on all machines."
+        )
+    shards = open_shards(where.address)
+    if shards.manifest.seal != where.seal:
+        raise FileError(
+            f"A worker sees another folder at {where.address} than the driver does; they must be one."
+        )
+    return shards
 
 
 def _total_of(
-    folder: str, facts: PublicFacts, numbers: list[int], statistic: Statistic, expected: dict[str, str]
+    where: Whereabouts,
+    facts: PublicFacts,
+    numbers: list[int],
+    statistic: Statistic,
+    expected: dict[str, str],
 ) -> Sums:
     """Sum over some shards on a worker; one that joined later is checked here."""
     names = differences(expected)
     if names:
         raise ClusterError(f"A worker differs from the driver ({', '.join(names)}) and was not used.")
-    if not Path(folder).is_dir():
-        raise FileError(f"A worker does not see {folder}; the folder must have one path on all machines.")
-    return replace(opened_once(folder), facts=facts).total_of(numbers, statistic)
+    return replace(opened_once(where), facts=facts).total_of(numbers, statistic)
 
 
 def _added(parts: list[Sums]) -> Sums:

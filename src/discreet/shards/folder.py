@@ -23,7 +23,10 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.shards.manifest import (
+    CATALOG,
     MANIFEST,
+    MOST_BYTES,
+    SHARDS,
     Manifest,
     digest,
     read_catalog,
@@ -31,11 +34,15 @@ from discreet.shards.manifest import (
     shard_folder,
     shard_of_hash,
 )
+from discreet.shards.stores import Store, is_address
 
 PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
 # So many ratings are bounded at a time.
 _RATINGS_AT_A_TIME = 1 << 22
+# What the ids of a shard's people may take in an object store, and the words before an array.
+_MOST_BYTES_OF_IDS = 1 << 32
+_HEADER = 1 << 12
 # Shards that this process has found in order: where, what size and age the files had, and their digests.
 _in_order: set[tuple[Any, ...]] = set()
 
@@ -44,16 +51,28 @@ Report = Callable[[int, int], None]
 
 
 def is_shard_folder(path: str | Path) -> bool:
-    """Tell whether a path is a finished folder of shards."""
+    """Tell whether a path, or an address in an object store, is a finished folder of shards."""
+    if isinstance(path, str) and is_address(path):
+        return Store.at(path).holds(MANIFEST)
     return (Path(path) / MANIFEST).is_file()
 
 
 def open_shards(path: str | Path) -> ShardFolder:
-    """Open a folder that `discreet shard` made."""
-    folder = Path(path)
-    manifest = Manifest.read(folder)
+    """Open a folder that `discreet shard` made, here or in an object store."""
+    if isinstance(path, str) and is_address(path):
+        store = Store.at(path)
+        manifest = Manifest.from_bytes(store.read(MANIFEST, MOST_BYTES), store.address)
+        folder = store.mirror(manifest.seal)
+        store.fetch(CATALOG, folder / CATALOG, manifest.catalog_digest, _MOST_BYTES_OF_IDS)
+    else:
+        store, folder = None, Path(path)
+        manifest = Manifest.read(folder)
     return ShardFolder(
-        folder=folder, manifest=manifest, catalog=read_catalog(folder, manifest), facts=manifest.facts
+        folder=folder,
+        manifest=manifest,
+        catalog=read_catalog(folder, manifest),
+        facts=manifest.facts,
+        store=store,
     )
 
 
@@ -67,6 +86,7 @@ class ShardFolder:
     catalog: Vocabulary
     facts: PublicFacts
     called: str | None = None
+    store: Store | None = None
     report: Report | None = field(default=None, repr=False)
 
     @property
@@ -98,6 +118,11 @@ class ShardFolder:
     def has_one_value(self) -> bool:
         """Tell whether all ratings are equal, as was seen when the folder was made."""
         return self.manifest.has_one_value
+
+    @property
+    def address(self) -> str:
+        """Return where workers find the folder."""
+        return str(self.folder.resolve()) if self.store is None else self.store.address
 
     def with_facts(self, facts: PublicFacts) -> ShardFolder:
         """Return the same people under other facts: a cap, or about how many people there are."""
@@ -135,6 +160,7 @@ class ShardFolder:
     def shard(self, number: int) -> Interactions:
         """Return a shard with its arrays mapped, after checking it, once in a process."""
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        self._fetch(number)
         arrays = {name: _mapped(place / name) for name in _names(self.manifest)}
         users = read_ids(place / PEOPLE)
         sizes = {INDPTR: record.people + 1, ITEMS: record.ratings, VALUES: record.ratings}
@@ -153,6 +179,18 @@ class ShardFolder:
             facts=self.facts,
             name=self.name,
         )
+
+    def _fetch(self, number: int) -> None:
+        """Bring a shard's files here if they lie in an object store."""
+        if self.store is None:
+            return
+        record = self.manifest.shards[number]
+        place = shard_folder(self.folder, number)
+        for name in (PEOPLE, *_names(self.manifest)):
+            count = {INDPTR: record.people + 1}.get(name, record.ratings)
+            most = _MOST_BYTES_OF_IDS if name == PEOPLE else _HEADER + count * np.dtype(_TYPES[name]).itemsize
+            there = f"{SHARDS}/{place.name}/{name}"
+            self.store.fetch(there, place / name, record.digests.get(name, ""), most)
 
     def _check_once(self, number: int, arrays: dict[str, npt.NDArray[Any]], users: pl.Series) -> None:
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]

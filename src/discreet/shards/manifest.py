@@ -22,7 +22,7 @@ from discreet.files import write_whole
 MANIFEST, CATALOG, SHARDS = "manifest.json", "catalog.parquet", "shards"
 FORMAT, VERSION = "discreet shards", 1
 # More than a million shards of a hundred bytes of digests each are nobody's manifest.
-_MOST_BYTES = 1 << 29
+MOST_BYTES = 1 << 29
 _MOST_SHARDS = 1 << 20
 
 
@@ -59,8 +59,8 @@ class Manifest:
         """Return how many ratings all shards hold."""
         return sum(shard.ratings for shard in self.shards)
 
-    def write(self, folder: Path) -> None:
-        """Write the manifest in one step; with that the folder is finished."""
+    def to_bytes(self) -> bytes:
+        """Return the manifest as it is written."""
         record = {
             "format": FORMAT,
             "version": VERSION,
@@ -75,19 +75,36 @@ class Manifest:
                 for shard in self.shards
             ],
         }
-        write_whole(folder / MANIFEST, json.dumps(record, indent=1).encode())
+        return json.dumps(record, indent=1).encode()
+
+    @property
+    def seal(self) -> str:
+        """Return a digest of all that the manifest says: who has the same seal means the same people."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest in one step; with that the folder is finished."""
+        write_whole(folder / MANIFEST, self.to_bytes())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read the manifest of a folder; anything else is refused with one sentence."""
         file = folder / MANIFEST
         try:
-            if file.stat().st_size > _MOST_BYTES:
+            if file.stat().st_size > MOST_BYTES:
                 raise FileError(f"{file} is too large for a manifest; make the folder again.")
-            record = json.loads(file.read_bytes())
+            content = file.read_bytes()
         except OSError as error:
             raise FileError(f"{folder} is not a folder of shards: {error.strerror}.") from error
-        except ValueError as error:
+        return cls.from_bytes(content, str(folder))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, folder: str) -> Self:
+        """Read what `to_bytes` returned for the manifest of a folder."""
+        file = f"{folder}/{MANIFEST}"
+        try:
+            record = json.loads(content)
+        except (ValueError, RecursionError) as error:
             raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise FileError(f"{file} is not a manifest of `discreet shard`.")
@@ -99,7 +116,7 @@ class Manifest:
         return cls._of(record, file)
 
     @classmethod
-    def _of(cls, record: dict[str, Any], file: Path) -> Self:
+    def _of(cls, record: dict[str, Any], file: str) -> Self:
         try:
             if not 0 < len(record["shards"]) <= _MOST_SHARDS:
                 raise ValueError("the number of shards")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,7 +37,7 @@ def opened(
             raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
         yield reading.load(source, name)
         return
-    shards = shards_of(Path(source), reading, name)
+    shards = shards_of(source, reading, name)
     shards = replace(shards, report=lambda done, total: show("shards", done, total))
     if on is None:
         yield shards
@@ -50,7 +49,7 @@ def opened(
         yield on_cluster(shards, client)
 
 
-def shards_of(folder: Path, reading: Reading, name: str | None) -> ShardFolder:
+def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
     """Return a folder of shards under what is said now; refuse what was settled when it was made."""
     from discreet.shards.folder import open_shards
 

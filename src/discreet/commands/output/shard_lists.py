@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_shard_lists(
     fitted: FittedModel,
     file: Path,
-    folder: Path,
+    folder: str,
     out: Path,
     k: int,
     limits: dict[str, Any],
@@ -28,13 +28,11 @@ def write_shard_lists(
 ) -> int:
     """Write the lists, on a cluster if there is one; return how many people were asked for."""
     from discreet.crowds.cluster import connected, on_cluster
-    from discreet.crowds.lists import write_lists
+    from discreet.crowds.lists import Wanted, write_lists
     from discreet.models.lists import closed_items
     from discreet.models.progress import terminal_progress
     from discreet.shards.folder import open_shards
 
-    if limits["diversify"]:
-        raise ParameterError("--diversify needs a file of histories, not a folder of shards.")
     if out.suffix != ".parquet":
         raise ParameterError("--out must end in .parquet: lists of a folder of shards are a Parquet file.")
     refuse_output(out, force=force, kind="file of lists", is_ours=is_lists, inputs=[file])
@@ -44,6 +42,6 @@ def write_shard_lists(
         shards = replace(shards, report=lambda done, total: show("shards", done, total))
         if client is not None:
             on_cluster(shards, client)
-        seen = limits["exclude_seen"]
-        write_lists(fitted, shards, out, k, exclude_seen=seen, closed=closed, client=client)
+        said = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify")}
+        write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **said), client=client)
     return shards.n_users
