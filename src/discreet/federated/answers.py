@@ -91,6 +91,7 @@ def judged(
         numbers = answer.arrays[array]
         if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
             raise Refused(Refusal.OUT_OF_RANGE)
+    protocol.check_answer(answer)
     promised(answer)
     return answer
 

@@ -16,6 +16,8 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.checks import DiscreetError, PrivacyError, require
 from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.catalogs import over, places_in
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import KEY_BYTES, Line, hand_key, masked
 from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
@@ -37,13 +39,15 @@ class Party:
 
     Parameters:
         name: How the coordinator's roster calls this party.
-        data: The party's people over the shared catalog; never leaves.
+        data: The party's people over its own catalog; never leaves.
         protocol: What was agreed, with this party's own epsilon and delta.
         run: The run that the party takes part in; questions of others are declined.
         ledger: Where the run is paid for.
         state: A file that makes the party resumable after a crash. One of both must outlive the process: a
             party that remembers nothing would answer, and draw, again after each restart.
         keeper: The line to the keeper of masks, for protocols with shared noise.
+        catalog: The united list of all parties' items, if the party's own is a part of it only. Which items
+            the party lists is public; what the others have is here chosen by nobody.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Party:
         state: str | Path | None = None,
         random: PrivacyRandom | None = None,
         keeper: Line | None = None,
+        catalog: Vocabulary | None = None,
     ) -> None:
         need = "A keeper is needed for shared noise."
         require(keeper is not None or not protocol.noise.masked, "keeper", keeper, "must be given", need)
@@ -68,9 +73,14 @@ class Party:
         # Two threads that ask at once must not get two draws for one payment.
         self._turn = threading.Lock()
         self.name, self.protocol, self.run = name, protocol, run
-        self._data = data.bounded()
+        if catalog is not None and isinstance(protocol, AveragedUsers):
+            raise PrivacyError(
+                "Parties that share people keep their items to themselves; there is no united list."
+            )
+        self._listed = None if catalog is None else places_in(catalog, data.catalog)
+        self._data = (data if catalog is None else over(data, catalog)).bounded()
         self._dataset = data.name
-        self._names = names_digest(protocol.shared(data))
+        self._names = names_digest(protocol.shared(self._data))
         self._ledger = ledger or Ledger.in_memory()
         self._keeper = keeper
         self._journal = Journal(state)
@@ -177,6 +187,7 @@ class Party:
         """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
         number = self._before().count(question.kind)
         part = self.protocol.answer(self._data, question, number, self._random)
+        part = self.protocol.limited(part, self._listed)
         arrays = part.arrays
         if self.protocol.noise.masked:
             key = self._random.bytes(KEY_BYTES).tobytes()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Indices
 from discreet.contributions import profile_sums as statistics
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import OwnNoise
@@ -99,7 +99,8 @@ class AveragedItems(ItemProtocol):
         if question.kind == "items":
             factors = check_profiles(_without_votes(question, n_shared), n_shared, self.factors)
             by_item = (n_shared, factors)
-            return {"factors": by_item, "places": by_item, "bias": (n_shared,), "origin": (factors,)}
+            alone = {"bias": (n_shared,), "listed": (n_shared,), "origin": (factors,)}
+            return {"factors": by_item, "places": by_item, **alone}
         raise Refused(Refusal.WRONG_KIND)
 
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
@@ -141,14 +142,42 @@ class AveragedItems(ItemProtocol):
             "places": solved.places,
             "bias": solved.bias,
             "origin": solved.origin,
+            "listed": np.ones(data.n_items),
         }
         return Part(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
 
+    def limited(self, part: Part, listed: Indices | None) -> Part:
+        """Leave out of the averages what the party does not list: of that it only has noise."""
+        if listed is None or part.kind == "votes":
+            return part
+        mask = np.zeros_like(np.asarray(part.arrays["listed"]))
+        mask[listed] = 1.0
+        by_item = {name: np.asarray(part.arrays[name]) for name in ("factors", "places", "bias")}
+        kept = {name: array * (mask[:, None] if array.ndim == 2 else mask) for name, array in by_item.items()}
+        return replace(part, arrays={**part.arrays, **kept, "listed": mask})
+
+    def check_answer(self, answer: Message) -> None:
+        """Refuse a list that is anything but a choice of items: averages divide by it."""
+        listed = answer.arrays.get("listed")
+        if listed is not None and not np.isin(listed, (0.0, 1.0)).all():
+            raise Refused(Refusal.OUT_OF_RANGE)
+
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
-        """Average item profiles; votes add up."""
+        """Average each item's profile over the parties that list it; votes add up."""
         if "votes" in totals:
             return {"votes": np.asarray(totals["votes"])}
-        return {name: np.asarray(array) / parties for name, array in totals.items()}
+        holders = np.asarray(totals["listed"])
+        share = np.maximum(holders, 1.0)
+        bias = np.asarray(totals["bias"]) / share
+        # Of an item that nobody lists who answered nothing is known: it comes last.
+        bias = np.where(holders > 0, bias, bias.min(initial=0.0))
+        return {
+            "factors": np.asarray(totals["factors"]) / share[:, None],
+            "places": np.asarray(totals["places"]) / share[:, None],
+            "bias": bias,
+            "listed": holders,
+            "origin": np.asarray(totals["origin"]) / parties,
+        }
 
     def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
         """Return the last average, with the profiles it was solved for."""

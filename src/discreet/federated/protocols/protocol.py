@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Indices
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -89,6 +89,14 @@ class Protocol(ABC):
         """Tell whether a party that gave the answers `before` may answer a question within its promise."""
         return self.may_ask(question.kind, [message.kind for message in before])
 
+    def limited(self, part: Part, listed: Indices | None) -> Part:
+        """Return an answer of a party that lists these items only (all, if None); sums need no such thing."""
+        return part
+
+    def check_answer(self, answer: Message) -> None:
+        """Refuse an answer that fits by shape and cannot be meant; most protocols have no more to ask."""
+        return
+
     def shared(self, data: Interactions) -> Vocabulary:
         """Return what the parties share, as one party's data show it."""
         return data.catalog
@@ -132,7 +140,13 @@ class ItemProtocol(Protocol):
 def names_digest(shared: Vocabulary) -> str:
     """Return a fingerprint of shared names in order: items numbered in two ways must not be summed."""
     ids = shared.ids
-    raw = "\0".join(map(str, ids)).encode() if shared.is_text else np.asarray(ids, dtype="<i8").tobytes()
+    if not shared.is_text:
+        raw = np.asarray(ids, dtype="<i8").tobytes()
+    elif any("\0" in text for text in ids):
+        # Joined they could read like other names; no list begins with two empty names, as each comes once.
+        raw = b"\0\0" + json.dumps(ids.tolist()).encode()
+    else:
+        raw = "\0".join(ids).encode()
     return hashlib.sha256(raw).hexdigest()
 
 
