@@ -7,6 +7,7 @@ same lower bound, so the penalized log-likelihood never falls. A Gaussian that e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,9 @@ _LEAST_COUNT = 1e-6
 # Widths stay above this part of the first one: a Gaussian must not close in on a single cell.
 _LEAST_WIDTH = 1e-3
 _CONVERGED = 1e-4
+
+#: Fit factors to weighted cells, given by user, by item, and with the item factors so far.
+FactorStep = Callable[[Rows, Rows, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,7 @@ def fit_mixture(
     iterations: int = 30,
     seed: int = 0,
     initial: MixtureFit | None = None,
+    step: FactorStep | None = None,
 ) -> MixtureFit:
     """Fit factors and noise to numbers by user and, the same ones, by item.
 
@@ -101,9 +106,11 @@ def fit_mixture(
         order: position in `by_user` of every cell of `by_item`.
         regularization: precision of the normal prior on every factor; half of it is the price of a square.
         initial: continue from an earlier answer instead of a random start.
+        step: how factors are fitted to weighted cells; one sweep of alternating least squares if not given.
     """
     require_twins(by_user, by_item)
     ridge = positive_finite("regularization", regularization)
+    fit_factors = step or _sweep(ridge)
     fit = initial or _cold_start(by_user, by_item, factors, components, seed)
     left, right, mixture = fit.user_factors, fit.item_factors, fit.mixture
     objective = list(fit.objective)
@@ -113,8 +120,8 @@ def fit_mixture(
         objective.append(told.log_likelihood - 0.5 * ridge * float((left**2).sum() + (right**2).sum()))
         mixture, weights = _update(mixture, told)
         before = left
-        left = solve_rows(by_user._replace(weights=weights), right, ridge=ridge)
-        right = solve_rows(by_item._replace(weights=weights[order]), left, ridge=ridge)
+        weighted = by_user._replace(weights=weights), by_item._replace(weights=weights[order])
+        left, right = fit_factors(*weighted, right)
         converged = float(np.abs(left - before).max()) < _CONVERGED
         if converged:
             break
@@ -125,6 +132,16 @@ def fit_mixture(
         objective=tuple(objective),
         converged=converged,
     )
+
+
+def _sweep(ridge: float) -> FactorStep:
+    """Return one sweep of weighted alternating least squares: users by the items so far, then items."""
+
+    def sweep(by_user: Rows, by_item: Rows, right: Floats) -> tuple[Floats, Floats]:
+        left = solve_rows(by_user, right, ridge=ridge)
+        return left, solve_rows(by_item, left, ridge=ridge)
+
+    return sweep
 
 
 def _update(mixture: Mixture, told: Expectation) -> tuple[Mixture, npt.NDArray[np.float32]]:

@@ -53,17 +53,24 @@ def _in_own_basis(values: Floats, coordinates: Floats, radius: float) -> Floats:
     values, coordinates = values / scale, coordinates / scale
     coordinates = np.where(np.abs(coordinates) < _NEGLIGIBLE * radius, 0.0, coordinates)
     least = np.maximum(-values[:, :1], 0.0)
+    outside = (_lengths(values, coordinates, least) > radius)[:, 0]
+    shift = least.copy()
+    shift[outside] = _shift(values[outside], coordinates[outside], least[outside], radius)
+    points = _ratio(coordinates, values + shift)
+    return _completed(points, values + shift, (least > 0) & ~outside[:, None], radius)
+
+
+def _shift(values: Floats, coordinates: Floats, least: Floats, radius: float) -> Floats:
+    """Bisect for the shift at which the point lies on the sphere, where the least one leaves it outside."""
     lower, upper = least, least + np.linalg.norm(coordinates, axis=1, keepdims=True) / radius + _NEGLIGIBLE
-    outside = _lengths(values, coordinates, least) > radius
     for _ in range(_BISECTIONS):
         middle = (lower + upper) / 2
         long = _lengths(values, coordinates, middle) > radius
         lower, upper = np.where(long, middle, lower), np.where(long, upper, middle)
         if not np.any((lower < (lower + upper) / 2) & ((lower + upper) / 2 < upper)):
             break
-    shift = np.where(outside, upper, least)
-    points = _ratio(coordinates, values + shift)
-    return _completed(points, values + shift, (least > 0) & ~outside, radius)
+    found: Floats = upper
+    return found
 
 
 def _lengths(values: Floats, coordinates: Floats, shift: Floats) -> Floats:
