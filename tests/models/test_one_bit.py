@@ -104,6 +104,8 @@ def flipped(data: Interactions) -> Interactions:
         (OneBitInput(epsilon=1.0), SignFlip),
         (OneBitObjective(epsilon=1.0), Laplace),
         (OneBitGradient(epsilon=1.0, rounds=2), Laplace),
+        (OneBitGradient(epsilon=1.0, rounds=3, step="barzilai-borwein"), Laplace),
+        (OneBitInput(epsilon=1.0, flip_positive=0.3, flip_negative=0.4), SignFlip),
     ],
 )
 def test_neighbors_with_the_same_release_give_the_same_model(estimator, mechanism, small, monkeypatch):
@@ -135,6 +137,31 @@ def test_gradient_takes_as_many_releases_as_rounds(small, monkeypatch):
     assert [size for size, _, _ in sizes] == [small.n_ratings] * 4
     for _, scale, largest in sizes:
         assert scale == pytest.approx(2 * 0.5 * 4 / 2.0, rel=1e-9) and largest <= 0.5
+
+
+def test_spectral_steps_differ_from_fixed_ones_once_there_are_two_gradients(small):
+    for rounds in (1, 3):
+        fixed, spectral = (
+            everything(fit(OneBitGradient(epsilon=8.0, rounds=rounds, step=step), small), small)
+            for step in ("fixed", "barzilai-borwein")
+        )
+        assert np.array_equal(fixed, spectral) == (rounds == 1)
+
+
+def test_flip_rates_are_held_to_all_four_ratios_and_known_to_the_fit(small, monkeypatch):
+    # The condition printed in the paper lets these through; a report of -1 would be 600 times as likely.
+    with pytest.raises(ParameterError, match="flip rates reveal"):
+        OneBitInput(epsilon=1.0, flip_positive=0.001, flip_negative=0.4)
+    with pytest.raises(ParameterError, match="both"):
+        OneBitInput(epsilon=1.0, flip_positive=0.3)
+    with pytest.raises(ParameterError, match="finite epsilon"):
+        OneBitInput(epsilon=math.inf, flip_positive=0.3, flip_negative=0.3)
+    settings = {"epsilon": 4.0, "bound": 2.0, "radius": 40.0}
+    skewed = OneBitInput(**settings, flip_positive=0.02, flip_negative=0.45)
+    plain, known = (np.mean(everything(fit(one, small), small)) for one in (OneBitInput(**settings), skewed))
+    monkeypatch.setattr(SignFlip, "flip_rates", lambda self: (0.02, 0.02))
+    unknown = np.mean(everything(fit(skewed, small), small))
+    assert abs(known - plain) < abs(unknown - plain) / 2, "flipped dislikes were taken for likes"
 
 
 def test_gaussian_gradients_cost_what_they_say():
@@ -325,7 +352,7 @@ def test_settings_out_of_rule_are_refused():
     ):
         with pytest.raises(ParameterError):
             OneBitInput(epsilon=1.0, **wrong)
-    for wrong in ({"rounds": 0}, {"clamp": 0.0}, {"delta": 1.0}):
+    for wrong in ({"rounds": 0}, {"clamp": 0.0}, {"delta": 1.0}, {"step": "x"}):
         with pytest.raises(ParameterError):
             OneBitGradient(epsilon=1.0, **wrong)
     with pytest.raises(ParameterError):

@@ -130,7 +130,8 @@ def test_line_search_and_stopping_rule_are_caught_by_the_meter():
     minimize(loss, NuclearBall(cells=cells, radius=30.0), first_length=8.0, iterations=3)
 
 
-def test_walk_sees_only_what_it_is_given():
+@pytest.mark.parametrize("spectral", [False, True])
+def test_walk_sees_only_what_it_is_given(spectral):
     # Two different data sets behind the same answers lead to the same matrix.
     cells, _ = problem()
     answers = [np.random.default_rng(k).standard_normal(cells.size) for k in range(3)]
@@ -140,6 +141,7 @@ def test_walk_sees_only_what_it_is_given():
         return MeteredGradient(lambda scores: next(script), allowed=3)
 
     first, second = (
-        walk(played(), NuclearBall(cells=cells, radius=9.0), length=1.0, steps=3) for _ in range(2)
+        walk(played(), NuclearBall(cells=cells, radius=9.0), length=1.0, steps=3, spectral=spectral)
+        for _ in range(2)
     )
     np.testing.assert_array_equal(first.dense(), second.dense())

@@ -9,13 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.checks import failure_probability, integer, non_negative, positive_finite, require
+from discreet.checks import (
+    ParameterError,
+    failure_probability,
+    integer,
+    non_negative,
+    one_of,
+    positive_finite,
+    require,
+)
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.one_bit.task import OneBit, Task
@@ -34,6 +42,8 @@ from discreet.solvers.low_rank.losses import (
     curvature_ratio,
     steepness,
 )
+
+Step = Literal["fixed", "barzilai-borwein"]
 
 # With the probit link the curvature tells something about a verdict; at most this share of epsilon pays.
 _CURVATURE_SHARE = 0.25
@@ -55,6 +65,11 @@ class OneBitInput(OneBit):
     Noise
         A verdict is flipped with probability 1 / (1 + e^epsilon).
 
+    Parameters:
+        flip_positive: Instead, how often a +1 is flipped, p1 of the paper; goes with `flip_negative`, p2 of a
+            -1. Rates that reveal more than `epsilon`, by any of the four ratios, are refused.
+        flip_negative: How often a -1 is flipped.
+
     Example:
         >>> from discreet import OneBitInput, PrivacyRandom
         >>> from discreet.data.datasets.synthetic import popularity_skewed
@@ -69,6 +84,17 @@ class OneBitInput(OneBit):
 
     name: ClassVar[str] = "one-bit-input"
 
+    flip_positive: float | None = None
+    flip_negative: float | None = None
+
+    def __post_init__(self) -> None:
+        rates = [name for name in ("flip_positive", "flip_negative") if getattr(self, name) is not None]
+        if rates and math.isinf(self.epsilon):
+            raise ParameterError(
+                f"{rates[0]} goes with a finite epsilon: without privacy nothing is flipped."
+            )
+        OneBit.__post_init__(self)
+
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon alone."""
         return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL)
@@ -77,7 +103,9 @@ class OneBitInput(OneBit):
         return released_mean(data, self.mean_epsilon, random, local=True)
 
     def _noise(self) -> SignFlip:
-        return SignFlip(epsilon=self.verdict_epsilon)
+        return SignFlip(
+            epsilon=self.verdict_epsilon, flip_positive=self.flip_positive, flip_negative=self.flip_negative
+        )
 
     def _information(self) -> float:
         positive, negative = self._noise().flip_rates()
@@ -202,8 +230,10 @@ class OneBitGradient(OneBit):
 
     Parameters:
         delta: 0 for Laplace noise; above 0 for Gaussian noise, which is less from about ten rounds on.
-        rounds: How many gradients are released.
+        rounds: How many gradients are released, K of the paper.
         clamp: No slope counts for more than this.
+        step: How long steps are: `"fixed"` by a public rule, or `"barzilai-borwein"` as printed, but from
+            the noised gradients alone.
 
     Example:
         >>> from discreet import OneBitGradient, PrivacyRandom
@@ -222,8 +252,10 @@ class OneBitGradient(OneBit):
     delta: float = 0.0
     rounds: int = 1
     clamp: float = 0.5
+    step: Step = "fixed"
 
     def __post_init__(self) -> None:
+        one_of("step", self.step, ("fixed", "barzilai-borwein"))
         failure_probability("delta", self.delta)
         integer("rounds", self.rounds, least=1)
         positive_finite("clamp", self.clamp)
@@ -261,7 +293,8 @@ class OneBitGradient(OneBit):
         def release(scores: Floats) -> Floats:
             return noise.release(np.clip(loss.gradient(scores), -self.clamp, self.clamp), random)
 
-        return task.scorer(task.walk(MeteredGradient(release, allowed=self.rounds), self.rounds))
+        oracle = MeteredGradient(release, allowed=self.rounds)
+        return task.scorer(task.walk(oracle, self.rounds, spectral=self.step == "barzilai-borwein"))
 
 
 @final

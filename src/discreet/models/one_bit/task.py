@@ -217,10 +217,17 @@ class Task:
         self._progress(_WHAT, 1, 1)
         return solution.matrix
 
-    def walk(self, oracle: Oracle, steps: int) -> LowRank:
+    def walk(self, oracle: Oracle, steps: int, *, spectral: bool = False) -> LowRank:
         """Take a fixed number of steps along what the oracle hands out."""
         with one_algebra_thread():
-            return walk(oracle, self._domain, length=self.length(), steps=steps, report=self._report())
+            return walk(
+                oracle,
+                self._domain,
+                length=self.length(),
+                steps=steps,
+                spectral=spectral,
+                report=self._report(),
+            )
 
     def length(self) -> float:
         """Return a step's length from public numbers: long where few of the cells are observed."""

@@ -188,15 +188,22 @@ def walk(
     *,
     length: float,
     steps: int,
+    spectral: bool = False,
     report: Report | None = None,
 ) -> LowRank:
-    """Take exactly `steps` projected steps of a given length along whatever gradients the oracle hands out.
+    """Take exactly `steps` projected steps along whatever gradients the oracle hands out.
 
-    Nothing else is asked of the oracle, and nothing about the answers decides how often it is asked.
+    The first has the given `length`, and so have the others unless `spectral`: then they have the
+    Barzilai-Borwein lengths of the gradients handed out so far. Nothing else is asked of the oracle, and
+    nothing about the answers decides how often it is asked.
     """
-    point = domain.zero()
+    point, before = domain.zero(), None
     for done in range(1, steps + 1):
-        point = domain.step(point, oracle.gradient(domain.scores(point)), length)
+        scores = domain.scores(point)
+        here = _State(point, scores, np.nan, oracle.gradient(scores))
+        if spectral and before is not None:
+            length = _spectral(domain, before, here)
+        before, point = here, domain.step(point, here.gradient, length)
         if report is not None:
             report(done, steps)
     return domain.matrix(point)
