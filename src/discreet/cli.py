@@ -16,6 +16,7 @@ def main() -> None:
         from discreet.commands.application import run
 
         run()
-    except KeyboardInterrupt:
-        sys.stderr.write("discreet: stopped. What a ledger had written by then is paid.\n")
+    except KeyboardInterrupt as stop:
+        said = str(stop) or "What a ledger had written by then is paid."
+        sys.stderr.write(f"discreet: stopped. {said}\n")
         sys.exit(130)

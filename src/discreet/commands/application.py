@@ -66,7 +66,7 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(*arguments, **options)
         except KeyboardInterrupt as error:
-            raise _StoppedError from error
+            raise _StoppedError(*error.args) from error
 
     return run
 
@@ -145,7 +145,7 @@ def run() -> None:
     except UnreadError:
         sys.exit(_UNREAD)
     except _StoppedError as error:
-        raise KeyboardInterrupt from error
+        raise KeyboardInterrupt(*error.args) from error
 
 
 def _complain(error: DiscreetError) -> None:

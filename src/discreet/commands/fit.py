@@ -22,7 +22,7 @@ from discreet.commands.options.declared import (
     remark_on_delta,
 )
 from discreet.commands.options.parsing import checked_name
-from discreet.commands.output.price import show_price
+from discreet.commands.output.price import saying_what_was_paid, show_price
 from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
@@ -108,9 +108,10 @@ def fit(
             return
         # A table that cannot be read is refused before anything is paid.
         public = {} if titles is None else read_columns(titles, crowd.catalog)
-        fitted = estimator.fit(
-            crowd, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
-        )
+        with saying_what_was_paid(book, ledger):
+            fitted = estimator.fit(
+                crowd, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
+            )
     remark_on_conditions(fitted.guarantee)
     fitted = replace(fitted, public=moved(public, crowd.catalog, fitted.catalog))
     fitted.save(out, force=force)

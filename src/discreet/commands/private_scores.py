@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet.checks import ParameterError
 from discreet.commands.options.crowds import opened
+from discreet.commands.output.price import saying_what_was_paid, show_price
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
@@ -38,13 +39,12 @@ def measure_privately(
     book = None if privately.ledger is None else Ledger.open(privately.ledger)
     with terminal_progress(None) as report, opened(data, reading, None, on, report) as crowd:
         if privately.dry_run:
-            from discreet.commands.output.price import show_price
-
             show_price(estimators[0], crowd, book, as_json=as_json)
             return
-        found = fit_and_evaluate(
-            estimators, crowd, metrics=measuring.metrics, share=privately.share, ledger=book
-        )
+        with saying_what_was_paid(book, privately.ledger):
+            found = fit_and_evaluate(
+                estimators, crowd, metrics=measuring.metrics, share=privately.share, ledger=book
+            )
     names = [one.name for one in estimators]
     if as_json:
         emit(_as_json(found, names))

@@ -7,10 +7,12 @@ returns the same sum, so nothing is drawn or paid twice: noise is drawn here, af
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
@@ -64,17 +66,34 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
                 yield client
             return
         threads = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        with (
-            LocalCluster(  # type: ignore[no-untyped-call]
+        with _ctrl_c_for_later():
+            cluster = LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=":0",
                 env=threads,
                 silence_logs=logging.CRITICAL,
-            ) as cluster,
-            Client(cluster) as client,  # type: ignore[no-untyped-call]
-        ):
+            )
+        with cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
             yield client
+
+
+@contextmanager
+def _ctrl_c_for_later() -> Iterator[None]:
+    """Hold a Ctrl-C back until the end of the block; processes and threads begun in it never hear one.
+
+    A terminal sends it to the workers, too. They would die with a traceback before the driver cancels.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It unblocks what it finds blocked, so it must not begin inside.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @final

@@ -1,7 +1,11 @@
-"""What a release would cost, told without making it."""
+"""What a release would cost, told without making it, and what one that was stopped has cost."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.commands.output.printing import emit, show
@@ -42,3 +46,21 @@ def show_price(
             f"After it {100 * after.share:.3g} % of the budget of {data.name!r} would be spent; one more "
             f"release could have epsilon = {after.left.epsilon:.4g} at delta = {after.left.delta:g}."
         )
+
+
+@contextmanager
+def saying_what_was_paid(book: Ledger | None, where: Path | None) -> Iterator[None]:
+    """Let a Ctrl-C say what was paid inside this block, and that no model was written."""
+    before = set() if book is None else {entry.id for entry in book.entries()}
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if book is None:
+            raise KeyboardInterrupt("No model was written, and no ledger was named.") from stop
+        paid = [one for one in book.entries() if one.id not in before and one.process == os.getpid()]
+        said = " and ".join(
+            f"epsilon={entry.guarantee.epsilon:g}, delta={entry.guarantee.delta:g} for {entry.dataset!r}"
+            for entry in paid
+        )
+        what = f"{said} is paid in {where}" if paid else f"Nothing was paid in {where}"
+        raise KeyboardInterrupt(f"{what}; no model was written.") from stop

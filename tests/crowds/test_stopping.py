@@ -1,0 +1,74 @@
+"""Ctrl-C during a fit over shards: one sentence says what was paid, nothing is written, nobody is left over."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from discreet.privacy.ledger import Ledger
+
+# Reads all shards once in each of very many steps: longer than any test waits.
+LONG = ("--model", "frank-wolfe", "--set", "solver=oja", "--set", "rounds=400", "--epsilon", "1")
+
+
+def members(group):
+    """Return the processes of a group that still run."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(place.parent.name)
+    return found
+
+
+def wait_until(happened, seconds=60):
+    for _ in range(seconds * 20):
+        if happened():
+            return
+        time.sleep(0.05)
+    pytest.fail("It did not happen in time.")
+
+
+def stop_a_fit(folder, place, *more):
+    """Begin a long fit, press Ctrl-C as a terminal does once it is paid, and return what came of it."""
+    book = place / "shop.ledger"
+    Ledger.open(book)
+    command = [sys.executable, "-m", "discreet", "fit", folder, *LONG]
+    process = subprocess.Popen(
+        [*command, "--out", place / "m.discreet", "--ledger", book, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_until(lambda: process.poll() is not None or Ledger.open(book).entries())
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    wait_until(lambda: not members(process.pid))
+    (entry,) = Ledger.open(book).entries()
+    assert entry.state == "failed" and not (place / "m.discreet").exists()
+    assert process.returncode == 130 and out == ""
+    return error.splitlines()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg") or not Path("/proc").exists(), reason="needs Linux")
+def test_a_fit_from_shards_stops_and_says_what_was_paid(shard_folders, tmp_path):
+    (said,) = stop_a_fit(shard_folders[3], tmp_path)
+    assert said.startswith("discreet: stopped. epsilon=1, delta=1e-06 for 'toy' is paid in ")
+    assert said.endswith("; no model was written.")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "killpg") or not Path("/proc").exists(), reason="needs Linux")
+def test_a_fit_on_a_cluster_stops_and_its_workers_with_it(shard_folders, tmp_path):
+    pytest.importorskip("distributed", reason="needs the extra `distributed`")
+    dashboard, said = stop_a_fit(shard_folders[8], tmp_path, "--on", "dask://local")
+    assert "dashboard" in dashboard and "is paid in" in said and "no model was written" in said
