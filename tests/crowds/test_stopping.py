@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit over shards: one sentence says what was paid, nothing is written, nobody is left over."""
+"""Ctrl-C during a fit over shards: a sentence says what was paid, nothing is written, nobody is left over."""
 
 import os
 import signal
