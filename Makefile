@@ -8,8 +8,9 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
 
+# Two processes share the tests; neighbors in a file stay together where they can, so that fits are made once.
 test: $(VENV)/.ready-test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/.ready-test
 	$(BIN)/pytest -m slow

@@ -82,8 +82,8 @@ def test_files_that_are_not_there_or_not_tables(tmp_path):
     [
         ("junk.csv", bytes(range(256)) * 40, "not a text table"),
         ("noise.bin", np.random.default_rng(0).bytes(5000), "not a text table"),
-        ("cut.csv.gz", gzip.compress(b"user,item,rating\n" + b"1,2,3\n" * 1000)[:-20], "damaged"),
-        ("long.csv.gz", gzip.compress(_many_lines())[:-4000], "damaged"),
+        ("cut.csv.gz", gzip.compress(b"user,item,rating\n" + b"1,2,3\n" * 1000, mtime=0)[:-20], "damaged"),
+        ("long.csv.gz", gzip.compress(_many_lines(), mtime=0)[:-4000], "damaged"),
         ("fake.gz", b"\x1f\x8b" + bytes(50), "damaged"),
         ("pack.zip", b"PK\x03\x04" + bytes(50), "zip archive"),
         ("half.parquet", b"PAR1" + bytes(50), "damaged"),
