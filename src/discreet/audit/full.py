@@ -35,10 +35,11 @@ SMALL = Crowd(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
 _LESSONS_OF_FILES = 600
-_MIRRORED = 12
+_MIRRORED = 30
 _FEW_FITTED = 400
 # Where a fit must be made for every batch of canaries, the catalog is large instead.
 _ITEMS = {False: 400, True: 384}
+_ITEMS_OF_FILES = 300
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
 
 
@@ -92,7 +93,7 @@ def play_view(
     promise = subject.promise
     added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
     if view == FILE and added:
-        lessons = CanaryFileAttack(estimator, _many_canaries(estimator), lessons=_MIRRORED, seed=seed)
+        lessons = CanaryFileAttack(estimator, _canaries_in_a_crowd(estimator), lessons=_MIRRORED, seed=seed)
         return _many_games(subject, FILE, lessons, deadline, error, seed, start)
     pair = costliest_pair(estimator)
     if view == FILE:
@@ -148,6 +149,19 @@ def _games(
         attack, plan, epsilon=promise.epsilon, delta=promise.delta, distance=subject.distance, seed=seed
     )
     return subject.finding(view, outcome, attack.fits, start)
+
+
+def _canaries_in_a_crowd(estimator: Estimator) -> Canaries:
+    """Return canaries with one item each that they like more than others do, among people who agree.
+
+    Where only choices are told, nothing is shrunk by what people think, and fewer people hide a canary less.
+    """
+    implicit = estimator.feedback == "implicit"
+    people, each = (1_000, 1) if implicit else (4_000, 5)
+    crowd = Crowd(people=people, items=_ITEMS_OF_FILES, per_person=each, alike=True)
+    facts = crowd.facts(implicit=implicit)
+    rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(crowd.rows(facts))}
+    return Canaries.disjoint(rows, facts, 1)
 
 
 def _many_canaries(estimator: Estimator) -> Canaries:

@@ -53,14 +53,16 @@ class Crowd:
     seed: int = 0
     max_per_user: int | None = None
     wide: int = 48
+    alike: bool = False
 
     def rows(self, facts: PublicFacts) -> list[dict[int, float]]:
-        """Return two groups of people with opposite taste."""
+        """Return two groups of people with opposite taste, or people who like every second item half-way."""
         draw = experiment_generator(self.seed, "audit crowd")
         rows = []
         for person in range(self.people):
             items = np.sort(draw.choice(self.items - 1, self.per_person, replace=False))
-            likes = draw.random(self.per_person) < np.where(items % 2 == person % 2, 0.85, 0.15)
+            taste = np.where(items % 2 == person % 2, 0.85, 0.15)
+            likes = draw.random(self.per_person) < (np.where(items % 2, 0.1, 0.5) if self.alike else taste)
             rows.append(
                 {
                     int(item): facts.high if like else facts.low
