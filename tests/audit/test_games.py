@@ -43,7 +43,7 @@ def test_a_gaussian_model_is_told_apart_on_its_curve(epsilon):
 
 def test_many_canaries_use_up_most_of_a_gaussian_promise():
     found = play_view("biases", MODELS["biases"](epsilon=4.0), "transcript", seconds=2)
-    assert found.verdict == "not refuted" and 0.7 * 4 < found.curve <= 4
+    assert found.verdict == "not refuted" and 0.8 * 4 < found.curve <= 4
 
 
 def test_half_of_the_noise_is_refuted_by_many_canaries(monkeypatch):
@@ -156,7 +156,7 @@ def test_many_canaries_in_one_fit_are_told_apart(name):
     estimator, canaries = many(name)
     attack = CanaryAttack(estimator, canaries)
     games = [attack.play(seed) for seed in range(20)]
-    right = [np.mean((scores > 0) == truth) for scores, truth in games]
+    right = [np.mean((scores > 0) == truth) for scores, truth, _ in games]
     sure = (1 + curve_of(estimator, 24)(8.0)) / 2
     # 480 games leave an error of 0.02, and a little is told by numbers that all canaries share.
     assert sure - 0.1 < np.mean(right) < sure + 0.06
@@ -167,20 +167,25 @@ def test_canaries_of_one_fit_count_as_independent_games():
     estimator, canaries = many("biases")
     attack = CanaryAttack(estimator, canaries)
     assert attack.is_independent
-    scores, truths = (np.array(column) for column in zip(*map(attack.play, range(150)), strict=True))
+    games = [attack.play(seed) for seed in range(150)]
+    scores, truths = np.array([game.scores for game in games]), np.array([game.truth for game in games])
     apart = np.sum(np.square(attack._weights), axis=0)
     noise = (scores - np.where(truths, apart, 0) + apart / 2) / np.sqrt(apart)
     assert abs(noise.mean()) < 4 / math.sqrt(noise.size) and abs(noise.std() - 1) < 0.05
     together = np.corrcoef(noise.T)[np.triu_indices(noise.shape[1], 1)]
     assert abs(together.mean()) < 0.02 and abs(together.std() * math.sqrt(150) - 1) < 0.25
+    # A share over repeated last releases has the mean of single guesses, and a fraction of their variance.
+    shares = np.array([game.right for game in games])
+    assert abs(shares.mean() - np.mean((scores > 0) == truths)) < 0.03
+    assert shares.var() < 0.5 * shares.mean() * (1 - shares.mean())
 
 
 def test_files_tell_less_than_transcripts_but_not_nothing():
     estimator, canaries = many("popularity")
     attack = CanaryFileAttack(estimator, canaries, lessons=10, seed=5)
     games = [attack.play(100 + seed) for seed in range(20)]
-    cuts = Cuts.learned(*map(np.concatenate, zip(*games[:10], strict=True)), 1e-6, 0.01)
-    right = np.mean([np.mean((scores > cuts.middle) == truth) for scores, truth in games[10:]])
+    cuts = Cuts.learned(*map(np.concatenate, list(zip(*games[:10], strict=True))[:2]), 1e-6, 0.01)
+    right = np.mean([np.mean((scores > cuts.middle) == truth) for scores, truth, _ in games[10:]])
     assert 0.6 < right < (1 + curve_of(estimator, 24)(8.0)) / 2 + 0.1
 
 

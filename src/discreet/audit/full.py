@@ -12,10 +12,10 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.audit.canaries.files import CanaryFileAttack
 from discreet.audit.canaries.one_run import one_run_epsilon
-from discreet.audit.canaries.planting import Canaries, CanaryAttack
+from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.findings import Finding
 from discreet.audit.games.betting import refuted_by_betting
-from discreet.audit.games.bounds import Tally, curve_of, refuted_on_curve
+from discreet.audit.games.bounds import curve_of
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
 from discreet.audit.games.stopping import CONFIRMING_ERROR, Outcome, Plan, play
@@ -190,46 +190,44 @@ def _many_games(
 ) -> Finding:
     """Play with many canaries a fit."""
     promise = subject.promise
-    games: list[tuple[Floats, Truth]] = []
+    games: list[Game] = []
     while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.perf_counter() < deadline):
         games.append(attack.play(seed + 1_000 + len(games)))
-        if sum(truth.size for _, truth in games) >= _MOST_DRAWS:
+        if sum(game.truth.size for game in games) >= _MOST_DRAWS:
             break
-    independent = attack.is_independent
-    outcome = _settled(games, promise, subject.distance, error, independent)
+    outcome = _settled(games, promise, subject.distance, error)
     if max(outcome.refuted, outcome.curve or 0.0) > promise.epsilon:
         again = [attack.play(seed + 10_000_000 + number) for number in range(len(games))]
-        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR, independent)
+        second = _settled(again, promise, subject.distance, CONFIRMING_ERROR)
         outcome = replace(outcome, broken=max(second.refuted, second.curve or 0.0) > promise.epsilon)
     return subject.finding(view, outcome, attack.fits, start)
 
 
 def _settled(
-    games: list[tuple[Floats, Truth]],
-    promise: Guarantee,
-    distance: Callable[[float], float] | None,
-    error: float,
-    independent: bool,
+    games: list[Game], promise: Guarantee, distance: Callable[[float], float] | None, error: float
 ) -> Outcome:
     """Learn the cuts on a fifth of the fits and bound epsilon on the others, both kinds at half the error."""
     lessons = max(len(games) // 5, 1)
-    taught = [np.concatenate(column) for column in zip(*games[:lessons], strict=True)]
-    cuts = Cuts.learned(taught[0], taught[1].astype(np.bool_), promise.delta, error)
-    if independent:
-        # Scores are about the likelihood ratio, so where to guess if one must need not be learned.
-        cuts = replace(cuts, middle=0.0)
-    nothing = Tally(games=0, guesses=0, right=0, right_of_all=0)
-    tally = sum((cuts.tally(*game) for game in games[lessons:]), nothing)
+    scores, truth = (np.concatenate(column) for column in zip(*(game[:2] for game in games), strict=True))
+    taught = sum(game.truth.size for game in games[:lessons])
+    cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), promise.delta, error)
+    tally = cuts.tally(scores[taught:], truth[taught:])
     curve = None
-    if distance is not None and independent:
-        curve = refuted_on_curve(tally, distance, error / 2)
-    elif distance is not None:
-        right = np.array([np.mean((scores > cuts.middle) == truth) for scores, truth in games])
-        curve = refuted_by_betting(right[:lessons], right[lessons:], distance, error / 2)
+    if distance is not None:
+        shares = [_shares(game, cuts) for game in games]
+        learned, counted = np.concatenate(shares[:lessons]), np.concatenate(shares[lessons:])
+        curve = refuted_by_betting(learned, counted, distance, error / 2)
     # Guesses about one fit hang together; the bound for one run allows that, and holds for many fits as one.
     counts = (tally.games, tally.guesses, tally.right)
     free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
     return Outcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
+
+
+def _shares(game: Game, cuts: Cuts) -> Floats:
+    """Return numbers whose mean is the share of right guesses: one a canary if they are independent."""
+    if game.right is not None:
+        return game.right
+    return np.atleast_1d(np.mean((game.scores > cuts.middle) == game.truth))
 
 
 def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
-from discreet.audit.canaries.planting import Canaries
+from discreet.audit.canaries.planting import Canaries, Game
 from discreet.audit.games.scores import LearnedScore, Truth
 from discreet.models.estimator import Estimator
 from discreet.randomness import PrivacyRandom, experiment_generator
@@ -26,9 +26,6 @@ from discreet.randomness import PrivacyRandom, experiment_generator
 @final
 class CanaryFileAttack:
     """Learn to read canaries off files, then score those of fresh fits."""
-
-    # What a file says about one canary may hang on the others.
-    is_independent = False
 
     def __init__(self, estimator: Estimator, canaries: Canaries, *, lessons: int, seed: int) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
@@ -44,10 +41,10 @@ class CanaryFileAttack:
         apart = np.concatenate([one - self._middle for one in features])
         self._score = LearnedScore.of(apart, np.concatenate(truths))
 
-    def play(self, seed: int) -> tuple[Floats, Truth]:
+    def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
         truth = self._coins(seed)
-        return self._score(self._features(truth, seed) - self._middle), truth
+        return Game(self._score(self._features(truth, seed) - self._middle), truth)
 
     def _coins(self, seed: int) -> Truth:
         return experiment_generator(seed, "canaries").random(len(self._canaries.rows)) < 0.5

@@ -104,7 +104,7 @@ def audit_one_run(
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
         raise ParameterError(f"{estimator.name} does not promise to hide a person; audit it without data.")
     attack = CanaryAttack(estimator, _among(data, most))
-    scores, truth = attack.play(seed)
+    scores, truth, _ = attack.play(seed)
     found = [_bounds(scores, truth, share, promise.delta, error / len(_GUESSED)) for share in _GUESSED]
     refuted, curve, guesses, right = max(found, key=lambda one: max(one[0], one[1] or 0.0))
     return Finding(

@@ -14,6 +14,10 @@ direction is known before its draw, the noise along it is a fresh standard norma
 share a number: so what the noise adds to the scores is independent from canary to canary and from fit to fit,
 whatever was asked. A canary that is in moves its own score alone, by at most the shift that the promise
 allows (Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
+
+The last release takes most of the budget and nothing is asked after it. So it is drawn many times for the
+same question, by the same sampler, on the numbers that are some canary's own: the share of right guesses is
+then known for what was told before, and each canary counts with that share instead of with one guess.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from discreet.audit.worlds import Row, build
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
+from discreet.privacy.sampling import draws
 from discreet.randomness import PrivacyRandom, experiment_generator
 
 # Whose own each number of each draw is.
@@ -39,6 +44,8 @@ Supports = list[Indices]
 # A person's contribution has a bounded length; rows of one item reach it in most statistics, moments of rows
 # need longer ones.
 _LENGTHS = (1, 2, 4, 8, 12, 24)
+# How many times the last release is drawn for one question.
+_AGAIN = 24
 # Shorter rows that pay so much of the most leave room for more canaries.
 _NEARLY = 0.97
 
@@ -93,6 +100,18 @@ class Canaries:
         return self._everybody.select_users(kept).with_facts(self.facts)
 
 
+class Game(NamedTuple):
+    """Hold the scores of the canaries of one fit, which of them were in it, and how surely each is guessed.
+
+    `right` is the share of right guesses about each canary given all that was told before the last release;
+    None where canaries do not count as independent.
+    """
+
+    scores: Floats
+    truth: Truth
+    right: Floats | None = None
+
+
 @final
 class CanaryAttack:
     """Score every canary of a fit by what the draws told about its own numbers."""
@@ -115,21 +134,29 @@ class CanaryAttack:
             passage.gaussian for passage in recorder.passages if isinstance(passage, Additive)
         )
 
-    def play(self, seed: int) -> tuple[Floats, Truth]:
+    def play(self, seed: int) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it."""
         draw = experiment_generator(seed, "canaries")
         truth = draw.random(len(self._canaries.rows)) < 0.5
         recorder = Recorder(most=self._draws)
         self._run(self._canaries.world(truth), seed, recorder)
         mirrored = self._replayed(recorder.passages, self._canaries.world(~truth))
-        scores = -np.sum(np.square(self._weights), axis=0) / 2
-        for here, there, supports, weight in zip(
-            recorder.passages, mirrored, self._supports, self._weights, strict=True
+        before = -np.sum(np.square(self._weights), axis=0) / 2
+        last, again = np.zeros(truth.size), np.zeros((_AGAIN, truth.size))
+        random = PrivacyRandom.simulate(seed)
+        for place, (here, there, supports, weight) in enumerate(
+            zip(recorder.passages, mirrored, self._supports, self._weights, strict=True)
         ):
-            told = _along(here, there, supports, truth)
+            seen = _along(here, there, supports, truth)
             # Where this draw tells nothing, chance stands in for its noise.
-            scores += weight * np.where(told.length > 0, told.place, draw.standard_normal(truth.size))
-        return scores, truth
+            told = weight * np.where(seen.length > 0, seen.place, draw.standard_normal(truth.size))
+            if place < recorder.last_release:
+                before += told
+                continue
+            last += told
+            again += weight * _drawn_again(here, seen, supports, truth, random)
+        right = np.mean((before + again > 0) == truth, axis=0)
+        return Game(before + last, truth, right if self.is_independent else None)
 
     def _find_supports(self, recorded: list[Passage]) -> Supports:
         """Return, for every draw, which numbers each canary moves and no other one does.
@@ -176,10 +203,14 @@ def _moved(before: Passage, after: Passage) -> Truth:
 
 
 class _Along(NamedTuple):
-    """Hold how long each canary's difference is, in units of the noise, and where on it the outcome lies."""
+    """Hold how long each canary's difference is, in units of the noise, and where on it the outcome lies.
+
+    `direction` has the differences themselves, each canary's of length 1.
+    """
 
     length: Floats
     place: Floats
+    direction: Floats
 
 
 def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _Along:
@@ -188,17 +219,29 @@ def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _A
     One world is the other's mirror image, so that of each number one has the canary and the other has not.
     """
     if not (isinstance(here, Additive) and isinstance(there, Additive)):
-        return _Along(np.zeros(truth.size), np.zeros(truth.size))
+        return _Along(np.zeros(truth.size), np.zeros(truth.size), np.zeros(0))
     is_in = np.append(truth, False)[supports]
     given, mirrored, told = (array.reshape(-1) for array in (here.given, there.given, here.told))
     own = np.where(is_in, given - mirrored, mirrored - given) / here.width
     apart = (told - np.where(is_in, mirrored, given)) / here.width
+    length = np.sqrt(_summed(own**2, supports, truth.size))
+    direction = own / np.append(np.where(length > 0, length, 1.0), 1.0)[supports]
+    return _Along(length, _summed(direction * apart, supports, truth.size), direction)
 
-    def summed(numbers: Floats) -> Floats:
-        sums: Floats = np.bincount(supports, weights=numbers, minlength=truth.size + 1)[:-1].astype(
-            np.float64
-        )
-        return sums
 
-    length = np.sqrt(summed(own**2))
-    return _Along(length, summed(own * apart) / np.where(length > 0, length, 1.0))
+def _drawn_again(
+    here: Passage, seen: _Along, supports: Indices, truth: Truth, random: PrivacyRandom
+) -> Floats:
+    """Return where on its difference each canary's outcome lies when this draw is made again, many times."""
+    if not isinstance(here, Additive) or not here.gaussian:
+        return np.zeros((_AGAIN, truth.size))
+    (where,) = np.nonzero(supports < truth.size)
+    noise = draws.discrete_gaussian(here.width, _AGAIN * where.size, random).reshape(_AGAIN, where.size)
+    along = noise / here.width * seen.direction[where]
+    places = np.stack([_summed(row, supports[where], truth.size) for row in along])
+    return places + np.where(truth, seen.length, 0.0)
+
+
+def _summed(numbers: Floats, supports: Indices, count: int) -> Floats:
+    """Return each canary's sum."""
+    return np.asarray(np.bincount(supports, weights=numbers, minlength=count + 1)[:count], dtype=np.float64)

@@ -119,6 +119,8 @@ class Recorder:
     def __init__(self, most: int | None = None, loudness: Loudness | None = None) -> None:
         self.passages: list[Passage] = []
         self.statistics: list[npt.NDArray[np.float64]] = []
+        #: Where the draws of the last release begin: what they are given does not depend on one another.
+        self.last_release = 0
         self._most, self._loudness = most, loudness
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -137,6 +139,7 @@ class Recorder:
     def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
         """Keep the numbers before the noise."""
         self.statistics.append(np.array(values, dtype=np.float64))
+        self.last_release = len(self.passages)
 
 
 @final
