@@ -87,8 +87,13 @@ def test_a_state_of_any_shape_gets_a_sentence():
     for bad in ({"sender": 5}, {"answers": [[1]]}, {"answers": None}, {"budget": "x"}, {"sender": "zz"}):
         with pytest.raises(ParameterError):
             Device.restore(asked, good | bad)
-    with pytest.raises(ParameterError):
-        Device.restore(asked, {"campaign": asked.digest.hex()})
+    for item, code in ((999, 1), (0, 10**9), (-1, 0), (0.5, 1), (True, 1), ("0", 1), (0, float("inf"))):
+        with pytest.raises(ParameterError):
+            Device.restore(asked, good | {"answers": [[item, code]]})
+    for state in ({"campaign": asked.digest.hex()}, good | {"sender": "00"}, [], "x", 5.0, None):
+        with pytest.raises(ParameterError):
+            Device.restore(asked, state)
+    assert Device.restore(asked, good).answered == 0
 
 
 def held(act):

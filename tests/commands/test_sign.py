@@ -1,11 +1,15 @@
 """`discreet sign` and `discreet verify`: who stands behind a file, and whether it is what they signed."""
 
+import json
+
 from command_line import one_sentence
 
 
 def test_a_signed_model_is_verified_and_its_label_tells(discreet, model, tmp_path):
     key = tmp_path / "me.pem"
-    assert "not signed" in discreet("label", model)[1]
+    for form in ((), ("--markdown",)):
+        assert "not signed" in discreet("label", model, *form)[1]
+    assert json.loads(discreet("label", model, "--json")[1])["signed_by"] is None
     one_sentence(*discreet("verify", model, "--key", "00" * 32))
     code, shown, error = discreet("sign", model, "--key", key, "--new-key")
     assert code == 0, error
@@ -13,6 +17,10 @@ def test_a_signed_model_is_verified_and_its_label_tells(discreet, model, tmp_pat
     assert len(public) == 64 and key.stat().st_mode & 0o077 == 0
     assert discreet("verify", model, "--key", public)[0] == 0
     assert public in "".join(discreet("label", model)[1].split()).replace("│", "")
+    page = tmp_path / "label.html"
+    code, shown, _ = discreet("label", model, "--json", "--html", page)
+    assert code == 0 and json.loads(shown)["signed_by"] == public and public in page.read_text()
+    assert public in discreet("label", model, "--markdown")[1]
     one_sentence(*discreet("verify", model, "--key", "00" * 32))
     one_sentence(*discreet("sign", model, "--key", key, "--new-key"))
     one_sentence(*discreet("sign", model, "--key", model))

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import os
+import random
 import tracemalloc
 
 import numpy as np
@@ -11,8 +12,13 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.checks import DataError, FileError, ParameterError, visible
+from discreet.checks import DataError, DiscreetError, FileError, ParameterError, visible
+from discreet.crowds.pieces import PieceReader
 from discreet.data.interactions import Interactions
+from discreet.data.reading.item_table import read_item_table
+from discreet.data.reading.public_table import read_public_table
+from discreet.shards.manifest import read_ids
+from fuzz.mutations import bytes_of
 
 TEXT = b"user,item,rating\n" + b"".join(b"u%d,i%d,%d\n" % (k, k % 5, 1 + k % 5) for k in range(20))
 
@@ -49,6 +55,28 @@ def test_a_parquet_file_cannot_promise_more_rows_than_it_holds(tmp_path):
     assert path.stat().st_size < 300_000
     with pytest.raises(FileError, match="promises"):
         discreet.read(path)
+
+
+@pytest.mark.parametrize("reader", ["titles", "items", "shards", "ratings"])
+def test_damaged_parquet_gets_a_sentence_wherever_it_is_read(reader, tmp_path):
+    whole = tmp_path / "whole.parquet"
+    ids = [f"item {number}" for number in range(200)]
+    pl.DataFrame({"user": ids, "item": ids, "rating": [1.0, 5.0] * 100}).write_parquet(whole)
+    raw, path, chance = whole.read_bytes(), tmp_path / "x.parquet", random.Random(reader)
+    read = {
+        "titles": lambda: read_public_table(path, discreet.Vocabulary.of(ids)),
+        "items": lambda: read_item_table(path, discreet.Vocabulary.of(ids)),
+        "shards": lambda: read_ids(path),
+        "ratings": lambda: [PieceReader().read(piece) for piece in PieceReader().pieces(path)],
+    }[reader]
+    refused = 0
+    for _ in range(150):
+        path.write_bytes(bytes_of(raw, chance))
+        try:
+            read()
+        except DiscreetError:
+            refused += 1
+    assert refused > 50
 
 
 def test_letters_that_a_terminal_obeys_are_spelled_out(tmp_path):

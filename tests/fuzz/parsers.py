@@ -25,7 +25,6 @@ from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, decode, encode
-from discreet.privacy.ledger import locking, store
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
 from federation import coordinator, members, toy_parts
@@ -155,9 +154,6 @@ class Ledgers:
     """Ledger files with changed bytes, used in every way."""
 
     def __init__(self, folder):
-        # Some damage makes SQLite wait for a lock; how long is not what is tried here.
-        for module in (locking, store):
-            module.PATIENCE_SECONDS, module.SILENCE_SECONDS = 0.2, 0.05
         self.path = folder / "hostile.ledger"
         self.raw = (OLD / "spent.ledger").read_bytes()
 

@@ -27,6 +27,9 @@ TARGETS = {
     "ledger": "fuzz.parsers:Ledgers",
     "journal": "fuzz.parsers:Journals",
     "table": "fuzz.parsers:Tables",
+    "signature": "fuzz.kept:Signatures",
+    "device": "fuzz.kept:Devices",
+    "shards": "fuzz.kept:Shards",
 }
 _GIGABYTE = 1 << 30
 

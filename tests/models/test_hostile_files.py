@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import FileError
+from discreet.checks import DataError, FileError
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.packing import DAMAGED, unpack_arrays
 from discreet.models.storage import is_model, read_label
+from discreet.shards import folder
 from fuzz.models import OLD, contents, forge, use, with_factors
 from toy import toy_interactions
 
@@ -109,6 +112,20 @@ def test_locked_deep_and_foreign_members_get_a_sentence(tmp_path):
             archive.writestr("arrays.npz", b"")
         with pytest.raises(FileError):
             read_label(path)
+
+
+@pytest.mark.parametrize("header", [b"'''", b"(", b'{"descr":\n (', b"{'descr", b"[" * 5000, b"\xff" * 40])
+def test_strange_headers_of_arrays_get_a_sentence(header, tmp_path):
+    file = tmp_path / "values.npy"
+    raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(64)
+    file.write_bytes(raw)
+    with pytest.raises(FileError, match="cannot be read as an array"):
+        folder._mapped(file)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("popularity.npy", raw)
+    with pytest.raises((DataError, *DAMAGED)):
+        unpack_arrays(packed.getvalue())
 
 
 def test_one_long_id_costs_its_own_length_only(tmp_path):

@@ -5,11 +5,15 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from discreet.checks import BudgetError, FileError
+from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger import store
 from discreet.privacy.ledger.book import Ledger
 
 PROMISE = Guarantee(
@@ -35,6 +39,7 @@ ledger.spend("films", promise, what="beside")
 SPENDER = """
 import sys, threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from discreet.checks import BudgetError
 from discreet.privacy.ledger.book import Ledger
@@ -121,6 +126,62 @@ def test_a_bit_lost_in_a_row_is_not_believed(path):
             Ledger.open(path).spend("films", PROMISE, what="again")
     path.write_bytes(whole)
     assert Ledger.open(path).spent("films").epsilon == 0.125
+
+
+def bits_of(raw, texts):
+    """Yield copies of a file with one bit of these texts lost."""
+    for text in texts:
+        place = raw.rindex(text)
+        for byte in range(place, place + len(text)):
+            for bit in (0, 5):
+                yield raw[:byte] + bytes([raw[byte] ^ 1 << bit]) + raw[byte + 1 :]
+
+
+def test_a_bit_lost_in_any_column_is_not_believed(path):
+    with Ledger.open(path) as ledger:
+        ledger.set_budget("films", replace(PROMISE, epsilon=2.0), reason="one more year")
+        ledger.spend("films", PROMISE, what="biases", events=[pure_event(0.125)])
+        (entry,) = ledger.entries()
+    whole = path.read_bytes()
+    columns = [b"biases", entry.time.isoformat().encode(), b'[{"kind"', b"0.125}]", b"one more year"]
+    tried = 0
+    for raw in bits_of(whole, columns):
+        path.write_bytes(raw)
+        tried += 1
+        with pytest.raises(FileError, match="damaged"):
+            (Ledger.open(path).entries(), Ledger.open(path).budget("films"))
+    assert tried > 100
+    path.write_bytes(whole)
+    assert Ledger.open(path).entries() == [entry]
+
+
+def test_rows_without_a_checksum_are_read_and_new_ones_have_one(tmp_path):
+    path = tmp_path / "old.ledger"
+    path.write_bytes((Path(__file__).parents[1] / "formats/v0.1/spent.ledger").read_bytes())
+    with Ledger.open(path) as ledger:
+        before = len(ledger.entries("toy"))
+        assert before and b'"row": "' not in path.read_bytes()
+        ledger.spend("toy", replace(ledger.budget("toy").guarantee, epsilon=0.125, delta=1e-7), what="new")
+        assert b'"row": "' in path.read_bytes() and len(ledger.entries("toy")) == before + 1
+
+
+def test_a_process_that_read_a_damaged_row_does_not_wait_for_itself(path, monkeypatch):
+    """An error that is kept must not keep a statement, and so a lock, half way."""
+    monkeypatch.setattr(store, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(store, "SILENCE_SECONDS", 0.1)
+    ledger = Ledger.open(path)
+    for _ in range(3):
+        ledger.spend("films", PROMISE, what="biases")
+    whole = path.read_bytes()
+    damaged(path, b'"epsilon": 0.125', b'"epsilon": 0.025')
+    kept, pay = [], partial(ledger.spend, "films", PROMISE, what="biases")
+    for ask in (ledger.entries, partial(ledger.spent, "films"), pay):
+        with pytest.raises(FileError, match="damaged") as error:
+            ask()
+        kept.append(error)
+    with path.open("r+b") as file:
+        file.write(whole)
+    assert pay() and len(ledger.entries()) == 4
 
 
 def test_the_budget_still_binds(path):

@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import http.client
+import io
 import json
 import re
 import time
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -14,6 +17,7 @@ from discreet.checks import DataError, FileError
 from discreet.collect.catalog.device import CatalogDevice
 from discreet.collect.ratings.device import Device
 from discreet.models.local.channel import LocalChannel
+from discreet.service import client as client_module
 from discreet.service.admission import submission
 from discreet.service.client import CollectionClient
 from discreet.service.collecting import most_bytes
@@ -223,3 +227,16 @@ def test_nothing_about_the_environment_is_told(collecting, films):
     service, _ = collecting(films)
     told = b"".join(ask(service.url + path)[2] for path in ("/health", "/metrics", "/openapi.json"))
     assert bytes(Path.cwd()) not in told
+
+
+@pytest.mark.parametrize("said", [b"[" * 200_000, b"5", b"no JSON", b'["error"]', b"\xff", b"{}{}"])
+def test_a_service_that_answers_nonsense_gets_a_sentence(said, monkeypatch):
+    client = CollectionClient("http://nobody")
+    monkeypatch.setattr(client_module, "_BACK_OFF", ())
+    monkeypatch.setattr(client, "_ask", lambda path, body=None: said)
+    with pytest.raises(DataError):
+        client.campaign()
+    with pytest.raises(FileError, match="cannot be read"):
+        client.send(b"anything")
+    refusal = HTTPError("http://nobody", 400, "no", Message(), io.BytesIO(said))
+    assert isinstance(client_module._refusal(refusal), DataError)

@@ -121,6 +121,9 @@ def fit(
         emit({**written, "guarantee": fitted.guarantee.to_json(), **decisions})
         return
     _show_fit(fitted, decisions.get("decisions"))
+    if private_catalog:
+        low, high = fitted.facts.low, fitted.facts.high
+        show(f"{fitted.facts.n_items:,} items were chosen, with ratings from {low:g} to {high:g}.")
     paid = "" if ledger is None else f" Paid as {crowd.name!r} in {ledger}."
     show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
 

@@ -24,16 +24,19 @@ def label(
 ) -> None:
     """Print what a model promises, and every array it holds with why it may be published."""
     from discreet.audit.last import last_audit
-    from discreet.models.signatures import signer
+    from discreet.models.signatures import signed_sentence, signer
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee
 
-    content = read_label(file)
-    _write_elsewhere(content, file, registry, page)
+    key = signer(file)
+    signed = signed_sentence(key)
+    # Who signed it is for us to say; a file may hold an entry of that name.
+    content = {**read_label(file), "signed_by": key}
+    _write_elsewhere(content, signed, file, registry, page)
     if markdown:
         from discreet.commands.output.label_page import label_markdown
 
-        write(visible(label_markdown(content).rstrip("\n")))
+        write(visible(label_markdown(content, signed).rstrip("\n")))
         return
     last = last_audit(content["name"])
     if as_json:
@@ -47,13 +50,13 @@ def label(
     table = Table("array", "where it comes from", title="What is inside")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    key = signer(file)
-    signed = "This file is not signed." if key is None else f"This file is signed with the key {key}."
     audited = () if last is None else (f"Last audit of this kind of model: {last.sentence()}",)
     show(facts, table, signed, *audited)
 
 
-def _write_elsewhere(content: dict[str, Any], file: Path, registry: Path | None, page: Path | None) -> None:
+def _write_elsewhere(
+    content: dict[str, Any], signed: str, file: Path, registry: Path | None, page: Path | None
+) -> None:
     """Write the label in the forms that were asked for; what was there is replaced, the model never."""
     from discreet.checks import FileError
     from discreet.files import write_whole
@@ -68,4 +71,4 @@ def _write_elsewhere(content: dict[str, Any], file: Path, registry: Path | None,
     if page is not None:
         from discreet.commands.output.label_page import label_html
 
-        write_whole(page, label_html(content).encode())
+        write_whole(page, label_html(content, signed).encode())

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, final
 
 import polars as pl
 
-from discreet.checks import FileError
 from discreet.data.bounding import hash_ids
 from discreet.data.reading.columns import Choice, Columns, of_frame
 from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import GZIP, PARQUET, magic, sniff
+from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.reading.tables import locate, read_source
 from discreet.data.reading.zeros import without_zeros
 from discreet.data.vocabulary import UNKNOWN, Vocabulary
@@ -95,11 +95,9 @@ class PieceReader:
             return read_source(part, self.columns, implicit=self.implicit, dialect=self.dialect).columns
 
     def _read_parquet(self, piece: Piece) -> Columns:
-        try:
+        with or_sentence(f"{piece.file.name} is damaged and cannot be read as Parquet."):
             rows = pl.scan_parquet(piece.file, glob=False).slice(piece.start, piece.stop - piece.start)
             found = of_frame(rows, self.columns, implicit=self.implicit)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise FileError(f"{piece.file.name} is damaged and cannot be read as Parquet.") from error
         ids = [
             series.str.strip_chars() if series.dtype == pl.String else series
             for series in (found.users, found.items)
@@ -107,10 +105,8 @@ class PieceReader:
         return Columns(users=ids[0], items=ids[1], values=found.values, times=found.times)
 
     def _count_rows(self, file: Path) -> int:
-        try:
-            return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise FileError(f"{file.name} is damaged and cannot be read as Parquet.") from error
+        with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
+            return int(scanned(file).select(pl.len()).collect().item())
 
     def _head(self, file: Path) -> int:
         """Return how many bytes come before the first rating; every piece begins with them."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import STRANGE_HEADER
 from discreet.checks import DataError
 from discreet.data.vocabulary import Vocabulary
 
@@ -113,7 +114,7 @@ def _array(raw: bytes) -> Array:
         reader = np.lib.format.read_array_header_2_0
     try:
         shape, by_column, dtype = reader(file)
-    except (SyntaxError, TypeError, RecursionError) as error:
+    except STRANGE_HEADER as error:
         raise DataError("An array has a header that cannot be read.") from error
     if dtype.kind not in "fiuU" or dtype.itemsize == 0 or not dtype.isnative:
         raise DataError("An array holds something else than numbers or text.")

@@ -21,6 +21,8 @@ from discreet.files import write_whole
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"
 _MOST_BYTES = 1 << 12
+# What a file that holds something else makes its reader raise.
+_NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def signature_path(file: Path) -> Path:
@@ -70,9 +72,14 @@ def signer(file: Path) -> str | None:
             record = json.loads(raw.read(_MOST_BYTES))
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
         key.verify(bytes.fromhex(record["signature"]), _digest(file))
-    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (InvalidSignature, OSError, *_NO_RECORD) as error:
         raise FileError(f"The signature {path} does not belong to {file} as it is.") from error
     return _text(key)
+
+
+def signed_sentence(key: str | None) -> str:
+    """Say whether and by whom a file is signed, as `signer` found it."""
+    return "This file is not signed." if key is None else f"This file is signed with the key {key}."
 
 
 def _digest(file: Path) -> bytes:

@@ -38,6 +38,8 @@ class CollectionClient:
         """Return the service's campaign; one that promises less than it says is refused."""
         try:
             return campaign_from_json(json.loads(self._ask("/campaign")))
+        except RecursionError as error:
+            raise DataError("The service's campaign is refused: it is nested too deeply.") from error
         except ValueError as error:
             raise DataError(f"The service's campaign is refused: {error}") from error
 
@@ -53,8 +55,7 @@ class CollectionClient:
             write_whole(state, json.dumps(kept).encode())
         for pause in (*_BACK_OFF, None):
             try:
-                answer: dict[str, Any] = json.loads(self._ask("/reports", seal(message)))
-                return answer
+                return _acknowledged(self._ask("/reports", seal(message)))
             except FileError:
                 if pause is None:
                     raise
@@ -73,10 +74,21 @@ class CollectionClient:
             raise FileError("The service cannot be reached.") from error
 
 
+def _acknowledged(raw: bytes) -> dict[str, Any]:
+    """Return what the service says became of reports; what is no such answer acknowledges nothing."""
+    try:
+        answer = json.loads(raw)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise FileError("The service's answer cannot be read, so nothing is known to have arrived.")
+    return answer
+
+
 def _refusal(error: HTTPError) -> DataError | FileError:
     """Return what the service said: a refusal for good, or one after which to try again."""
     try:
         said = str(json.loads(error.read(4096))["error"])
-    except (ValueError, KeyError, OSError):
+    except (ValueError, KeyError, TypeError, RecursionError, OSError):
         said = f"The service answered with status {error.code}."
     return FileError(said) if error.code in (408, 429) or error.code >= 500 else DataError(said)

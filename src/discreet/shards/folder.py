@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from discreet.arrays import STRANGE_HEADER
 from discreet.checks import FileError
 from discreet.contributions.blocks import Block, blocks
 from discreet.contributions.statistic import Statistic, Sums
@@ -38,6 +39,8 @@ from discreet.shards.stores import Store, is_address
 
 PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
+# What numpy makes of a file that holds no array, or one with a strange header.
+_NO_ARRAY = (OSError, ValueError, EOFError, OverflowError, MemoryError, *STRANGE_HEADER)
 # So many ratings are bounded at a time.
 _RATINGS_AT_A_TIME = 1 << 22
 # What the ids of a shard's people may take in an object store, and the words before an array.
@@ -242,7 +245,7 @@ def _mapped(file: Path) -> npt.NDArray[Any]:
     """Map an array of ours; a file with another type in it is refused."""
     try:
         size = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except _NO_ARRAY as error:
         raise FileError(f"{file} cannot be read as an array; make the folder again.") from error
     if size.dtype != _TYPES[file.name] or size.ndim != 1:
         raise FileError(f"{file} holds an array of another kind; make the folder again.")

@@ -16,6 +16,7 @@ import polars as pl
 
 from discreet.checks import DiscreetError, FileError
 from discreet.data.facts import PublicFacts
+from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import write_whole
 
@@ -129,7 +130,7 @@ class Manifest:
                 catalog_digest=_typed(record["catalog_digest"], str),
                 shards=tuple(_shard_record(shard) for shard in record["shards"]),
             )
-        except (KeyError, TypeError, ValueError, DiscreetError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, DiscreetError) as error:
             raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
 
 
@@ -159,10 +160,8 @@ def write_ids(ids: pl.Series, file: Path) -> None:
 
 def read_ids(file: Path) -> pl.Series:
     """Read ids in their order; a file that is none of ours is refused."""
-    try:
-        table = pl.read_parquet(file, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
+    with or_sentence(f"{file} is damaged; make the folder again with `discreet shard`."):
+        table = scanned(file).collect()
     if table.columns != ["id"] or table["id"].dtype not in (pl.Int64, pl.String) or table["id"].null_count():
         raise FileError(f"{file} does not hold ids; make the folder again with `discreet shard`.")
     return table["id"]

@@ -151,6 +151,18 @@ def test_bad_arguments_are_one_sentence():
         fit_and_evaluate([discreet.Als()], DATA)
 
 
+def test_models_that_cannot_be_scored_cost_nothing():
+    ledger, other = Ledger.in_memory(), toy_interactions(n_users=40, n_items=12, per_user=5, seed=1)
+    foreign = discreet.Biases(epsilon=4.0).fit(other, random=PrivacyRandom.simulate(1))
+    with pytest.raises(DataError, match="another catalog"):
+        choose_privately({"one": MODEL, "two": foreign}, DATA, epsilon=1.0, ledger=ledger)
+    with pytest.raises(DataError, match="another catalog"):
+        evaluate_privately(MODEL, DATA, epsilon=1.0, against=foreign, ledger=ledger)
+    with pytest.raises(ParameterError, match="finite"):
+        choose_privately({"one": MODEL, "two": LISTS}, DATA, epsilon=math.inf, ledger=ledger)
+    assert ledger.entries() == []
+
+
 def test_labels_say_what_a_renewing_budget_takes_for_granted():
     ledger = Ledger.in_memory()
     limit = discreet.Biases(epsilon=5.0, delta=1e-5).promise(DATA.facts)

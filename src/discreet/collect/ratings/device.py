@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import BudgetError, DataError, ParameterError
+from discreet.checks import BudgetError, DataError, DiscreetError, ParameterError
 from discreet.collect.once import Turn, limit
 from discreet.collect.ratings import wire
 from discreet.collect.ratings.campaign import Campaign
@@ -20,6 +20,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import PrivacyRandom
 
 ItemId = str | int
+
+_NO_STATE = "This is not the state of a device that discreet wrote."
 
 
 @final
@@ -129,14 +131,22 @@ class Device:
         cls, campaign: Campaign, state: Mapping[str, Any], *, random: PrivacyRandom | None = None
     ) -> Self:
         """Return the device that `state` describes."""
+        if not isinstance(state, Mapping):
+            raise ParameterError(_NO_STATE)
         if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
             raise ParameterError("This device answered another campaign. Start a new one for this.")
         try:
             device = cls(campaign, budget=state["budget"], random=random)
             device._sender = bytes.fromhex(state["sender"])
-            device._answers = {int(item): int(code) for item, code in state["answers"]}
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ParameterError("This is not the state of a device that discreet wrote.") from error
+            device._answers = dict(_pair(answer) for answer in state["answers"])
+        except (KeyError, TypeError, ValueError, OverflowError, DiscreetError) as error:
+            raise ParameterError(_NO_STATE) from error
+        # What nobody drew would be sent on in this person's name.
+        sound = all(0 <= item < len(campaign.catalog) for item in device._answers)
+        codes = campaign.mechanism.channel().outputs.size
+        sound = sound and all(0 <= code < codes for code in device._answers.values())
+        if not sound or len(device._sender) != wire.SENDER_BYTES:
+            raise ParameterError(_NO_STATE)
         return device
 
     def _numbers(self, items: list[ItemId]) -> list[int]:
@@ -157,3 +167,10 @@ class Device:
                 f"{new} more answers would exceed the {self.most_answers} this device may give. "
                 "Answer for fewer items."
             )
+
+
+def _pair(answer: Any) -> tuple[int, int]:
+    item, code = answer
+    if type(item) is not int or type(code) is not int:
+        raise TypeError("answers are whole numbers")
+    return item, code

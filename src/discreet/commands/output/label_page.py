@@ -22,7 +22,7 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bo
 """
 
 
-def label_markdown(label: Mapping[str, Any]) -> str:
+def label_markdown(label: Mapping[str, Any], signed: str) -> str:
     """Return the label as two Markdown tables."""
     promise = Guarantee.from_json(label["guarantee"])
     lines = [
@@ -36,10 +36,10 @@ def label_markdown(label: Mapping[str, Any]) -> str:
     lines += [f"| {what} | {_cell(value)} |" for what, value in promise.rows()]
     lines += ["", "| array | where it comes from |", "|---|---|"]
     lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", _cell(signed)]) + "\n"
 
 
-def label_html(label: Mapping[str, Any]) -> str:
+def label_html(label: Mapping[str, Any], signed: str) -> str:
     """Return the label as one page."""
     promise = Guarantee.from_json(label["guarantee"])
     facts = _rows(promise.rows())
@@ -47,7 +47,7 @@ def label_html(label: Mapping[str, Any]) -> str:
     return page(
         f"Privacy facts: {label['name']}",
         f'<section class="facts"><h1>Privacy facts: {escape(str(label["name"]))}</h1>'
-        f"<p>{escape(promise.sentence())}</p><table>{facts}</table></section>"
+        f"<p>{escape(promise.sentence())}</p><table>{facts}</table><p>{escape(signed)}</p></section>"
         f"<h2>What is inside</h2><table><tr><th>array</th><th>where it comes from</th></tr>{origins}</table>",
     )
 

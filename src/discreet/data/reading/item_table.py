@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from discreet.arrays import Floats
-from discreet.checks import DataError, FileError
+from discreet.checks import DataError
+from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary, of_objects
 
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
@@ -77,14 +78,8 @@ def read_items(source: Any) -> ItemTable:
 
 
 def _read_file(file: Path) -> pl.DataFrame:
-    try:
-        return (
-            pl.read_parquet(file, glob=False) if file.suffix == ".parquet" else pl.read_csv(file, glob=False)
-        )
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(
-            f"{file} cannot be read as a table of items; give a .csv or .parquet file."
-        ) from error
+    with or_sentence(f"{file} cannot be read as a table of items; give a .csv or .parquet file."):
+        return scanned(file).collect() if file.suffix == ".parquet" else pl.read_csv(file, glob=False)
 
 
 def _of_frame(frame: Any) -> pl.DataFrame:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from discreet.checks import DataError, FileError
+from discreet.checks import DataError
+from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 
 Row = dict[str, str]
@@ -17,16 +18,14 @@ def read_public_table(path: Path, catalog: Vocabulary) -> dict[str | int, Row]:
 
     Reads `.csv`, `.tsv` and `.parquet`, with a header. Items that the table does not name have no row.
     """
-    try:
+    with or_sentence(
+        f"{path} cannot be read as a table of titles; give a .csv, .tsv or .parquet file in UTF-8."
+    ):
         if path.suffix == ".parquet":
-            table = pl.read_parquet(path, glob=False)
+            table = scanned(path).collect()
         else:
             separator = "\t" if path.suffix == ".tsv" else ","
             table = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(
-            f"{path} cannot be read as a table of titles; give a .csv, .tsv or .parquet file in UTF-8."
-        ) from error
     if table.width < 2:
         raise DataError("A table of titles needs a column of item ids first, and one to show beside them.")
     ids = table.to_series(0).cast(pl.String).str.strip_chars()

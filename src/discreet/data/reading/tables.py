@@ -14,8 +14,9 @@ from discreet.data.declaring import Declarations
 from discreet.data.reading.columns import RATING, TIME, Choice, Columns, from_table, of_frame
 from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
-from discreet.data.reading.limits import refuse_bomb, refuse_irregular, refuse_rows
+from discreet.data.reading.limits import refuse_bomb, refuse_irregular
 from discreet.data.reading.lines import fitting_lines, why_unreadable
+from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 from discreet.exports import Later
 
@@ -116,21 +117,10 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
-    try:
-        table = pl.scan_parquet(file, glob=False)
-        refuse_rows(file, table.select(pl.len()).collect().item())
-        found = of_frame(table, columns, implicit=implicit)
+    with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
+        found = of_frame(scanned(file), columns, implicit=implicit)
         # As in text files, blanks around an id are no part of it.
         return replace(found, users=_stripped(found.users), items=_stripped(found.items))
-    except FileError:
-        raise
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
-    except BaseException as error:
-        # What polars itself did not foresee is no `Exception`.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from None
 
 
 def _stripped(ids: pl.Series) -> pl.Series:

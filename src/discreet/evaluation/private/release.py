@@ -127,6 +127,7 @@ def choose_privately(
     """
     asked = private_metric(metric)
     check_budget(epsilon, delta, gaussian=True)
+    require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
     require(len(models) >= 2, "models", list(models), "must name at least two")
     refuse_other_catalogs(tuple(models.values()), data)
     random = random or PrivacyRandom.from_os()

@@ -32,6 +32,7 @@ from discreet.privacy.ledger.records import (
     Period,
     State,
     counted_entries,
+    fetched,
     insert,
     last_number,
     latest_budget,
@@ -40,6 +41,7 @@ from discreet.privacy.ledger.records import (
     spent_by_frame,
 )
 from discreet.privacy.ledger.report import report_json
+from discreet.privacy.ledger.sealing import sealed
 from discreet.privacy.ledger.store import Store
 
 if TYPE_CHECKING:
@@ -128,12 +130,12 @@ class Ledger:
                 "epsilon": guarantee.epsilon,
                 "delta": guarantee.delta,
                 "frame": "/".join(guarantee.frame),
-                "guarantee": json.dumps(guarantee.to_json()),
                 "events": json.dumps(records),
                 "process": os.getpid(),
             }
-            number = insert(connection, "spendings", values)
-            entry = read_entry(connection.execute(f"{ENTRIES} WHERE spendings.id = ?", (number,)).fetchone())
+            number = insert(connection, "spendings", sealed(values, guarantee.to_json()))
+            (row,) = fetched(connection, f"{ENTRIES} WHERE spendings.id = ?", number)
+            entry = read_entry(row)
         return Spending(self, entry)
 
     def set_budget(
@@ -193,11 +195,10 @@ class Ledger:
             values = {
                 "time": now.isoformat(),
                 "dataset": dataset,
-                "guarantee": json.dumps(wanted.to_json()),
                 "reason": reason,
                 "process": os.getpid(),
             }
-            insert(connection, "budgets", values)
+            insert(connection, "budgets", sealed(values, wanted.to_json()))
 
     def spent(self, dataset: str, frame: Frame | None = None) -> Amount:
         """Return what was spent on a data set by basic composition, which holds for any adaptive choices.
@@ -227,7 +228,7 @@ class Ledger:
     def budgets(self, dataset: str) -> list[Budget]:
         """Return every budget a data set ever had, oldest first."""
         with self._store.reading() as connection:
-            rows = connection.execute(f"{BUDGETS} WHERE dataset = ? ORDER BY id", (dataset,))
+            rows = fetched(connection, f"{BUDGETS} WHERE dataset = ? ORDER BY id", dataset)
             return [read_budget(row) for row in rows]
 
     def balance(self, dataset: str) -> Balance | None:
@@ -278,14 +279,14 @@ class Ledger:
         """Return the spendings, oldest first, of one data set or of all."""
         where, values = ("", ()) if dataset is None else (" WHERE dataset = ?", (dataset,))
         with self._store.reading() as connection:
-            rows = connection.execute(f"{ENTRIES}{where} ORDER BY spendings.id", values)
+            rows = fetched(connection, f"{ENTRIES}{where} ORDER BY spendings.id", *values)
             return [read_entry(row) for row in rows]
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets with a spending or a budget."""
         with self._store.reading() as connection:
-            rows = connection.execute(
-                "SELECT dataset FROM spendings UNION SELECT dataset FROM budgets ORDER BY 1"
+            rows = fetched(
+                connection, "SELECT dataset FROM spendings UNION SELECT dataset FROM budgets ORDER BY 1"
             )
             return [row[0] for row in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, final
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
+from discreet.privacy.ledger.sealing import require_sealed
 
 Frame = tuple[Unit, Neighbors, Trust]
 
@@ -112,10 +114,23 @@ def insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -
     return number
 
 
+def fetched(connection: sqlite3.Connection, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """Return all rows at once.
+
+    A statement that is left half way keeps a lock on the file as long as anything refers to it, an error for
+    instance that says that its row is damaged, and this process would wait for itself.
+    """
+    with contextlib.closing(connection.execute(query, values)) as cursor:
+        return cursor.fetchall()
+
+
 def read_entry(row: tuple[Any, ...]) -> Entry:
     """Return the spending in a row of `ENTRIES`; a row that contradicts itself is a `ValueError`."""
     number, time, dataset, what, guarantee, state, process, events, *numbers = row
-    promise = _promise(_record(guarantee), *numbers)
+    record = _record(guarantee)
+    promise = _promise(record, *numbers)
+    columns = {"time": time, "dataset": dataset, "what": what, "events": events}
+    require_sealed(columns | dict(zip(("epsilon", "delta", "frame"), numbers, strict=True)), record)
     return Entry(
         id=number,
         time=datetime.fromisoformat(time),
@@ -132,6 +147,7 @@ def read_budget(row: tuple[Any, ...]) -> Budget:
     """Return the budget in a row of `BUDGETS`."""
     time, dataset, guarantee, reason = row
     record = _record(guarantee)
+    require_sealed({"time": time, "dataset": dataset, "reason": reason}, record)
     return Budget(
         time=datetime.fromisoformat(time),
         dataset=dataset,
@@ -146,8 +162,8 @@ def read_budget(row: tuple[Any, ...]) -> Budget:
 
 def latest_budget(connection: sqlite3.Connection, dataset: str) -> Budget | None:
     """Return the budget of a data set that counts."""
-    row = connection.execute(f"{BUDGETS} WHERE dataset = ? ORDER BY id DESC LIMIT 1", (dataset,)).fetchone()
-    return None if row is None else read_budget(row)
+    rows = fetched(connection, f"{BUDGETS} WHERE dataset = ? ORDER BY id DESC LIMIT 1", dataset)
+    return read_budget(rows[0]) if rows else None
 
 
 def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
@@ -155,10 +171,8 @@ def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetim
 
     Once a spending of the present period was seen, all after it count, even if the clock was set back.
     """
-    rows = connection.execute(
-        f"{ENTRIES} WHERE dataset = ? AND spendings.id > ? ORDER BY spendings.id",
-        (budget.dataset, budget.after),
-    )
+    where = "WHERE dataset = ? AND spendings.id > ? ORDER BY spendings.id"
+    rows = fetched(connection, f"{ENTRIES} {where}", budget.dataset, budget.after)
     entries = [read_entry(row) for row in rows]
     if budget.renews is not None:
         start = budget.renews.start(now)
@@ -169,18 +183,15 @@ def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetim
 
 def last_number(connection: sqlite3.Connection, dataset: str) -> int:
     """Return the number of a data set's latest spending, or 0."""
-    row = connection.execute("SELECT max(id) FROM spendings WHERE dataset = ?", (dataset,)).fetchone()
-    return int(row[0] or 0)
+    ((number,),) = fetched(connection, "SELECT max(id) FROM spendings WHERE dataset = ?", dataset)
+    return int(number or 0)
 
 
 def spent_by_frame(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:
     """Return the totals of a data set by basic composition; frames do not add."""
-    rows = connection.execute(
-        "SELECT guarantee, epsilon, delta, frame FROM spendings WHERE dataset = ? ORDER BY id", (dataset,)
-    )
     amounts: dict[Frame, list[Guarantee]] = {}
-    for guarantee, *numbers in rows:
-        promise = _promise(_record(guarantee), *numbers)
+    for row in fetched(connection, f"{ENTRIES} WHERE dataset = ? ORDER BY spendings.id", dataset):
+        promise = read_entry(row).guarantee
         amounts.setdefault(promise.frame, []).append(promise)
     return {
         frame: Amount(sum_up(part.epsilon for part in parts), sum_up(part.delta for part in parts))

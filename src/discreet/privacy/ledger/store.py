@@ -241,8 +241,8 @@ def _check_header(path: Path) -> None:
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a ledger whose pages are damaged or whose tables and triggers are not exactly ours."""
     # The index repeats the names of data sets: a name that changed in one place only shows here.
-    verdict = [row[0] for row in connection.execute("PRAGMA integrity_check")]
-    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    verdict = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     if verdict != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
         raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
 
