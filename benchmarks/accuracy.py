@@ -59,14 +59,7 @@ MODELS = {
 BARS = ("als", "implicit-als", "ease", "item-knn")
 # Wide enough that the best point lies inside.
 SEARCHES: dict[str, list[dict[str, Any]]] = {
-    "als": [
-        *({"factors": 0, "regularization": 1.0, "biases": biases} for biases in (0.5, 1.0, 2.0, 4.0, 8.0)),
-        *(
-            {"factors": factors, "regularization": ridge, "biases": 2.0}
-            for factors in (16, 64)
-            for ridge in (0.9, 1.3, 1.8, 2.6, 3.6)
-        ),
-    ],
+    "als": [{"factors": factors, "seed": seed} for factors in (0, 2, 4, 8, 16, 32, 64) for seed in (0, 1)],
     "implicit-als": [
         {"factors": factors, "alpha": alpha, "regularization": ridge}
         for factors in (32, 128)

@@ -1,4 +1,4 @@
-"""Hide a part of the training data from a bar while it looks for its settings; the test part stays unseen.
+"""Hide some choices from a bar while it looks for its settings; the test part stays unseen.
 
 What is hidden follows from a hash of people's ids, not from their order, so that shuffled data give the same.
 """
@@ -14,7 +14,6 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.data.bounding import hash_ids, mix
 from discreet.data.interactions import Interactions
 from discreet.data.ordering import cells_of_rows
-from discreet.data.splits import Split
 
 Draws = npt.NDArray[np.uint64]
 
@@ -22,7 +21,6 @@ Draws = npt.NDArray[np.uint64]
 _MOST_RATINGS = 1_000_000
 # Of this many people a choice is hidden, at most.
 _MOST_PEOPLE = 4_000
-_HIDDEN_PART = 0.1
 _DEPTH = 10
 
 
@@ -41,12 +39,6 @@ def _draws_of_people(data: Interactions, seed: int) -> Draws:
 
 def _draws_of_cells(data: Interactions, seed: int) -> Draws:
     return mix(_draws_of_people(data, seed)[data.rows()] ^ mix(data.items.astype(np.uint64)))
-
-
-def hide_ratings(data: Interactions, seed: int) -> Split:
-    """Return a part of the people's ratings to learn from, and about a tenth of theirs to be tested on."""
-    part = part_of_people(data, _MOST_RATINGS, seed)
-    return Split.by_mask(part, _draws_of_cells(part, seed) < np.uint64(_HIDDEN_PART * 2**64))
 
 
 class HiddenChoices(NamedTuple):

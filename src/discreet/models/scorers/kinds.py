@@ -25,6 +25,7 @@ KINDS: dict[str, str] = {
     "projected-gradient": f"{_ROOM}.projected_gradient:ProjectedGradientScorer",
     "rank-one-rounds": f"{_ROOM}.stepped:SteppedScorer",
     "ratings": f"{_ROOM}.factors:RatingScorer",
+    "unsure-ratings": f"{_ROOM}.unsure_ratings:UnsureRatingScorer",
 }
 
 

@@ -1,0 +1,203 @@
+"""Factor ratings by alternating least squares in which both sides know how sure they are.
+
+Each half of a sweep solves one small ridge problem for every row while the other side stands still. Where
+the other side is unsure of a vector, its variance enters like a ridge, and after each sweep the ridges become
+what the vectors found say: how far rows differ along each direction, and how far ratings lie from
+predictions. So no setting has to be searched, and directions that explain nothing die out. The cost is linear
+in the ratings; people are passed in blocks, and the answer does not depend on the number of threads.
+
+References:
+    Lim, Teh. Variational Bayesian approach to movie rating prediction. KDD Cup 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.arrays import Floats, Singles
+from discreet.checks import DataError
+from discreet.randomness import experiment_generator
+from discreet.solvers.als import require_twins
+from discreet.solvers.kernels import beliefs as kernels
+from discreet.solvers.rows import Array, Rows, run
+
+# People whose beliefs are held at once: with 16 factors they take 12 MB.
+_BLOCK = 16_384
+# Cells that cost as much to handle as solving a row costs.
+_CELLS_PER_ROW = 30
+# Parts of the ratings' variance that biases and factors are expected to explain before anything is known.
+_START_BIASES, _START_FACTORS = 0.2, 0.1
+# Directions along which predictions vary by less than this part of the noise are dropped in the end.
+_NEGLIGIBLE = 1e-4
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs:
+    """Hold what is believed of items (a line each, see the kernels), how people differ, and the noise.
+
+    `people` and `items` are precisions: the inverse mean squares of `(bias, factors)` on each side. `noise`
+    is the variance of ratings around predictions.
+    """
+
+    mean: float
+    lines: Singles
+    people: Floats
+    items: Floats
+    noise: float
+
+    @property
+    def factors(self) -> int:
+        """Return the number of factors."""
+        return len(self.people) - 1
+
+    @property
+    def item_biases(self) -> Floats:
+        """Return the expected biases of items."""
+        return self.lines[:, 0].astype(np.float64)
+
+    @property
+    def item_factors(self) -> Floats:
+        """Return the expected factors of items."""
+        return self.lines[:, 2 : self.factors + 2].astype(np.float64)
+
+
+def packed_size(size: int) -> int:
+    """Return how many numbers the lower triangle of a matrix has."""
+    return size * (size + 1) // 2
+
+
+def line_size(factors: int) -> int:
+    """Return how many numbers say what is believed of a row."""
+    return factors + 2 + packed_size(factors + 2)
+
+
+def lines_of(biases: Floats, factors: Floats, spreads: Array) -> Singles:
+    """Return beliefs by expected biases and factors and the lower triangles of their covariances."""
+    places = np.insert(np.column_stack([biases, factors]), 1, 1.0, axis=1)
+    left, right = np.tril_indices(places.shape[1])
+    squares = places[:, left] * places[:, right]
+    squares[:, (left != 1) & (right != 1)] += spreads
+    return np.concatenate([places, squares], axis=1).astype(np.float32)
+
+
+def spreads_of(lines: Array, factors: int) -> Floats:
+    """Return the lower triangles of the covariances of `(bias, factors)`."""
+    size = factors + 2
+    left, right = np.tril_indices(size)
+    wanted = (left != 1) & (right != 1)
+    places, left, right = lines[:, :size].astype(np.float64), left[wanted], right[wanted]
+    return lines[:, size:][:, wanted] - places[:, left] * places[:, right]
+
+
+def settle(known: Beliefs, counts: Array) -> Beliefs:
+    """Return the beliefs along main directions, sorted, by how much they explain of the counted ratings.
+
+    Along each factor people differ by 1; directions that explain next to nothing are dropped.
+    """
+    turn = np.linalg.cholesky(np.linalg.inv(known.people)[1:, 1:])
+    expected = known.item_factors @ turn
+    square = (expected * (counts / counts.sum())[:, None]).T @ expected
+    strengths, axes = np.linalg.eigh(square)
+    kept = np.flatnonzero(strengths > _NEGLIGIBLE * known.noise)[::-1]
+    turn = turn @ axes[:, kept]
+    whole = np.zeros((known.factors + 1, kept.size + 1))
+    whole[0, 0], whole[1:, 1:] = 1.0, turn
+    lines = np.empty((len(expected), line_size(kept.size)), np.float32)
+    for first in range(0, len(lines), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        spreads = _turned(spreads_of(known.lines[block], known.factors), whole)
+        lines[block] = lines_of(known.item_biases[block], known.item_factors[block] @ turn, spreads)
+    people = np.diag(np.append(known.people[0, 0], np.ones(kept.size)))
+    items = _inverse(whole.T @ np.linalg.inv(known.items) @ whole)
+    return replace(known, lines=lines, people=people, items=items)
+
+
+def _turned(spreads: Floats, turn: Floats) -> Floats:
+    size = len(turn)
+    left, right = np.tril_indices(size)
+    full = np.zeros((len(spreads), size, size))
+    full[:, left, right] = full[:, right, left] = spreads
+    turned = turn.T @ full @ turn
+    return turned[:, *np.tril_indices(turn.shape[1])]
+
+
+def start(by_user: Rows, n_items: int, factors: int, seed: int) -> Beliefs:
+    """Return beliefs before the first sweep: small random vectors that differ between factors."""
+    if not by_user.values.size:
+        raise DataError("There are no ratings to learn from.")
+    mean = float(by_user.values.mean(dtype=np.float64))
+    variance = max(float(by_user.values.var(dtype=np.float64)), _TINY)
+    draws = experiment_generator(seed, "als").standard_normal((n_items, factors))
+    part = _START_FACTORS * variance / max(factors, 1)
+    people = np.append(1 / (_START_BIASES * variance), np.ones(factors))
+    items = np.append(1 / (_START_BIASES * variance), np.full(factors, 1 / part))
+    return Beliefs(
+        mean=mean,
+        lines=lines_of(
+            np.zeros(n_items), draws * np.sqrt(part), np.zeros((n_items, packed_size(factors + 1)))
+        ),
+        people=np.diag(people),
+        items=np.diag(items),
+        noise=variance,
+    )
+
+
+def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
+    """Return what one pass over people and items makes of earlier beliefs."""
+    require_twins(by_user, by_item)
+    factors, size = known.factors, line_size(known.factors)
+    sums, squares = np.zeros((by_item.n_rows, size + 1)), np.zeros(size)
+    begins = by_item.indptr[:-1]
+    for first in range(0, by_user.n_rows, _BLOCK):
+        last = min(first + _BLOCK, by_user.n_rows)
+        lines = believe(by_user, first, last, known)
+        rated = np.diff(by_user.indptr[first : last + 1]) > 0
+        squares += lines[rated].sum(axis=0, dtype=np.float64)
+        cells = slice(by_user.indptr[first], by_user.indptr[last])
+        ends = begins + np.bincount(by_user.columns[cells], minlength=by_item.n_rows)
+        shared = (begins, ends, by_item.columns, by_item.values, np.float32(known.mean), first, factors + 2)
+        run(kernels.add_cells, _cost(ends - begins, 1), *shared, lines, sums)
+        begins = ends
+    people = _precision(squares / max(int(np.count_nonzero(np.diff(by_user.indptr))), 1), factors)
+    lines, missed = _solved(sums, known.items, known.noise)
+    rated = np.diff(by_item.indptr) > 0
+    items = _precision(lines[rated].mean(axis=0, dtype=np.float64), factors)
+    noise = max(float(missed.sum(dtype=np.float64)) / by_user.values.size, _TINY)
+    return Beliefs(mean=known.mean, lines=lines, people=people, items=items, noise=noise)
+
+
+def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
+    """Return what is to be believed of a range of people, each from their own ratings only."""
+    sums = np.zeros((last - first, known.lines.shape[1] + 1))
+    begins, ends = rows.indptr[first:last], rows.indptr[first + 1 : last + 1]
+    shared = (begins, ends, rows.columns, rows.values, np.float32(known.mean), 0, known.factors + 2)
+    run(kernels.add_cells, _cost(ends - begins, 1), *shared, known.lines, sums)
+    return _solved(sums, known.people, known.noise)[0]
+
+
+def _solved(sums: Floats, precision: Floats, noise: float) -> tuple[Singles, Singles]:
+    out = np.empty(sums.shape, np.float32)
+    run(kernels.solve_rows, _cost(np.zeros(len(sums)), _CELLS_PER_ROW), sums, precision, noise, out)
+    if not np.isfinite(out).all():
+        raise DataError("A row has no finite answer: the ratings or the beliefs are not finite.")
+    return np.ascontiguousarray(out[:, :-1]), out[:, -1]
+
+
+def _cost(cells: Array, row: int) -> Array:
+    return np.concatenate(([0], np.cumsum(cells + row)))
+
+
+def _precision(squares: Floats, factors: int) -> Floats:
+    """Return the inverse of a mean square; biases and factors are taken to be unrelated."""
+    full = np.zeros((factors + 2, factors + 2))
+    full[np.tril_indices(factors + 2)] = squares[factors + 2 :]
+    full = np.delete(np.delete(full + np.tril(full, -1).T, 1, 0), 1, 1)
+    full[0, 1:] = full[1:, 0] = 0.0
+    return _inverse(full + _TINY * np.eye(factors + 1))
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.linalg.inv(matrix).astype(np.float64, copy=False)
