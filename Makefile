@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-slow lint bench flower clean
+.PHONY: browser docs demo test test-slow test-lowest smoke lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -32,6 +32,27 @@ docs: $(VENV)/.ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# The wheel in clean environments of every Python found: a first list in an empty folder.
+smoke: $(VENV)/.ready-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python .ci/smoke.py
+
+# Every library at the lowest version that pyproject.toml allows, in an environment of its own. What is tested is
+# where old versions differ: reading, storing, solving, drawing noise, and the command line. Old libraries use what newer
+# ones call deprecated.
+LOWEST := tests/data tests/formats tests/models/test_hostile_files.py tests/solvers/test_few_rows.py tests/test_exports.py \
+          tests/test_randomness.py tests/commands/test_fit.py tests/commands/test_recommend.py tests/commands/test_titles.py
+test-lowest: .venv-lowest/.ready
+	PYTHONPATH=src:tests .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning $(LOWEST)
+
+.venv-lowest/.ready: pyproject.toml .ci/lowest.py
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python .ci/lowest.py test report > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/constraints.txt \
+	    . pytest hypothesis pandas pyarrow
+	.venv-lowest/bin/python -m pip check
+	touch $@
+
 bench: $(VENV)/.ready-test
 	for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" --json || exit 1; done
 
@@ -55,4 +76,4 @@ $(VENV)/.ready-test: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-flower .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-flower .venv-lowest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

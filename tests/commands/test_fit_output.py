@@ -3,7 +3,9 @@
 import os
 import stat
 
+import discreet as library
 from command_line import one_sentence
+from discreet.commands.output.decisions import WORDS
 
 
 def test_existing_output_is_kept_without_force(discreet, ratings, model):
@@ -61,3 +63,14 @@ def test_an_output_is_not_an_input_of_the_same_command(discreet, ratings, model,
 
 def test_a_model_file_follows_the_umask(model):
     assert stat.S_IMODE(model.stat().st_mode) & 0o600 == 0o600
+
+
+def test_what_a_fit_decided_is_said_in_words(discreet, ratings, tmp_path):
+    names = set()
+    for place, more in enumerate(([], ["--implicit"])):
+        out = tmp_path / f"{place}.discreet"
+        code, shown, _ = discreet("fit", ratings, "--epsilon", "8", "--out", out, "--explain", *more)
+        assert code == 0 and "False" not in shown and "True" not in shown
+        assert ("a row says only that something was chosen" in " ".join(shown.split())) == bool(more)
+        names |= set(library.load(out).scorer.explain())
+    assert len(names) > 5 and names <= set(WORDS)

@@ -154,15 +154,11 @@ def _remark_on_account(book: Ledger, name: str) -> None:
 
 
 def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
-    from rich.table import Table
-
+    from discreet.commands.output.decisions import decisions_table
     from discreet.commands.output.label import label_table
 
     show(label_table(fitted.guarantee, f"Privacy facts: {fitted.name}"))
     if decisions == {}:
         show("This model decides nothing on the way: its settings say all.")
     elif decisions is not None:
-        table = Table("decision", "value", title="From public constants and released numbers only")
-        for what, value in decisions.items():
-            table.add_row(what, str(value))
-        show(table)
+        show(decisions_table(decisions))

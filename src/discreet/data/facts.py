@@ -62,11 +62,12 @@ class PublicFacts:
     def assumptions(self) -> tuple[str, ...]:
         """Return the lines for a label's "Assumed"; facts taken from the file say so."""
         steps = "" if self.step is None else f" in steps of {self.step:g}"
-        scale = "one value only" if self.low == self.high else f"{self.low:g} to {self.high:g}{steps}"
         catalog = f"the catalog of {self.n_items:,} items is public{self._origin(N_ITEMS)}"
         if CHOSEN in self.from_file:
             catalog = "the catalog was chosen from the data with noise, which is paid for"
-        rated = f"ratings lie in {scale}{self._origin(SCALE)}"
+        rated = f"ratings lie in {self.low:g} to {self.high:g}{steps}{self._origin(SCALE)}"
+        if self.low == self.high:
+            rated = f"a row says only that something was chosen{self._origin(SCALE)}"
         if CHOSEN_SCALE in self.from_file:
             # Without numbers: a promise is paid for before they are chosen.
             rated = "the scale was chosen from the data with noise, which is paid for; ratings are clipped"

@@ -60,7 +60,11 @@ def pack_arrays(
     for name, lines in (texts or {}).items():
         plain |= _letters(name + _LINES, lines)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **plain)
+    # As `numpy.savez` does, whose older versions cannot be told to refuse Python objects.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in plain.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     return buffer.getvalue()
 
 
