@@ -6,10 +6,12 @@ returns the same sum, so nothing is drawn or paid twice: noise is drawn here, af
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent import futures
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import resource_tracker
@@ -47,7 +49,7 @@ class ClusterError(DiscreetError):
 @contextmanager
 def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
     """Yield a client of the cluster that an address names; `dask://local` starts one on this machine."""
-    if not address.startswith(SCHEME):
+    if not address.startswith(SCHEME) or address == SCHEME:
         raise ParameterError(f"--on {address} is not understood; say {LOCAL} or {SCHEME}HOST:PORT.")
     try:
         import dask
@@ -62,7 +64,7 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
                 client = Client("tcp://" + address.removeprefix(SCHEME))  # type: ignore[no-untyped-call]
             except (OSError, ValueError) as error:
                 raise ClusterError(f"No scheduler answers at {address.removeprefix(SCHEME)}.") from error
-            with client:
+            with _quiet(), client:
                 yield client
             return
         threads = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -76,6 +78,19 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
             )
         with cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
             yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what the client writes about lost connections off the terminal: a sentence says it."""
+    before = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
+    for name in before:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
@@ -145,9 +160,11 @@ class ClusterCrowd:
 
     def refuse_mixed(self) -> None:
         """Refuse a cluster without workers, or one whose workers would compute other last bits."""
-        found = self.client.run(fingerprint)
-        if not found:
+        # A worker without this package cannot even say so: it answers with an error.
+        told = self.client.run(fingerprint, on_error="return")
+        if not told:
             raise ClusterError("The cluster has no workers; start some with `dask worker HOST:PORT`.")
+        found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in told.items()}
         other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
         if other:
             worker, names = next(iter(other.items()))
@@ -159,6 +176,10 @@ class ClusterCrowd:
 
     def total(self, statistic: Statistic, /) -> Sums:
         """Return the exact sum of what everybody tells, added up in a tree on the workers."""
+        with losses_as_sentences():
+            return self._total(statistic)
+
+    def _total(self, statistic: Statistic) -> Sums:
         client, report = self.client, self.shards.report
         # A task, not a scattered value: the scheduler can make it again when a worker is lost.
         there = client.submit(_same, statistic, pure=False)
@@ -186,20 +207,31 @@ class ClusterCrowd:
         return [list(range(at, self.shards.n_shards, tasks)) for at in range(tasks)]
 
     def _result(self, last: Any, every: list[Any]) -> Sums:
-        from distributed import KilledWorker
-
         try:
             result: Sums = last.result()
-        except BaseException as error:
-            self.client.cancel(every)
-            if isinstance(error, KilledWorker):
-                raise ClusterError(
-                    "Workers died again and again on one shard; they may lack memory. What was paid is paid."
-                ) from error
-            if isinstance(error, OSError) and not isinstance(error, DiscreetError):
-                raise ClusterError("The cluster was lost. What was paid stays paid.") from error
+        except BaseException:
+            # The cluster may be gone already.
+            with suppress(Exception):
+                self.client.cancel(every)
             raise
         return result
+
+
+@contextmanager
+def losses_as_sentences() -> Iterator[None]:
+    """Turn what a lost cluster, or workers that die again and again, raise into a sentence."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except KilledWorker as error:
+        raise ClusterError(
+            "Workers died again and again on one shard; they may lack memory. What was paid is paid."
+        ) from error
+    except (OSError, asyncio.CancelledError, futures.CancelledError, TimeoutError) as error:
+        raise ClusterError("The cluster was lost. What was paid stays paid.") from error
 
 
 def on_cluster(shards: ShardFolder, client: Any) -> ClusterCrowd:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -15,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from discreet.arrays import Indices
 from discreet.checks import DataError, DiscreetError, FileError
-from discreet.crowds.cluster import Whereabouts, opened_once
+from discreet.crowds.cluster import Whereabouts, losses_as_sentences, opened_once
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import recommend_rows
 from discreet.shards.folder import ShardFolder
@@ -103,14 +104,17 @@ def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any)
     waiting: deque[Any] = deque()
     try:
         for number in range(shards.n_shards + ahead):
-            if number < shards.n_shards:
-                waiting.append(client.submit(_all_of, sent, where, number, wanted, pure=False))
-            if waiting and number >= ahead - 1:
-                yield from waiting.popleft().result()
+            with losses_as_sentences():
+                if number < shards.n_shards:
+                    waiting.append(client.submit(_all_of, sent, where, number, wanted, pure=False))
+                made = waiting.popleft().result() if waiting and number >= ahead - 1 else None
+            if made is not None:
+                yield from made
                 if shards.report is not None:
                     shards.report(number - ahead + 2, shards.n_shards)
     finally:
-        client.cancel([*waiting, sent])
+        with suppress(Exception):
+            client.cancel([*waiting, sent])
 
 
 def _same(model: FittedModel) -> FittedModel:
