@@ -126,7 +126,8 @@ def fingerprint(model) -> str:
 
 def fit(way: str, folder: Path, model: str, epsilon: float) -> dict[str, object]:
     """Fit in one way; the noise is simulated, so that the ways can be compared."""
-    from discreet.crowds.cluster import connected, on_cluster
+    from discreet.crowds.cluster import on_cluster
+    from discreet.crowds.connecting import connected
     from discreet.shards import open_shards
 
     warm_up(model, epsilon)

@@ -13,7 +13,8 @@ import pytest
 from discreet.checks import FileError, ParameterError
 from discreet.contributions.people import PeopleCount
 from discreet.crowds import cluster
-from discreet.crowds.cluster import ClusterError, Whereabouts, connected, on_cluster
+from discreet.crowds.cluster import Whereabouts, on_cluster
+from discreet.crowds.connecting import ClusterError, connected
 from discreet.crowds.lists import Wanted, write_lists
 from discreet.crowds.sameness import differences, fingerprint
 from discreet.privacy.guarantee import Trust, Unit

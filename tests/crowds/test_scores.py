@@ -8,7 +8,8 @@ import pytest
 import discreet
 from discreet.checks import ParameterError
 from discreet.contributions.known_part import KnownPart
-from discreet.crowds.cluster import connected, on_cluster
+from discreet.crowds.cluster import on_cluster
+from discreet.crowds.connecting import connected
 from discreet.data.splits import Split, parse_split
 from discreet.evaluation.crowd_scores import hidings
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate

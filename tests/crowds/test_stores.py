@@ -95,7 +95,8 @@ def test_what_is_missing_is_a_sentence(store, monkeypatch):
 @pytest.mark.slow
 def test_workers_read_a_store_each_for_itself(crowd_data, shard_folders, cache):
     pytest.importorskip("distributed", reason="needs the extra `distributed`")
-    from discreet.crowds.cluster import connected, on_cluster
+    from discreet.crowds.cluster import on_cluster
+    from discreet.crowds.connecting import connected
 
     with connected("dask://local", workers=2) as client:
         crowd = on_cluster(open_shards(f"file://{shard_folders[8]}"), client)

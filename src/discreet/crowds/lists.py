@@ -16,7 +16,8 @@ from polars.io.plugins import register_io_source
 
 from discreet.arrays import Indices
 from discreet.checks import DataError, DiscreetError, FileError
-from discreet.crowds.cluster import Whereabouts, losses_as_sentences, opened_once
+from discreet.crowds.cluster import Whereabouts, opened_once
+from discreet.crowds.connecting import losses_as_sentences
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import recommend_rows
 from discreet.shards.folder import ShardFolder

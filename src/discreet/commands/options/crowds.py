@@ -42,7 +42,8 @@ def opened(
     if on is None:
         yield shards
         return
-    from discreet.crowds.cluster import connected, on_cluster
+    from discreet.crowds.cluster import on_cluster
+    from discreet.crowds.connecting import connected
 
     with connected(on) as client:
         remark(f"discreet: the cluster's dashboard is at {client.dashboard_link}")

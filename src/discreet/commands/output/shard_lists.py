@@ -27,7 +27,8 @@ def write_shard_lists(
     force: bool,
 ) -> int:
     """Write the lists, on a cluster if there is one; return how many people were asked for."""
-    from discreet.crowds.cluster import connected, on_cluster
+    from discreet.crowds.cluster import on_cluster
+    from discreet.crowds.connecting import connected
     from discreet.crowds.lists import Wanted, write_lists
     from discreet.models.lists import closed_items
     from discreet.models.progress import terminal_progress
