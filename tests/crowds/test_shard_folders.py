@@ -1,8 +1,11 @@
 """Shards hold whole people, each once; what is not so is refused with a sentence."""
 
+import copy
 import dataclasses
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,8 +20,9 @@ from discreet.crowds.pieces import PieceReader
 from discreet.crowds.sharding import make_shards
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
+from discreet.shards import folder as shard_reading
 from discreet.shards import open_shards
-from discreet.shards.manifest import digest, shard_of_hash
+from discreet.shards.manifest import digest, read_ids, shard_of_hash
 from shard_files import declared, files_of, frame_of
 
 
@@ -158,6 +162,19 @@ def test_a_person_who_comes_twice_is_refused(folder):
     refused(folder, "holds 1 people twice")
 
 
+def wrapped(indptr):
+    far = indptr.copy()
+    far[1:4] = [2**63 - 1, -(2**63), -1]
+    return far
+
+
+def swapped(items):
+    """Return the items with two neighbors of the last row changed about."""
+    other = items.copy()
+    other[-2:] = items[-1], items[-2]
+    return other
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -166,10 +183,19 @@ def test_a_person_who_comes_twice_is_refused(folder):
         lambda shard: {"items": np.where(shard.items == 3, -1, shard.items).astype(np.int32)},
         lambda shard: {"indptr": np.append(shard.indptr[:1], shard.indptr[:0:-1])},
         lambda shard: {"values": np.full_like(shard.values, np.nan)},
+        lambda shard: {"values": np.append(shard.values[:-1], np.float32(np.inf))},
+        # Differences of these wrap around and are all above 0.
+        lambda shard: {"indptr": wrapped(shard.indptr)},
+        lambda shard: {"indptr": np.where(np.arange(shard.indptr.size) == 3, -1, shard.indptr)},
+        lambda shard: {"items": swapped(shard.items)},
     ],
 )
-def test_rows_that_would_tell_too_much_are_refused(folder, spoil):
+@pytest.mark.parametrize("at_a_time", [5, 1 << 22])
+def test_rows_that_would_tell_too_much_are_refused(folder, spoil, at_a_time, monkeypatch):
     """An item twice in a row would count twice in that person's vector."""
+    monkeypatch.setattr(shard_reading, "_AT_A_TIME", at_a_time)
+    shard_reading._in_order.clear()
+    assert open_shards(folder).total(PeopleCount()).people == 900
     rewrite(folder, 2, **spoil(open_shards(folder).shard(2)))
     refused(folder, "rows that are not in order")
 
@@ -181,6 +207,10 @@ def test_rows_that_would_tell_too_much_are_refused(folder, spoil):
         ({"format": "x"}, "not a manifest"),
         ({"shards": []}, "damaged"),
         ({"facts": {}}, "damaged"),
+        ({"name": "\x1b[2J"}, "damaged"),
+        ({"name": "x" * 201}, "damaged"),
+        ({"shards": {"digests": []}}, "damaged"),
+        ({"version": True}, "another version"),
         ({"catalog_digest": "0"}, "was changed"),
         ({"text_ids": True}, "not what its manifest says"),
     ],
@@ -206,3 +236,107 @@ def test_a_rating_twice_is_refused_or_merged_over_files(crowd_data, tmp_path):
         [*files, files[0]], tmp_path / "merged", n_shards=2, duplicates="last", **declared(crowd_data)
     )
     assert merged.ratings == crowd_data.n_ratings
+
+
+def places(record, at=()):
+    yield at
+    inside = record.items() if isinstance(record, dict) else enumerate(record)
+    for key, value in inside:
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))
+        else:
+            yield (*at, key)
+
+
+ODD = [None, True, -1, 2**63, 10**30, 1.5, float("nan"), "", "../..", "9" * 5000, [], {}, [[]]]
+
+
+def test_any_other_manifest_is_a_sentence_or_harmless(folder):
+    """Whatever stands at any place, what comes back is a sentence, or the sum over the same people."""
+    file = folder / "manifest.json"
+    honest = json.loads(file.read_text())
+    for where in places(honest):
+        # The first shard stands for all of them.
+        for odd in ODD if where[:1] != ("shards",) or where[1:2] in ((), (0,)) else ():
+            changed = copy.deepcopy(honest)
+            inner = changed
+            for key in where[:-1]:
+                inner = inner[key]
+            if where:
+                inner[where[-1]] = odd
+            file.write_text(json.dumps(changed if where else odd))
+            try:
+                assert open_shards(folder).total(PeopleCount()).people == 900
+            except FileError as error:
+                assert "\n" not in str(error) and len(str(error)) < 400
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(folder):
+    place = folder / "shards" / "00001"
+    kept = place.rename(place.with_name("kept"))
+    place.mkdir()
+    for name in ("people.parquet", "indptr.npy", "items.npy", "values.npy"):
+        (place / name).symlink_to(kept / name)
+    assert open_shards(folder).total(PeopleCount()).people == 900
+    for odd in (os.mkfifo, lambda file: file.symlink_to("/dev/zero"), Path.mkdir):
+        for file in (place / "values.npy", place / "people.parquet", folder / "catalog.parquet"):
+            before = file.rename(file.with_suffix(".before"))
+            odd(file)
+            refused(folder, "not a regular file")
+            file.rmdir() if file.is_dir() else file.unlink()
+            before.rename(file)
+    (folder / "manifest.json").unlink()
+    os.mkfifo(folder / "manifest.json")
+    refused(folder, "not a folder of shards|not a regular file")
+
+
+def test_a_change_that_hides_its_time_is_seen(folder):
+    """In one process a shard is checked once; the same size and age do not make it the same."""
+    shards, file = open_shards(folder), folder / "shards" / "00001" / "values.npy"
+    shards.total(PeopleCount())
+    before = file.stat()
+    file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\0")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(FileError, match="was changed after the folder was made"):
+        shards.total(PeopleCount())
+
+
+def test_a_file_put_in_place_while_a_shard_is_checked_is_seen(folder, monkeypatch):
+    """What is mapped and what is compared with the digest must be one file."""
+    file = folder / "shards" / "00001" / "items.npy"
+    honest = digest
+
+    def swapping(path):
+        if path == file:
+            found = honest(path)
+            shutil.copy(path, path.with_suffix(".other"))
+            path.with_suffix(".other").replace(path)
+            return found
+        return honest(path)
+
+    monkeypatch.setattr(shard_reading, "digest", swapping)
+    refused(folder, "changed while it was read")
+
+
+def test_a_small_file_of_very_many_ids_is_not_unpacked(folder, monkeypatch):
+    """A run of one id packs a billion to a few bytes: it is refused by its count, not by memory."""
+    bomb = pl.select(id=pl.repeat(7, 30_000_000, dtype=pl.Int64))
+    for file in (folder / "catalog.parquet", folder / "shards" / "00000" / "people.parquet"):
+        bomb.write_parquet(file)
+        assert file.stat().st_size < 200_000
+        monkeypatch.setattr(pl.LazyFrame, "collect", counting(pl.LazyFrame.collect))
+        with pytest.raises(FileError, match="as many ids as"):
+            read_ids(file, 30_000_000)
+        with pytest.raises(FileError, match="as many ids as"):
+            read_ids(file, 300)
+
+
+def counting(collect):
+    """Return `collect` for counts alone."""
+
+    def only_counts(frame, *rest, **options):
+        table = collect(frame, *rest, **options)
+        assert table.height == 1
+        return table
+
+    return only_counts

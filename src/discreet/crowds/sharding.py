@@ -35,6 +35,7 @@ from discreet.shards.folder import INDPTR, ITEMS, PEOPLE, TIMES, VALUES
 from discreet.shards.manifest import (
     CATALOG,
     MANIFEST,
+    MOST_SHARDS,
     Manifest,
     ShardRecord,
     digest,
@@ -46,7 +47,6 @@ from discreet.shards.manifest import (
 UNFINISHED = "unfinished"
 # A shard of so many ratings is a short task and a small part of memory.
 RATINGS_PER_SHARD = 4_000_000
-_MOST_SHARDS = 1 << 16
 
 #: Called with what is being done, how many steps are done, and how many there are.
 Progress = Callable[[str, int, int], None]
@@ -77,7 +77,7 @@ def make_shards(
     """
     require(len(files) > 0, "files", list(files), "must name at least one file")
     if n_shards is not None:
-        integer("n_shards", n_shards, least=1, most=_MOST_SHARDS)
+        integer("n_shards", n_shards, least=1, most=MOST_SHARDS)
     folder, reader = Path(out), reader or PieceReader()
     if (folder / MANIFEST).exists():
         raise FileError(f"{folder} is a finished folder of shards and was left as it is. Choose another.")
@@ -85,7 +85,7 @@ def make_shards(
     work = _begin(folder, pieces, {**reader.described(), "shards": n_shards, **_plain(declared)})
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
-    count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), _MOST_SHARDS)
+    count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
     dealer = _Dealer(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
     for number, piece in enumerate(pieces):
         dealer.deal(number, piece, reader)

@@ -32,6 +32,7 @@ from discreet.shards.manifest import (
     digest,
     read_catalog,
     read_ids,
+    require_regular,
     shard_folder,
     shard_of_hash,
 )
@@ -41,12 +42,12 @@ PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.np
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
 # What numpy makes of a file that holds no array, or one with a strange header.
 _NO_ARRAY = (OSError, ValueError, EOFError, OverflowError, MemoryError, *STRANGE_HEADER)
-# So many ratings are bounded at a time.
-_RATINGS_AT_A_TIME = 1 << 22
+# So many ratings are bounded at a time, and so many numbers looked through.
+_RATINGS_AT_A_TIME = _AT_A_TIME = 1 << 22
 # What the ids of a shard's people may take in an object store, and the words before an array.
 _MOST_BYTES_OF_IDS = 1 << 32
 _HEADER = 1 << 12
-# Shards that this process has found in order: where, what size and age the files had, and their digests.
+# Shards that this process has found in order: which files, of what size and age, and their digests.
 _in_order: set[tuple[Any, ...]] = set()
 
 #: Called with how many shards are done and how many there are.
@@ -163,15 +164,20 @@ class ShardFolder:
     def shard(self, number: int) -> Interactions:
         """Return a shard with its arrays mapped, after checking it, once in a process."""
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        what = f"Shard {number} of {self.folder}"
         self._fetch(number)
+        before = self._state(place)
         arrays = {name: _mapped(place / name) for name in _names(self.manifest)}
-        users = read_ids(place / PEOPLE)
         sizes = {INDPTR: record.people + 1, ITEMS: record.ratings, VALUES: record.ratings}
         sizes |= {TIMES: record.ratings} if self.manifest.has_times else {}
-        fits = all(arrays[name].shape == (size,) for name, size in sizes.items())
-        if not fits or len(users) != record.people or (users.dtype == pl.String) != self.manifest.text_ids:
-            raise FileError(f"Shard {number} of {self.folder} is not what its manifest says; make it again.")
-        self._check_once(number, arrays, users)
+        if any(arrays[name].shape != (size,) for name, size in sizes.items()):
+            raise FileError(f"{what} is not what its manifest says; make it again.")
+        users = read_ids(place / PEOPLE, record.people)
+        if (users.dtype == pl.String) != self.manifest.text_ids:
+            raise FileError(f"{what} is not what its manifest says; make it again.")
+        self._check_once(number, before, arrays, users)
+        if self._state(place) != before:
+            raise FileError(f"{what} was changed while it was read; nothing may write to the folder.")
         return Interactions(
             indptr=arrays[INDPTR],
             items=arrays[ITEMS],
@@ -181,6 +187,15 @@ class ShardFolder:
             catalog=self.catalog,
             facts=self.facts,
             name=self.name,
+        )
+
+    def _state(self, place: Path) -> tuple[int, ...]:
+        """Return what tells whether a shard's files are those they were, also if a change hides its time."""
+        found = [require_regular(place / name) for name in (PEOPLE, *_names(self.manifest))]
+        return tuple(
+            number
+            for one in found
+            for number in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
         )
 
     def _fetch(self, number: int) -> None:
@@ -195,15 +210,14 @@ class ShardFolder:
             there = f"{SHARDS}/{place.name}/{name}"
             self.store.fetch(there, place / name, record.digests.get(name, ""), most)
 
-    def _check_once(self, number: int, arrays: dict[str, npt.NDArray[Any]], users: pl.Series) -> None:
+    def _check_once(
+        self, number: int, state: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]], users: pl.Series
+    ) -> None:
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
-        names = [PEOPLE, *_names(self.manifest)]
-        found = [(place / name).stat() for name in names]
-        state = (str(place), self.n_shards, *((one.st_size, one.st_mtime_ns) for one in found))
-        key = (*state, *sorted(record.digests.items()))
+        key = (number, self.n_shards, self.n_items, state, *sorted(record.digests.items()))
         if key in _in_order:
             return
-        for name in names:
+        for name in (PEOPLE, *_names(self.manifest)):
             if digest(place / name) != record.digests.get(name):
                 raise FileError(f"{place / name} was changed after the folder was made; make it again.")
         refuse_foreign(users, number, self.n_shards, f"Shard {number} of {self.folder}")
@@ -225,16 +239,28 @@ def refuse_foreign(users: pl.Series, number: int, n_shards: int, what: str) -> N
 
 def _refuse_disorder(arrays: dict[str, npt.NDArray[Any]], n_items: int, what: str) -> None:
     """Refuse rows that overlap, items that are unknown or come twice in a row, and no-number values."""
-    indptr, items, values = arrays[INDPTR], arrays[ITEMS], arrays[VALUES]
-    fine = bool(indptr[0] == 0 and indptr[-1] == items.size and np.all(indptr[1:] >= indptr[:-1]))
-    if fine and items.size:
-        rising = items[1:] > items[:-1]
-        starts = indptr[1:-1]
-        rising[starts[(starts > 0) & (starts < items.size)] - 1] = True
-        inside = items.min() >= 0 and items.max() < n_items
-        fine = bool(rising.all() and inside and np.isfinite(values).all())
-    if not fine:
+    indptr, items = arrays[INDPTR], arrays[ITEMS]
+    fine = bool(indptr[0] == 0 and indptr[-1] == items.size)
+    fine = fine and all(
+        bool(np.all(np.diff(indptr[at : at + _AT_A_TIME + 1]) >= 0)) for at in _starts(indptr)
+    )
+    if not fine or not all(_in_rows(arrays, at, n_items) for at in _starts(items)):
         raise FileError(f"{what} holds rows that are not in order; make it again with `discreet shard`.")
+
+
+def _in_rows(arrays: dict[str, npt.NDArray[Any]], at: int, n_items: int) -> bool:
+    """Tell whether a stretch of ratings, seen with the one before it, is as rows must be."""
+    indptr, first = arrays[INDPTR], max(at - 1, 0)
+    items = arrays[ITEMS][first : at + _AT_A_TIME]
+    rising = items[1:] > items[:-1]
+    begin, end = np.searchsorted(indptr, [first + 1, first + items.size])
+    rising[indptr[begin:end] - first - 1] = True
+    inside = items.min() >= 0 and items.max() < n_items
+    return bool(rising.all() and inside and np.isfinite(arrays[VALUES][at : at + _AT_A_TIME]).all())
+
+
+def _starts(array: npt.NDArray[Any]) -> range:
+    return range(0, array.size, _AT_A_TIME)
 
 
 def _names(manifest: Manifest) -> list[str]:
@@ -243,6 +269,7 @@ def _names(manifest: Manifest) -> list[str]:
 
 def _mapped(file: Path) -> npt.NDArray[Any]:
     """Map an array of ours; a file with another type in it is refused."""
+    require_regular(file)
     try:
         size = np.load(file, mmap_mode="r", allow_pickle=False)
     except _NO_ARRAY as error:

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
 import polars as pl
 
-from discreet.checks import DiscreetError, FileError
+from discreet.checks import DataError, DiscreetError, FileError
 from discreet.data.facts import PublicFacts
-from discreet.data.reading.parquet import or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import write_whole
 
 MANIFEST, CATALOG, SHARDS = "manifest.json", "catalog.parquet", "shards"
 FORMAT, VERSION = "discreet shards", 1
-# More than a million shards of a hundred bytes of digests each are nobody's manifest.
-MOST_BYTES = 1 << 29
-_MOST_SHARDS = 1 << 20
+#: So many shards a folder may have, and so many bytes a manifest with all their digests.
+MOST_SHARDS = 1 << 16
+MOST_BYTES = 1 << 26
+_LONGEST_NAME = 200
+# Ids come once each, so a file of ids has at most so many for each of its bytes; more is no honest file.
+_IDS_PER_BYTE = 16
 
 
 @final
@@ -92,11 +96,14 @@ class Manifest:
         """Read the manifest of a folder; anything else is refused with one sentence."""
         file = folder / MANIFEST
         try:
-            if file.stat().st_size > MOST_BYTES:
+            size = require_regular(file).st_size
+            if size > MOST_BYTES:
                 raise FileError(f"{file} is too large for a manifest; make the folder again.")
-            content = file.read_bytes()
+            with file.open("rb") as opened:
+                content = opened.read(MOST_BYTES)
         except OSError as error:
-            raise FileError(f"{folder} is not a folder of shards: {error.strerror}.") from error
+            reason = "it has no manifest that can be read"
+            raise FileError(f"{folder} is not a folder of shards: {reason}.") from error
         return cls.from_bytes(content, str(folder))
 
     @classmethod
@@ -109,20 +116,21 @@ class Manifest:
             raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise FileError(f"{file} is not a manifest of `discreet shard`.")
-        if record.get("version") != VERSION:
+        version = record.get("version")
+        if type(version) is not int or version != VERSION:
             raise FileError(
-                f"{folder} was made by another version of `discreet shard` (format {record.get('version')}, "
-                f"this one reads {VERSION}); make it again."
+                f"{folder} was made by another version of `discreet shard`; this one reads format {VERSION}. "
+                "Make it again."
             )
         return cls._of(record, file)
 
     @classmethod
     def _of(cls, record: dict[str, Any], file: str) -> Self:
         try:
-            if not 0 < len(record["shards"]) <= _MOST_SHARDS:
+            if not 0 < len(record["shards"]) <= MOST_SHARDS:
                 raise ValueError("the number of shards")
             return cls(
-                name=_typed(record["name"], str),
+                name=_plain_name(record["name"]),
                 facts=PublicFacts.from_json(record["facts"]),
                 text_ids=_typed(record["text_ids"], bool),
                 has_times=_typed(record["has_times"], bool),
@@ -146,6 +154,7 @@ def shard_of_hash(hashes: Any, n_shards: int) -> Any:
 
 def digest(file: Path) -> str:
     """Return the SHA-256 of a file."""
+    require_regular(file)
     try:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
@@ -153,28 +162,48 @@ def digest(file: Path) -> str:
         raise FileError(f"{file} cannot be read: {error.strerror}.") from error
 
 
+def require_regular(file: Path) -> os.stat_result:
+    """Refuse what is no file (reading a pipe or a device may never end); links to files are files."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise FileError(f"{file} is not a regular file; make the folder again with `discreet shard`.")
+    return found
+
+
 def write_ids(ids: pl.Series, file: Path) -> None:
     """Write ids in their order."""
     pl.DataFrame({"id": ids}).write_parquet(file)
 
 
-def read_ids(file: Path) -> pl.Series:
-    """Read ids in their order; a file that is none of ours is refused."""
-    with or_sentence(f"{file} is damaged; make the folder again with `discreet shard`."):
-        table = scanned(file).collect()
-    if table.columns != ["id"] or table["id"].dtype not in (pl.Int64, pl.String) or table["id"].null_count():
+def read_ids(file: Path, count: int) -> pl.Series:
+    """Read so many ids in their order; a file that is none of ours is refused before it is unpacked."""
+    most = _IDS_PER_BYTE * require_regular(file).st_size
+    try:
+        table = pl.scan_parquet(file, glob=False)
+        held = int(table.select(pl.len()).collect().item())
+        if held != count or held > most:
+            raise FileError(f"{file} does not hold as many ids as the manifest says; make the folder again.")
+        ids = table.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
+    if ids.columns != ["id"] or ids["id"].dtype not in (pl.Int64, pl.String) or ids["id"].null_count():
         raise FileError(f"{file} does not hold ids; make the folder again with `discreet shard`.")
-    return table["id"]
+    return ids["id"]
 
 
 def read_catalog(folder: Path, manifest: Manifest) -> Vocabulary:
     """Return the catalog of a folder, if it is the one that the manifest means."""
     if digest(folder / CATALOG) != manifest.catalog_digest:
         raise FileError(f"{folder / CATALOG} was changed after the folder was made; make it again.")
-    catalog = Vocabulary.of(read_ids(folder / CATALOG))
-    if len(catalog) != manifest.facts.n_items:
-        raise FileError(f"{folder} has a catalog of another size than its manifest says; make it again.")
-    return catalog
+    try:
+        return Vocabulary.of(read_ids(folder / CATALOG, manifest.facts.n_items))
+    except DataError as error:
+        raise FileError(f"{folder / CATALOG} holds an item twice; make the folder again.") from error
 
 
 def _shard_record(record: dict[str, Any]) -> ShardRecord:
@@ -183,6 +212,13 @@ def _shard_record(record: dict[str, Any]) -> ShardRecord:
         raise ValueError("a negative count")
     digests = {_typed(name, str): _typed(value, str) for name, value in record["digests"].items()}
     return ShardRecord(people=people, ratings=ratings, digests=digests)
+
+
+def _plain_name(name: Any) -> str:
+    """Return a name that a terminal and a ledger can show."""
+    if not 0 < len(_typed(name, str)) <= _LONGEST_NAME or not name.isprintable():
+        raise ValueError("the name")
+    return str(name)
 
 
 def _typed(value: Any, kind: type[Any]) -> Any:
