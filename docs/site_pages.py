@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import mathematics
+import refusals
 
 import discreet
-from discreet import checks, collect, federated
+from discreet import collect, federated
 
 ROOT = Path(__file__).parents[1]
 # What a reader meets first; pages that are not named here come below, under More.
@@ -157,49 +156,19 @@ def _signature(found: Any) -> str:
 
 def troubleshooting_page() -> str:
     """List every sentence the program may refuse with, and what it comes from."""
+    source = refusals.Source.of(ROOT / "src" / "discreet")
     lines = [
         "# Troubleshooting",
         "",
-        "Every refusal is one sentence. Dots stand for what the sentence names.",
+        "Every refusal is one sentence; here are all of them, read from the program. Dots stand for what a",
+        "sentence fills in. Search for two words of yours; the right column says what was being done.",
         "",
     ]
-    for kind in ("ParameterError", "DataError", "FileError", "PrivacyError", "BudgetError", "DiscreetError"):
-        rows = sorted(set(_refusals(kind)))
-        if rows:
-            cause = (getattr(checks, kind).__doc__ or "").strip()
-            lines += [f"## {kind}", "", cause, "", "| sentence | when |", "|---|---|"]
-            lines += [f"| {sentence} | {when} |" for sentence, when in rows] + [""]
+    for kind, cause in source.causes().items():
+        rows = [one for one in source.refusals[0] if one.kind == kind]
+        lines += [f"## {kind}", "", cause, "", "| sentence | said while doing this |", "|---|---|"]
+        lines += [f"| {_cell(one.sentence)} | {_cell(one.when)} |" for one in rows] + [""]
     return "\n".join(lines)
-
-
-def _refusals(kind: str) -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf8"))
-        for function in ast.walk(tree):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            when = (ast.get_docstring(function) or f"in {path.stem}").splitlines()[0]
-            for node in ast.walk(function):
-                if (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Name)
-                    and node.func.id == kind
-                    and node.args
-                ):
-                    sentence = _sentence(node.args[0])
-                    if len(sentence) > 12:
-                        yield _cell(sentence), _cell(when)
-
-
-def _sentence(node: ast.expr) -> str:
-    """Return a text or a formatted text with dots where something is filled in."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_sentence(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
-    if isinstance(node, ast.BinOp):
-        return _sentence(node.left) + _sentence(node.right)
-    return ""
 
 
 def _cell(text: str) -> str:
