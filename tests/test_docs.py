@@ -105,6 +105,14 @@ def test_the_papers_page_is_what_the_results_say():
     )
 
 
+def test_the_map_shows_every_room():
+    module = script("make_map")
+    assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/make_map.py."
+    rooms = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
+    drawn = {room.rstrip("/") for floor in module.floors() for room in floor}
+    assert rooms - {"py", "py.typed"} <= drawn
+
+
 def test_readme_lists_every_model_as_it_is():
     module = script("make_readme")
     assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (

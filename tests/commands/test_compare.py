@@ -78,6 +78,20 @@ def test_settings_a_table_and_going_on_where_it_was_stopped(discreet, ratings, t
     one_sentence(*discreet(*asked, "--out", page, "--force"))
 
 
+def test_going_on_notices_that_given_files_changed(discreet, ratings, tmp_path):
+    lines = ratings.read_text().splitlines()
+    train, test, kept = tmp_path / "train.csv", tmp_path / "test.csv", tmp_path / "kept.jsonl"
+    asked = ("compare", ratings, "--models", "als", "--epsilons", "inf", "--split", f"given:{train},{test}")
+    rounds = []
+    for cut in (100, 100, 101):
+        train.write_text("\n".join(lines[:-cut]) + "\n")
+        test.write_text("\n".join([lines[0], *lines[-cut:]]) + "\n")
+        code, _, error = discreet(*asked, "--resume", kept, "--json", "--out", tmp_path / "p.html", "--force")
+        assert code == 0, error
+        rounds.append(error.count("at epsilon"))
+    assert rounds == [1, 0, 1]
+
+
 def test_a_level_is_no_setting_of_one_model(discreet, ratings, tmp_path):
     wrong = ("compare", ratings, "--epsilons", "1", "--out", tmp_path / "page.html", "--models")
     one_sentence(*discreet(*wrong, "biases:epsilon=3"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,6 +177,11 @@ class SplitPlan:
     fraction: float = 0.1
     folds: int = 10
     files: tuple[str, str] = ("", "")
+
+    def digests(self, folder: str | Path | None = None) -> list[str]:
+        """Return what tells given files from others, also from themselves before a change; else nothing."""
+        found = [_find(name, folder) for name in self.files if name]
+        return [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in found]
 
     def splits(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from discreet.checks import ParameterError
 from discreet.data.interactions import Interactions
-from discreet.data.splits import Split, SplitPlan
+from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.evaluation import Evaluation
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.protocol import evaluate, refuse_meaningless
@@ -39,15 +39,15 @@ def compare(
     if not competitors:
         raise ParameterError("estimators must name at least one to compare.")
     kept = None if keep is None else Kept(keep)
+    files = [] if kept is None else _contents(split, folder)
     measured: set[Metric] = set()
     found: list[Evaluation] = []
     for estimator, fitting in competitors:
         new = not measured.issuperset(fitting)
         measured.update(fitting)
         asked = {"split": split, "repeat": repeat, "seed": seed, "above": above, "references": new}
-        key = (
-            "" if kept is None else key_of(data, model=repr(estimator), metrics=[*map(str, fitting)], **asked)
-        )
+        model, names = repr(estimator), [*map(str, fitting)]
+        key = "" if kept is None else key_of(data, model=model, metrics=names, files=files, **asked)
         known = None if kept is None else kept.get(key)
         if known is None:
             if announce is not None:
@@ -57,6 +57,13 @@ def compare(
                 kept.add(key, known)
         found.append(known)
     return tuple(found)
+
+
+def _contents(split: str | SplitPlan | Split, folder: str | Path | None) -> list[str]:
+    """Return what tells a split from one of the same name: what its files or its parts hold."""
+    if isinstance(split, Split):
+        return [key_of(split.train), key_of(split.test)]
+    return (parse_split(split) if isinstance(split, str) else split).digests(folder)
 
 
 def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:

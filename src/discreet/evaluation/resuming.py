@@ -43,8 +43,8 @@ class Kept:
 def key_of(data: Interactions, **asked: Any) -> str:
     """Return a digest of the data and of everything that was asked: equal keys have equal answers."""
     digest = hashlib.blake2b(digest_size=16)
-    for array in (data.indptr, data.items, data.values):
-        digest.update(array.tobytes())
+    for array in (data.indptr, data.items, data.values, data.times, data.listed):
+        digest.update(b"none" if array is None else array.tobytes())
     digest.update(json.dumps(asked, sort_keys=True, default=str).encode())
     return digest.hexdigest()
 
