@@ -70,6 +70,8 @@ def test_what_cannot_be_done_is_a_sentence(discreet, folder, ratings, tmp_path):
     )
     refused(discreet("fit", folder, "--model", "biases", *out, "--on", "spark://x"), "not understood")
     refused(discreet("shard", ratings, "--out", folder), "finished folder of shards")
+    refused(discreet("shard", ratings, "--out", ratings), "cannot be written: Not a directory")
+    refused(discreet("shard", ratings, "--out", "/dev/null/x"), "cannot be written")
 
 
 def test_a_model_is_measured_on_shards(discreet, folder, ratings):

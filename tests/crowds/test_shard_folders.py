@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -113,6 +114,25 @@ def test_a_run_that_was_killed_goes_on(crowd_data, tmp_path):
     assert not (out / "unfinished").exists()
     with pytest.raises(FileError, match="finished folder of shards"):
         make_shards(files, out, **settings)
+
+
+def test_a_second_run_keeps_off_and_a_full_disk_is_a_sentence(crowd_data, tmp_path, monkeypatch):
+    files, out = files_of(crowd_data, tmp_path), tmp_path / "out"
+
+    def again(what, done, total):
+        with pytest.raises(FileError, match="Another run is making"):
+            make_shards(files, out, n_shards=2)
+
+    make_shards(files, out, n_shards=2, progress=again)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(FileError, match="cannot be written: No space left on device"):
+        make_shards(files, tmp_path / "other", n_shards=2)
+    monkeypatch.undo()
+    assert make_shards(files, tmp_path / "other", n_shards=2).ratings == crowd_data.n_ratings
 
 
 @pytest.fixture

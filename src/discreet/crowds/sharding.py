@@ -8,8 +8,10 @@ it stopped; the manifest, written last, makes the folder whole.
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import pairwise
@@ -82,7 +84,21 @@ def make_shards(
     if (folder / MANIFEST).exists():
         raise FileError(f"{folder} is a finished folder of shards and was left as it is. Choose another.")
     pieces = [piece for file in files for piece in reader.pieces(Path(file))]
-    work = _begin(folder, pieces, {**reader.described(), "shards": n_shards, **_plain(declared)})
+    plan = {**reader.described(), "shards": n_shards, **_plain(declared)}
+    with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
+        return _make(folder, work, pieces, reader, name, n_shards, progress, declared)
+
+
+def _make(
+    folder: Path,
+    work: Path,
+    pieces: Sequence[Piece],
+    reader: PieceReader,
+    name: str | None,
+    n_shards: int | None,
+    progress: Progress,
+    declared: dict[str, Any],
+) -> Manifest:
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
     count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
@@ -107,6 +123,34 @@ def make_shards(
     manifest.write(folder)
     shutil.rmtree(work, ignore_errors=True)
     return manifest
+
+
+@contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    """Turn a full disk, or a folder that cannot be written, into a sentence."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(
+            f"{folder} cannot be written: {reason}. What is done is kept; the same command goes on there."
+        ) from error
+
+
+@contextmanager
+def _alone(work: Path) -> Iterator[Path]:
+    """Keep a second run off the same folder, on POSIX systems; the lock ends with the process."""
+    with (work / "plan.json").open("rb") as plan:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise FileError(f"Another run is making {work.parent}; let it end, or stop it.") from error
+        yield work
 
 
 def _plain(declared: dict[str, Any]) -> dict[str, Any]:
