@@ -102,3 +102,12 @@ def test_one_run_on_data():
     assert found.verdict == "not refuted" and "40 canaries" in found.notes[0]
     with pytest.raises(ParameterError, match="hide a person"):
         audit_one_run(MODELS["one-bit-input"](epsilon=1.0), data)
+
+
+def test_one_run_with_more_canaries_than_items_sees_most_of_a_promise():
+    """Items of their own are added for them; user-factorization asks what it is told to ask, and no crash."""
+    data = toy_interactions(80, 40, 10)
+    found = audit_one_run(MODELS["biases"](epsilon=4.0), data, seed=1, canaries=1_000)
+    assert "1,000 canaries" in found.notes[0] and 0.6 * 4 < found.curve <= 4
+    found = audit_one_run(MODELS["user-factorization"](epsilon=32.0), data, seed=1, canaries=60)
+    assert found.verdict == "not refuted"

@@ -53,9 +53,33 @@ def test_games_are_played_in_the_view_asked_for(discreet):
     (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
     assert 0.9 < game["refuted"] < 1 and game["curve"] is not None
     one_sentence(*discreet("audit", "neighbours", "--view", "palm"))
-    one_sentence(*discreet("audit", "popularity", "--view", "report"))
+    one_sentence(*discreet("audit", "covariance-svd", "--view", "report"))
     code, out, _ = discreet("audit", "neighbours", "--view", "report", "--json")
     assert code == 0 and "report" in {finding["attack"] for finding in json.loads(out)}
+
+
+def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discreet, monkeypatch):
+    from discreet.federated.noise import SharedNoise
+    from discreet.models.popularity import Popularity
+    from discreet.recipes import MODELS
+
+    code, out, error = discreet("audit", "popularity", "--view", "report", "--json")
+    assert code == 0, error
+    (report,) = (finding for finding in json.loads(out) if finding["attack"] == "report")
+    # One share of two that must be there: the label of a federation says the same, rounded up.
+    assert 0.999 * report["promised"] < report["refuted"] <= report["promised"]
+    left = SharedNoise(parties=3, missing=1).assumes(1.0, Popularity(epsilon=1.0).delta)[-1]
+    assert f"epsilon={report['promised']:.2f}" in left or f"epsilon={report['promised'] + 0.01:.2f}" in left
+
+    from discreet.commands.party.price import price_a_party
+
+    add = SharedNoise._add
+    monkeypatch.setattr(
+        SharedNoise,
+        "_add",
+        lambda self, steps, sigma, part, random: add(self, steps, sigma / 2, part, random),
+    )
+    assert price_a_party("popularity", MODELS["popularity"](epsilon=1.0)).broken
 
 
 def test_a_page_shows_the_curves(discreet, tmp_path):

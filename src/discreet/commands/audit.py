@@ -45,7 +45,8 @@ def audit(
     view: Annotated[
         str | None,
         typer.Option(
-            "--view", help="Audit what is seen: transcript, file, report (of a device); commas between."
+            "--view",
+            help="Audit what is seen: transcript, file, report (of a device, or of a party); commas between.",
         ),
     ] = None,
     quick: Annotated[
@@ -56,6 +57,10 @@ def audit(
     ] = 60.0,
     page: Annotated[
         Path | None, typer.Option("--page", help="Draw what was found on an HTML page (needs matplotlib).")
+    ] = None,
+    canaries: Annotated[
+        int | None,
+        typer.Option("--canaries", help="With --model: how many canaries; by default one an item.", min=10),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
     out: Annotated[
@@ -71,7 +76,7 @@ def audit(
     if (model is None) == (not every) or (every and on_data is not None):
         raise ParameterError("Name one model, or say --all; or name your data and --model.")
     if on_data is not None and model is not None:
-        found = [_one_run(model, *_subjects(on_data, epsilon, delta, settings or []))]
+        found = [_one_run(model, canaries, *_subjects(on_data, epsilon, delta, settings or []))]
     else:
         subjects = _subjects(model, epsilon, delta, settings or [])
         views = _views(view, quick=quick)
@@ -99,11 +104,12 @@ def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -
     write_page(path, found, None if estimator is None else sample_games(estimator))
 
 
-def _one_run(data: str, estimator: Estimator) -> Finding:
+def _one_run(data: str, canaries: int | None, estimator: Estimator) -> Finding:
     from discreet.audit.canaries.one_run import audit_one_run
     from discreet.data.opening import open_data
 
-    return audit_one_run(estimator, open_data(data, implicit=estimator.feedback == "implicit"))
+    crowd = open_data(data, implicit=estimator.feedback == "implicit")
+    return audit_one_run(estimator, crowd, canaries=canaries)
 
 
 def _without_data(
@@ -117,7 +123,8 @@ def _without_data(
         name = described(estimator)
         found += kept.once(name, estimator.epsilon, "white box", partial(quick_audit, name, estimator))
         # What was not asked for by name is left out where a model has no such view.
-        for view in views if named else [one for one in views if one in views_of(estimator)]:
+        has = views if named else [one for one in views if one in views_of(estimator)]
+        for view in has:
             found += kept.once(
                 name, estimator.epsilon, view, partial(_played, name, estimator, view, seconds)
             )
@@ -125,8 +132,13 @@ def _without_data(
 
 
 def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[Finding]:
-    from discreet.audit.full import play_view
+    from discreet.audit.full import REPORT, play_view, views_of
 
+    if view == REPORT and REPORT not in views_of(estimator):
+        from discreet.commands.party.price import price_a_party
+
+        # Where no device sends anything, a party of a federation may.
+        return [price_a_party(name, estimator)]
     return [play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, ndtr, ndtri
 
 from discreet.arrays import Floats
-from discreet.audit.canaries.planting import Canaries, CanaryAttack
+from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.findings import Finding
+from discreet.audit.games.betting import refuted_by_betting
+from discreet.audit.games.bounds import curve_of
 from discreet.audit.games.scores import Truth
 from discreet.audit.worlds import Row
 from discreet.checks import ParameterError
@@ -32,6 +35,8 @@ _BISECTIONS = 40
 _MOST_EPSILON = 16.0
 # The share of canaries that are guessed, half of them by the highest and half by the lowest scores.
 _GUESSED = (1.0, 0.5, 0.2)
+# So many canaries at most, unless somebody asks for more.
+_MOST = 4_000
 
 
 def one_run_chance(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
@@ -92,9 +97,17 @@ def _curve_refuted(
 
 
 def audit_one_run(
-    estimator: Estimator, data: Interactions, *, error: float = 0.01, seed: int = 0, most: int = 4_000
+    estimator: Estimator,
+    data: Interactions,
+    *,
+    error: float = 0.01,
+    seed: int = 0,
+    canaries: int | None = None,
 ) -> Finding:
     """Fit once on the data with canaries put in by coins, and guess which from all releases.
+
+    There is one canary for each item, of at most 4,000 unless `canaries` says how many; where the catalog has
+    fewer, items are added that nobody else rated.
 
     Raises:
         ParameterError: the promise is not about adding or removing a person.
@@ -103,35 +116,49 @@ def audit_one_run(
     promise = estimator.promise(data.facts)
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
         raise ParameterError(f"{estimator.name} does not promise to hide a person; audit it without data.")
-    attack = CanaryAttack(estimator, _among(data, most))
-    scores, truth, _ = attack.play(seed)
-    found = [_bounds(scores, truth, share, promise.delta, error / len(_GUESSED)) for share in _GUESSED]
+    attack = CanaryAttack(estimator, _among(data, canaries))
+    game = attack.play(seed, once=True)
+    found = [
+        _bounds(game.scores, game.truth, share, promise.delta, error / 2 / len(_GUESSED))
+        for share in _GUESSED
+    ]
     refuted, curve, guesses, right = max(found, key=lambda one: max(one[0], one[1] or 0.0))
+    curve = max(curve or 0.0, _curve(estimator, data.facts.n_items, game, error / 2))
     return Finding(
         model=estimator.name,
         attack="one run",
         promised=promise.epsilon,
         delta=promise.delta,
         refuted=refuted,
-        curve=curve if promise.delta else None,
+        curve=curve if promise.delta or game.right is not None else None,
         confidence=1 - error,
         fits=attack.fits,
         seconds=time.perf_counter() - start,
-        notes=(f"{truth.size:,} canaries, {guesses:,} guesses, {right:,} right",),
-        broken=max(refuted, curve or 0.0) > promise.epsilon,
+        notes=(f"{game.truth.size:,} canaries, {guesses:,} guesses, {right:,} right",),
+        broken=max(refuted, curve) > promise.epsilon,
     )
 
 
-def _among(data: Interactions, most: int) -> Canaries:
-    """Return one canary an item, of at most so many items, and the people of the data as the crowd."""
+def _curve(estimator: Estimator, n_items: int, game: Game, error: float) -> float:
+    """Return the epsilon whose curve is refuted, if canaries count as independent games."""
+    distance = curve_of(estimator, n_items)
+    if game.right is None or distance is None:
+        return 0.0
+    lessons = game.right.size // 5
+    return refuted_by_betting(game.right[:lessons], game.right[lessons:], distance, error)
+
+
+def _among(data: Interactions, canaries: int | None) -> Canaries:
+    """Return one canary an item, and the people of the data as the crowd."""
     crowd: dict[str, Row] = {
         str(row): dict(zip(data.items[span].tolist(), data.values[span].tolist(), strict=True))
         for row in range(data.n_users)
         for span in (slice(int(data.indptr[row]), int(data.indptr[row + 1])),)
     }
-    canaries = Canaries.disjoint(crowd, data.facts, 1)
-    kept = dict(list(canaries.rows.items())[:most])
-    return Canaries(crowd=crowd, rows=kept, facts=data.facts)
+    count = min(data.n_items, _MOST) if canaries is None else canaries
+    facts = replace(data.facts, n_items=max(data.n_items, count))
+    every = Canaries.disjoint(crowd, facts, 1)
+    return Canaries(crowd=crowd, rows=dict(list(every.rows.items())[:count]), facts=facts)
 
 
 def _bounds(

@@ -134,27 +134,36 @@ class CanaryAttack:
             passage.gaussian for passage in recorder.passages if isinstance(passage, Additive)
         )
 
-    def play(self, seed: int) -> Game:
-        """Return the scores of all canaries in one fit, and which of them were in it."""
+    def play(self, seed: int, *, once: bool = False) -> Game:
+        """Return the scores of all canaries in one fit, and which of them were in it.
+
+        Which numbers are whose is usually as it was in the first fit, and a draw where it is not counts as
+        telling nothing. Whoever plays `once` can afford to find it out for this fit.
+        """
         draw = experiment_generator(seed, "canaries")
         truth = draw.random(len(self._canaries.rows)) < 0.5
         recorder = Recorder(most=self._draws)
         self._run(self._canaries.world(truth), seed, recorder)
         mirrored = self._replayed(recorder.passages, self._canaries.world(~truth))
+        found = self._find_supports(recorder.passages) if once else self._supports
         before = -np.sum(np.square(self._weights), axis=0) / 2
         last, again = np.zeros(truth.size), np.zeros((_AGAIN, truth.size))
         random = PrivacyRandom.simulate(seed)
-        for place, (here, there, supports, weight) in enumerate(
-            zip(recorder.passages, mirrored, self._supports, self._weights, strict=True)
-        ):
-            seen = _along(here, there, supports, truth)
-            # Where this draw tells nothing, chance stands in for its noise.
-            told = weight * np.where(seen.length > 0, seen.place, draw.standard_normal(truth.size))
+        for place, weight in enumerate(self._weights):
+            # Where a draw tells nothing, chance stands in for its noise.
+            told, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
+            if place < len(mirrored) and _agree(
+                recorder.passages[place], mirrored[place], found[place], truth.size
+            ):
+                here, supports = recorder.passages[place], found[place]
+                seen = _along(here, mirrored[place], supports, truth)
+                told = np.where(seen.length > 0, seen.place, told)
+                if place >= recorder.last_release:
+                    more = np.where(seen.length > 0, _drawn_again(here, seen, supports, truth, random), more)
             if place < recorder.last_release:
-                before += told
-                continue
-            last += told
-            again += weight * _drawn_again(here, seen, supports, truth, random)
+                before += weight * told
+            else:
+                last, again = last + weight * told, again + weight * more
         right = np.mean((before + again > 0) == truth, axis=0)
         return Game(before + last, truth, right if self.is_independent else None)
 
@@ -167,6 +176,7 @@ class CanaryAttack:
         none, count = self._replayed(recorded, self._none), len(self._canaries.rows)
         owner = [np.zeros(_size(passage), dtype=np.int64) for passage in recorded]
         own = [np.ones(_size(passage), dtype=np.bool_) for passage in recorded]
+        moved = [np.zeros(_size(passage), dtype=np.bool_) for passage in recorded]
         for digit in range(max(count - 1, 1).bit_length()):
             chosen = np.arange(count) >> digit & 1 == 1
             with_it, without_it = (
@@ -176,8 +186,12 @@ class CanaryAttack:
             for draw in range(len(recorded)):
                 owner[draw] |= with_it[draw].astype(np.int64) << digit
                 own[draw] &= with_it[draw] ^ without_it[draw]
-        # A number that is nobody's own belongs to a canary behind the last one.
-        return [np.where(alone, whose, count) for alone, whose in zip(own, owner, strict=True)]
+                moved[draw] |= with_it[draw] | without_it[draw]
+        # What several move belongs to a canary behind the last one, what nobody moves to the next.
+        return [
+            np.where(alone, whose, np.where(some, count, count + 1))
+            for alone, whose, some in zip(own, owner, moved, strict=True)
+        ]
 
     def _replayed(self, recorded: list[Passage], data: Interactions) -> list[Passage]:
         player = Player(recorded, to_the_end=False)
@@ -202,6 +216,12 @@ def _moved(before: Passage, after: Passage) -> Truth:
     return np.asarray((after.given != before.given).reshape(-1), dtype=np.bool_)
 
 
+def _agree(here: Passage, there: Passage, supports: Indices, count: int) -> bool:
+    """Tell whether no numbers move between a world and its mirror but those that some canary moves."""
+    moved = _moved(here, there)
+    return moved.size == supports.size and not bool(np.any(moved & (supports > count)))
+
+
 class _Along(NamedTuple):
     """Hold how long each canary's difference is, in units of the noise, and where on it the outcome lies.
 
@@ -220,12 +240,12 @@ def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _A
     """
     if not (isinstance(here, Additive) and isinstance(there, Additive)):
         return _Along(np.zeros(truth.size), np.zeros(truth.size), np.zeros(0))
-    is_in = np.append(truth, False)[supports]
+    is_in = np.append(truth, [False, False])[supports]
     given, mirrored, told = (array.reshape(-1) for array in (here.given, there.given, here.told))
     own = np.where(is_in, given - mirrored, mirrored - given) / here.width
     apart = (told - np.where(is_in, mirrored, given)) / here.width
     length = np.sqrt(_summed(own**2, supports, truth.size))
-    direction = own / np.append(np.where(length > 0, length, 1.0), 1.0)[supports]
+    direction = own / np.append(np.where(length > 0, length, 1.0), [1.0, 1.0])[supports]
     return _Along(length, _summed(direction * apart, supports, truth.size), direction)
 
 
