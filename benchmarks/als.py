@@ -1,12 +1,16 @@
-"""Time alternating least squares on clicks against the `implicit` package, with the ranking quality of both.
+"""Time alternating least squares: on clicks against `implicit`, on ratings also against the private fit.
 
-    python benchmarks/als.py --json        MovieLens 1M if it is on this machine, else generated ratings
+    python benchmarks/als.py --json                 clicks of MovieLens 1M, or generated ones
+    python benchmarks/als.py --json --millions 23   generated ratings: `als`, the private fit and `implicit`
 
-Both minimize the same loss with 64 factors, 15 iterations and 3 conjugate-gradient steps a row, on the same
-number of threads, from the ratings by person to factors of people and items. Each run has a process of its
-own, the sides alternate, and run r of both starts from seed r. `ratio` is the median of our seconds over the
-median of theirs. Compiling happens once for a machine and is kept on disk; it is timed apart with an empty
-cache.
+Clicks: both minimize the same loss with 64 factors, 15 iterations and 3 conjugate-gradient steps a row, on
+the same number of threads, from the ratings by person to factors of people and items. Run r of both starts
+from seed r. `ratio` is the median of our seconds over the median of theirs. Compiling happens once for a
+machine and is kept on disk; it is timed apart with an empty cache.
+
+Ratings: `als` and `user-factorization` (epsilon 5) with default settings, `implicit` as above, after a small
+fit that compiles the loops. `ratios` are those of `als` to the others, in seconds and in processor seconds;
+compare the latter on a shared machine. Every run has a process of its own, and the sides alternate.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
 import statistics
 import sys
 import tempfile
@@ -117,10 +122,65 @@ def _timed(fit, *arguments):
     return model, time.perf_counter() - start
 
 
-def in_own_process(side: str, factors: int, iterations: int, seed: int) -> dict[str, object]:
+def fit_bar(data) -> None:
+    from discreet.models.bars.als import Als
+
+    Als().fit(data)
+
+
+def fit_private(data) -> None:
+    from discreet.models.user_factorization.estimator import UserFactorization
+
+    UserFactorization(epsilon=5.0, delta=1e-6).fit(data)
+
+
+def fit_clicks(data) -> None:
+    clicks = data.with_values(np.ones(data.n_ratings, dtype=np.float32))
+    fit_theirs(clicks, 64, 15, 0)
+
+
+RATING_SIDES = {"als": fit_bar, "user-factorization": fit_private, "implicit": fit_clicks}
+
+
+def run_ratings(side: str, ratings: int, sender) -> None:
+    """Compile on a small part, then time one fit of generated ratings."""
+    from discreet.data.datasets.synthetic_large import LargeShape, large
+
+    data = large(LargeShape.of(ratings))
+    fit = RATING_SIDES[side]
+    fit(large(LargeShape(n_users=500, n_items=300, n_ratings=20_000)))
+    start, cpu = time.perf_counter(), time.process_time()
+    fit(data)
+    sender.send(
+        {
+            "seconds": time.perf_counter() - start,
+            "cpu_seconds": time.process_time() - cpu,
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+    )
+
+
+def compare_ratings(millions: float, repeat: int) -> dict[str, object]:
+    """Return the medians of every side, and the ratios of `als` to the others."""
+    runs: dict[str, list[dict[str, float]]] = {side: [] for side in RATING_SIDES}
+    for _ in range(repeat):
+        for side in RATING_SIDES:
+            runs[side].append(in_own_process(run_ratings, side, round(millions * 1e6)))
+    middle = {
+        what: {side: statistics.median(run[what] for run in done) for side, done in runs.items()}
+        for what in ("seconds", "cpu_seconds", "peak_mb")
+    }
+    ratios = {
+        what: {side: middle[what]["als"] / middle[what][side] for side in RATING_SIDES if side != "als"}
+        for what in ("seconds", "cpu_seconds")
+    }
+    return {"benchmark": "als", "millions": millions, "ratios": ratios, **middle}
+
+
+def in_own_process(job, *arguments) -> dict[str, object]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=run, args=(side, factors, iterations, seed, sender))
+    process = context.Process(target=job, args=(*arguments, sender))
     process.start()
     sender.close()
     result = receiver.recv()
@@ -132,18 +192,17 @@ def compile_seconds(factors: int) -> float:
     """Return how long the first call takes when nothing has been compiled yet."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder
-        first = in_own_process("ours", factors, 1, 0)["first_call"]
+        first = in_own_process(run, "ours", factors, 1, 0)["first_call"]
         del os.environ["NUMBA_CACHE_DIR"]
     return first
 
 
 def compare(factors: int, iterations: int, repeat: int, threads: int) -> dict[str, object]:
-    os.environ |= {"NUMBA_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     compiling = compile_seconds(factors)
     runs: dict[str, list[dict[str, object]]] = {side: [] for side in SIDES}
     for seed in range(repeat):
         for side in SIDES:
-            runs[side].append(in_own_process(side, factors, iterations, seed))
+            runs[side].append(in_own_process(run, side, factors, iterations, seed))
     seconds = {side: statistics.median(run["seconds"] for run in done) for side, done in runs.items()}
     quality = {
         metric: {side: statistics.mean(run[metric] for run in done) for side, done in runs.items()}
@@ -164,14 +223,32 @@ def compare(factors: int, iterations: int, repeat: int, threads: int) -> dict[st
     }
 
 
+def show_ratings(result: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result))
+        return
+    for side in RATING_SIDES:
+        cpu, peak = result["cpu_seconds"][side], result["peak_mb"][side]
+        print(f"{side}: {result['seconds'][side]:.1f} s, {cpu:.1f} s of processor, peak {peak:,.0f} MB")
+    for side, ratio in result["ratios"]["cpu_seconds"].items():
+        clock = result["ratios"]["seconds"][side]
+        print(f"als / {side}: {ratio:.2f} in processor seconds, {clock:.2f} by the clock")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--factors", type=int, default=64)
     parser.add_argument("--iterations", type=int, default=15)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--millions", type=float, help="time ratings instead, so many million of them")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    threads = str(options.threads)
+    os.environ |= {"NUMBA_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    if options.millions:
+        show_ratings(compare_ratings(options.millions, options.repeat), options.json)
+        return
     result = compare(options.factors, options.iterations, options.repeat, options.threads)
     if options.json:
         print(json.dumps(result))
