@@ -1,7 +1,7 @@
 """The experiments that the paper on two rating-collection mechanisms should have had.
 
-It prints theorems and no numbers. Measured here: how often Theorem 3's bound holds and how loose it is, the
-constant of statement (5), and how well ratings are recovered, as printed and corrected, over epsilon.
+It prints theorems and no numbers. Measured here: Theorems 1 and 2 by counting, Theorem 3's bound beside
+sharper ones that can fail, the constant of statement (5), and how well ratings are recovered over epsilon.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import numpy as np
 
 from discreet.collect.catalog.choosing import cell_mechanism
 from discreet.collect.catalog.device import collect_cells
-from discreet.collect.catalog.rho import rho_bound, rho_expected
 from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
 from discreet.randomness import PrivacyRandom
-from discreet.reproduce import Run
+from discreet.reproduce import Drawn, Run
 from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
 
 from .figures import draw
 from .recovery import Errors, recovery_errors
-from .world import World, make_world
+from .theorems import theorem3
+from .world import make_world
 
-Values = dict[str, list[float]]
+Values = dict[str, Sequence[float] | Drawn]
 
-GAMMA = 0.05
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 KINDS = ("stars", "numbers")
+#: Two sizes of a matrix with the same shape: a constant must not grow from one to the other.
+SIZES = ((60, 50), (240, 200))
 #: What is known of real data: epsilons, runs, and about how far ratings lie from what can be predicted.
 REAL = {
     "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 5, 0.6),
@@ -37,97 +38,103 @@ REAL = {
 }
 
 
-def measure(run: Run) -> dict[str, Sequence[float]]:
+def measure(run: Run) -> Values:
     """Return the values of every claim's runs; a full run that is kept also draws pictures."""
-    quick, say = run.size != "full", run.say
     values: Values = {}
     kept: dict[str, Any] = {"bound": {}, "constant": {}, "synthetic": {}, "real": {}}
-    for name in REAL:
-        if catalog.find(name) is not None and not (quick and name == "movielens-100k"):
-            _real(name, quick, values, kept, run)
     for kind in KINDS:
-        say(f"Theorem 3, {kind}")
-        _theorem(kind, run.pick(full=200, quick=40, toy=4), values, kept)
-        _statement_five(kind, 1 if quick else 3, values, kept)
-        say(f"recovery of a low-rank matrix, {kind}")
-        _synthetic(kind, 1 if quick else 2, values, kept)
+        _theorems(kind, run, values, kept)
+        _statement_five(kind, run, values, kept)
+        _synthetic(kind, run, values, kept)
+    for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=("restaurant-consumer",)):
+        if catalog.find(name) is not None:
+            _real(name, run, values, kept)
     run.write("results.json", kept)
-    if run.folder and not quick:
+    if run.folder and run.size == "full":
         draw(kept, run.folder)
     return values
 
 
-def _misfits(world: World, epsilon: float, draws: int) -> np.ndarray:
-    """Return |P(Theta - Z)| in the paper's units for many draws of the reports."""
-    mechanism = cell_mechanism(epsilon, world.data.facts)
-    found = []
-    for seed in range(draws):
-        reports = collect_cells(world.data, mechanism, PrivacyRandom.simulate(seed)).reports
-        truth = world.truth[reports.rows(), reports.items]
-        found.append(float(np.linalg.norm(truth - reports.values)) / world.unit)
-    return np.array(found)
-
-
-def _theorem(kind: str, draws: int, values: Values, kept: dict[str, Any]) -> None:
-    world = make_world(kind, seed=1, people=60, items=50)
-    rows = []
-    for epsilon in EPSILONS:
-        mechanism = cell_mechanism(epsilon, world.data.facts)
-        size = {"people": 60, "items": 50, "rated": world.data.n_ratings, "intrinsic": world.intrinsic}
-        bound, usual = rho_bound(mechanism, gamma=GAMMA, **size), rho_expected(mechanism, **size)
-        misfits = _misfits(world, epsilon, draws)
-        values.setdefault(f"coverage-{kind}", []).append(float(np.mean(misfits <= bound)))
-        values.setdefault(f"looseness-{kind}", []).append(bound / float(misfits.mean()))
-        rows.append([epsilon, bound, usual, float(misfits.mean()), float(misfits.max())])
+def _theorems(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
+    """Count the largest loss of a report, and draw reports to see which bounds on rho hold how tightly."""
+    draws = run.pick(full=200, quick=40, toy=4)
+    rows = [run.step(f"theorem 3 {kind} {epsilon:g}", theorem3, kind, epsilon, draws) for epsilon in EPSILONS]
     kept["bound"][kind] = rows
+    made = draws * len(rows)
+    values[f"loss-{kind}"] = [row["worst loss"] / row["epsilon"] for row in rows]
+    values[f"coverage-{kind}"] = Drawn([row["below printed"] for row in rows], made)
+    values[f"looseness-{kind}"] = Drawn([row["printed"] / row["mean"] for row in rows], made)
+    values[f"sharp-coverage-{kind}"] = Drawn([row["below sharp"] for row in rows], made)
+    values[f"sharp-looseness-{kind}"] = Drawn([row["sharp"] / row["mean"] for row in rows], made)
+    values[f"worst-coverage-{kind}"] = Drawn([row["worst below"] for row in rows], made)
+    values[f"worst-looseness-{kind}"] = Drawn([row["worst sharp"] / row["worst mean"] for row in rows], made)
+    values[f"printed-over-worst-{kind}"] = [row["worst printed"] / row["worst sharp"] for row in rows]
+    world = make_world(kind, seed=1, people=60, items=50)
+    values[f"rank-{kind}"] = [float(np.linalg.matrix_rank(world.truth))]
 
 
-def _statement_five(kind: str, runs: int, values: Values, kept: dict[str, Any]) -> None:
-    """Find the constant C0 in |Theta_hat - Theta| <= C0 rho / sqrt(p), with the rho that was measured."""
+def _statement_five(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
+    """Find C0 in |Theta_hat - Theta| <= C0 rho / sqrt(p), and whether it grows with the matrix."""
     found = []
-    for seed in range(runs):
-        world = make_world(kind, seed=seed, people=120, items=100)
-        for epsilon in (2.0, 4.0, 8.0):
-            mechanism = cell_mechanism(epsilon, world.data.facts)
-            reports = collect_cells(world.data, mechanism, PrivacyRandom.simulate(seed)).reports
-            scaled = (reports.values - world.origin) / world.unit
-            truth = (world.truth - world.origin) / world.unit
-            rho = float(np.linalg.norm(truth[reports.rows(), reports.items] - scaled))
-            answer = recover(Rows(reports.indptr, reports.items, scaled.astype(np.float32)), 100, rho)
-            share = reports.n_ratings / truth.size
-            error = float(np.linalg.norm(answer.left @ answer.right.T - truth))
-            found.append([epsilon, error * share**0.5 / rho])
-    values[f"constant-{kind}"] = [max(row[1] for row in found)]
+    for seed in range(run.pick(full=3, quick=1, toy=1)):
+        for people, items in run.pick(full=SIZES, quick=SIZES, toy=((24, 20), (48, 40))):
+            step = f"statement (5) {kind} {people} {seed}"
+            found.append(run.step(step, _constants, kind, people, items, seed))
     kept["constant"][kind] = found
+    values[f"constant-{kind}"] = [max(max(row) for row in found)]
+    values[f"constant-growth-{kind}"] = [
+        max(large) / max(small) for small, large in zip(found[::2], found[1::2], strict=True)
+    ]
 
 
-def _synthetic(kind: str, runs: int, values: Values, kept: dict[str, Any]) -> None:
+def _constants(kind: str, people: int, items: int, seed: int) -> list[float]:
+    """Return |error| sqrt(p) / rho at epsilon 2, 4 and 8, with the rho that was measured."""
+    world, found = make_world(kind, seed=seed, people=people, items=items), []
+    for epsilon in (2.0, 4.0, 8.0):
+        mechanism = cell_mechanism(epsilon, world.data.facts)
+        reports = collect_cells(world.data, mechanism, PrivacyRandom.simulate(seed)).reports
+        rho = float(np.linalg.norm(world.truth[reports.rows(), reports.items] - reports.values))
+        answer = recover(Rows(reports.indptr, reports.items, reports.values.astype(np.float32)), items, rho)
+        error = float(np.linalg.norm(answer.left @ answer.right.T - world.truth))
+        found.append(error * (reports.n_ratings / world.truth.size) ** 0.5 / rho)
+    return found
+
+
+def _synthetic(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
+    people, items = run.pick(full=(300, 200), quick=(300, 200), toy=(60, 40))
     rows = []
-    for epsilon in EPSILONS:
+    for epsilon in run.pick(full=EPSILONS, quick=EPSILONS, toy=(4.0,)):
         errors = []
-        for seed in range(runs):
-            world = make_world(kind, seed=seed, people=300, items=200)
-            errors.append(
-                recovery_errors(world.data, world.everywhere(), epsilon, seed, world.intrinsic / world.unit)
-            )
+        for seed in range(run.pick(full=2, quick=1, toy=1)):
+            step = f"recovery {kind} {epsilon:g} {seed}"
+            errors.append(Errors(*run.step(step, _recovery, kind, people, items, epsilon, seed)))
         _compare(f"synthetic-{kind}", epsilon, errors, values)
         rows.append([epsilon, *np.mean(errors, axis=0).tolist()])
     kept["synthetic"][kind] = rows
 
 
-def _real(name: str, quick: bool, values: Values, kept: dict[str, Any], run: Run) -> None:
+def _recovery(kind: str, people: int, items: int, epsilon: float, seed: int) -> Errors:
+    world = make_world(kind, seed=seed, people=people, items=items)
+    return recovery_errors(world.data, world.everywhere(), epsilon, seed, world.intrinsic)
+
+
+def _real(name: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
     epsilons, runs, intrinsic = REAL[name]
     rows = []
-    for epsilon in epsilons:
+    for epsilon in run.pick(full=epsilons, quick=epsilons, toy=(4.0,)):
         errors = []
-        for seed in range(1 if quick else runs):
-            split = random_split(catalog.load(name), 0.1, seed)
-            test = split.test.rows(), split.test.items, split.test.values
-            errors.append(recovery_errors(split.train, test, epsilon, seed, intrinsic))
-            run.say(f"{name}, epsilon {epsilon:g}: {errors[-1]}")
+        for seed in range(run.pick(full=runs, quick=1, toy=1)):
+            step = f"{name} {epsilon:g} {seed}"
+            errors.append(Errors(*run.step(step, _held_out, name, epsilon, seed, intrinsic)))
         _compare(name, epsilon, errors, values)
         rows.append([epsilon, *np.mean(errors, axis=0).tolist(), *np.std(errors, axis=0).tolist()])
     kept["real"][name] = sorted(rows)
+
+
+def _held_out(name: str, epsilon: float, seed: int, intrinsic: float) -> Errors:
+    split = random_split(catalog.load(name), 0.1, seed)
+    test = split.test.rows(), split.test.items, split.test.values
+    return recovery_errors(split.train, test, epsilon, seed, intrinsic)
 
 
 def _compare(name: str, epsilon: float, errors: Sequence[Errors], values: Values) -> None:
