@@ -52,6 +52,7 @@ def examples():
             "longest": math.sqrt(5),
             "pull": positive(data.n_items),
             "count_part": 0.7,
+            "near": 0.8,
         },
         "ScaledMoment": lambda data: {"scaling": scaling(data)},
         "ScaledProduct": lambda data: {

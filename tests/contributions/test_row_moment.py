@@ -1,5 +1,7 @@
 """Sums over people agree with the same sums written out the slow way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,10 +78,16 @@ def test_factors_leave_their_own_rating_out():
     np.testing.assert_allclose(told.floats("moment"), moment / np.sqrt(np.trace(moment)) / 100, atol=3e-6)
 
 
+def _places(vectors, squares):
+    return ChoicePlaces(
+        vectors=vectors, squares=squares, longest=100.0, pull=np.ones(6), count_part=0.5, near=0.5
+    )
+
+
 def test_places_leave_their_own_item_out():
     rng = np.random.default_rng(2)
     vectors, squares = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, 6)
-    places = ChoicePlaces(vectors=vectors, squares=squares, longest=100.0, pull=np.ones(6), count_part=0.5)
+    places = _places(vectors, squares)
     people = people_of(Rows(np.array([0, 3]), np.array([0, 2, 5], np.int32), np.ones(3, np.float32)), 6)
     sums, counts = places.split(people.total(places).floats())
     own = np.array(
@@ -88,6 +96,24 @@ def test_places_leave_their_own_item_out():
     weight = 1 / np.sqrt((own**2).sum() + 3 * 0.25)
     np.testing.assert_allclose(sums[[0, 2, 5]], weight * own, atol=3e-6)
     np.testing.assert_allclose(counts[[0, 2, 5]], weight * 0.5, atol=3e-6)
+
+
+def test_places_fade_with_every_step_in_time_and_not_among_equal_times():
+    rng = np.random.default_rng(2)
+    vectors, squares = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, 6)
+    places = _places(vectors, squares)
+    rows = Rows(np.array([0, 4]), np.array([0, 1, 2, 5], np.int32), np.ones(4, np.float32))
+    people = replace(people_of(rows, 6), times=np.array([70, 50, 70, 90]))
+    sums, _ = places.split(people.total(places).floats())
+    # In time: item 1, then 0 and 2 together, then 5.
+    steps = {0: 1, 1: 0, 2: 1, 5: 2}
+    own = []
+    for item in steps:
+        others = {other: 0.5 ** abs(steps[other] - steps[item]) for other in steps if other != item}
+        total = sum(weight * vectors[other] for other, weight in others.items())
+        own.append(total / np.sqrt(sum(weight**2 * squares[other] for other, weight in others.items())))
+    weight = 1 / np.sqrt((np.array(own) ** 2).sum() + 4 * 0.25)
+    np.testing.assert_allclose(sums[[0, 1, 2, 5]], weight * np.array(own), atol=3e-6)
 
 
 def test_coordinates_are_shrunk_by_their_noise():

@@ -123,14 +123,17 @@ def test_recommends_from_a_list_of_items(split):
     assert len(best) == 5 and all(item % 2 == 0 for item, _ in best)
 
 
-def test_reads_neither_ratings_nor_times(split):
+def test_reads_no_ratings_and_of_times_only_their_order(split):
     train = split.train
     rng = np.random.default_rng(0)
     facts = dataclasses.replace(train.facts, low=1.0, high=5.0)
     other = train.with_values(rng.integers(1, 6, train.n_ratings), facts=facts)
-    other = dataclasses.replace(other, times=rng.integers(0, 99, train.n_ratings))
-    for name, array in fitted(4.0, train).scorer.arrays().items():
+    other = dataclasses.replace(other, times=train.times**3 - 5)
+    shuffled = dataclasses.replace(other, times=rng.permutation(other.times))
+    found = fitted(4.0, train).scorer.arrays()
+    for name, array in found.items():
         np.testing.assert_array_equal(array, fitted(4.0, other).scorer.arrays()[name])
+    assert not np.array_equal(found["item_factors"], fitted(4.0, shuffled).scorer.arrays()["item_factors"])
 
 
 def test_refuses_metrics_of_ratings_and_unknown_feedback(split):
@@ -168,6 +171,7 @@ def some_places(n_items, size, seed):
         longest=math.sqrt(size + 2),
         pull=rng.uniform(0.05, 4, n_items),
         count_part=0.7,
+        near=0.8,
     )
 
 
@@ -188,6 +192,26 @@ def test_one_person_moves_the_places_by_exactly_their_own_vector(monkeypatch, th
         for all_of_them, rest, one in zip(whole, without, alone, strict=True):
             np.testing.assert_array_equal(all_of_them - rest, one)
         assert 0.99 < squared_length(*alone) <= 1
+
+
+def in_sessions(n_users=1500, n_items=80, sessions=4, seed=0) -> Interactions:
+    """Return choices of people whose mood changes: each session of three takes items of one eighth."""
+    rng = np.random.default_rng(seed)
+    moods = np.array([rng.permutation(8)[:sessions] for _ in range(n_users)])
+    within = rng.random((n_users, sessions, n_items // 8)).argsort(axis=2)[:, :, :3]
+    items = (moods[:, :, None] + 8 * within).reshape(-1)
+    times = np.tile(np.arange(3 * sessions), n_users)
+    people = np.repeat(np.arange(n_users), 3 * sessions)
+    return Interactions.from_arrays(people, items, times=times, n_items=n_items, low=1, high=1, name="moods")
+
+
+def test_what_is_chosen_at_about_the_same_time_tells_where_an_item_stands():
+    split = leave_one_out(in_sessions())
+    timeless = dataclasses.replace(split.train, times=None, listed=None)
+    with_order, without = fitted(8.0, split.train), fitted(8.0, timeless)
+    # Both lists are made from the same histories with times; only the fits differ.
+    own = measure(with_order, split.train, split.test, "hr@10")["hr@10"]
+    assert own > measure(without, split.train, split.test, "hr@10")["hr@10"] + 0.1
 
 
 def test_broken_numbers_and_single_choices_tell_nothing():

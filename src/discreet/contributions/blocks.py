@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Indices
 from discreet.contributions.grid import ROUNDING, Steps, as_steps, whole_steps
 from discreet.data.interactions import Interactions
 from discreet.solvers.rows import Rows, column_sums
@@ -52,6 +53,21 @@ class Block:
         """Return the ratings, or other numbers in their places, as solvers read them."""
         numbers = self.values if values is None else values
         return Rows(self.indptr, self.items, numbers.astype(np.float32))
+
+    def in_time(self) -> tuple[Indices, npt.NDArray[np.bool_]]:
+        """Return where each person's ratings stand in the order of their times, and which share a time.
+
+        The second tells of each place in that order whether the one before it has the same time; without
+        times all have. Ties stand in the order of the row, so that both depend on the own row alone.
+        """
+        times = self.data.times
+        if times is None:
+            return np.arange(self.items.size), np.ones(self.items.size, dtype=bool)
+        times = times[self.data.indptr[self.start] : self.data.indptr[self.stop]]
+        order = np.lexsort((times, self.people))
+        same = np.zeros(self.items.size, dtype=bool)
+        same[1:] = times[order[1:]] == times[order[:-1]]
+        return order, same
 
     def per_person(self, terms: Floats) -> Floats:
         """Return the sum of `terms` over each person's own ratings."""

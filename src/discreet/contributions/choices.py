@@ -22,9 +22,10 @@ class ChoicePlaces(Statistic):
     """Sum, for each item, the weighted places of those who chose it, and their weight.
 
     Choices put a person at p: the sum of the items' `vectors` over the root of the sum of their `squares`,
-    shortened to `longest`. With p_i the place without item i, weights q_i = `pull` and c = `count_part` a
-    person tells (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its length
-    is 1.
+    shortened to `longest`. p_i is the place without item i, as seen at the time when i was chosen: a choice
+    counts by `near` to the number of times at which the person chose anything from there to i (where there
+    are no times, all count alike). With weights q_i = `pull` and c = `count_part` a person tells
+    (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its length is 1.
     """
 
     vectors: Floats
@@ -32,6 +33,7 @@ class ChoicePlaces(Statistic):
     longest: float
     pull: Floats
     count_part: float
+    near: float
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -42,12 +44,14 @@ class ChoicePlaces(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         people = block.rows(np.ones(block.items.size))
         require_fit(people, self.vectors.shape[0])
+        order, same = block.in_time()
+        fade = np.where(same, 1.0, self.near)
 
         def part(start: int, stop: int) -> tuple[Steps]:
             told = np.zeros(sums[0].shape, dtype=np.int64)
             places, counts = self.split(told)
             given = (self.vectors, self.squares, self.longest, self.pull, self.count_part)
-            add_choices(start, stop, people.indptr, people.columns, *given, places, counts)
+            add_choices(start, stop, people.indptr, people.columns, order, fade, *given, places, counts)
             return (told,)
 
         sums[0][:] += summed_over_rows(part, people.indptr)[0]

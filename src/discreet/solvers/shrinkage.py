@@ -19,10 +19,11 @@ _COORDINATE_SPREAD_AT_START = 0.3
 
 
 class Shrunken(NamedTuple):
-    """Hold the posterior mean and variance of every effect."""
+    """Hold the posterior mean and variance of every effect, and which part of its spread is known by them."""
 
     mean: Floats
     variance: Floats
+    known: Floats
 
 
 def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Floats) -> Shrunken:
@@ -37,7 +38,7 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
     spread = _SPREAD_AT_START
     for _ in range(_STEPS):
         posterior = _posterior(sums, counts, variance, features @ theta, spread)
-        told = counts**2 * spread / (counts**2 * spread + variance)
+        told = posterior.known
         weighted = features * told[:, None]
         normal = weighted.T @ features + _RIDGE * np.eye(features.shape[1])
         theta = np.linalg.solve(normal, weighted.T @ posterior.mean).astype(np.float64, copy=False)
@@ -49,7 +50,9 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
 def _posterior(sums: Floats, counts: Floats, variance: Floats, prior: Floats, spread: float) -> Shrunken:
     total = counts**2 * spread + variance
     return Shrunken(
-        mean=prior + spread * counts * (sums - counts * prior) / total, variance=spread * variance / total
+        mean=prior + spread * counts * (sums - counts * prior) / total,
+        variance=spread * variance / total,
+        known=counts**2 * spread / total,
     )
 
 

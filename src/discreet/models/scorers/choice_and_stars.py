@@ -18,8 +18,8 @@ from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Numb
 from discreet.models.scorers.scorer import Scorer
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
-# How much the odds of liking an item count beside those of choosing it: more where those differ by person.
-_LIKING, _LIKING_WITHOUT_CROWDS = 0.6, 0.3
+# How much the odds of liking an item count beside those of choosing it, where items' effects are known.
+_LIKING = 0.4
 # A rating deviates from its prediction by about this part of half the scale.
 _DEVIATION = 0.45
 
@@ -65,8 +65,8 @@ class ChoiceAndStars(Scorer):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, stars: RatingScorer, choice: ClickScorer) -> Self:
-        """Put what was learned about both together, with the usual constants."""
+    def of(cls, stars: RatingScorer, choice: ClickScorer, known: float) -> Self:
+        """Put both together; stars count by how much of items' effects is known."""
         return cls(
             mean=stars.mean,
             item_bias=stars.item_bias,
@@ -76,7 +76,7 @@ class ChoiceAndStars(Scorer):
             high=stars.high,
             popularity=choice.popularity,
             crowds=choice.item_factors,
-            liking=_LIKING if choice.item_factors.shape[1] else _LIKING_WITHOUT_CROWDS,
+            liking=_LIKING * known,
             choice_ridge=choice.ridge,
             choice_fading=choice.fading,
             choice_evenly=choice.evenly,

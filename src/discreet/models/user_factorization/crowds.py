@@ -28,19 +28,25 @@ _PEOPLE_PER_EDGE = 12.0
 _ITEMS_PER_ROOT = 5.0
 _FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
 _MOST_FACTORS = 48
-# An eigenvalue counts from this much above the edge of the noise.
-_ABOVE_EDGE = 1.05
+# An eigenvalue counts from the edge of the noise on: the places shrink a direction too many.
+_ABOVE_EDGE = 1.0
 # Items known better count less: powers of the noisy votes in the second moment and in the places.
 _MOMENT_POWER, _PLACE_POWER = -0.5, -0.25
+# Where an item's crowd stands is told by what its people chose at about that time: each step in time fades.
+_NEAR = 0.85
 # The part of a person's vector that counts, against a place of unit length along each direction.
 _COUNT_PART = 0.4
 
 
 class Directions(NamedTuple):
-    """Hold what stands out of the second moment: item coordinates, and how far people spread along each."""
+    """Hold what stands out of the second moment: item coordinates, and how far people spread along each.
+
+    `guess` is where it says that the items' crowds stand, up to one factor a direction.
+    """
 
     vectors: Floats
     squares: Floats
+    guess: Floats
 
     @property
     def kept(self) -> int:
@@ -84,7 +90,10 @@ def choice_directions(
     vectors[top] = basis * weight[:, None] / spread
     squares = np.zeros(data.n_items)
     squares[top] = weight**2
-    return Directions(vectors, squares)
+    guess = np.zeros_like(vectors)
+    variance = np.full(size, multiplier**2 / 2 + people / size**2)
+    guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
+    return Directions(vectors, squares, guess)
 
 
 def choice_crowds(
@@ -108,6 +117,7 @@ def choice_crowds(
         longest=math.sqrt(found.kept + 2),
         pull=pull,
         count_part=part,
+        near=_NEAR,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = places.split(noise.release(data.total(places).steps(), random))
@@ -117,11 +127,20 @@ def choice_crowds(
     middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
     variance = multiplier**2 + _chance(counts, pull, people, found.kept + part**2)
     told = sums - counts[:, None] * middle
-    vectors = shrink_coordinates(told, counts, variance)
+    expected = found.guess * _slopes(found.guess, told, counts, variance)
+    vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
     if table.shape[1]:
-        expected = feature_prior(table, vectors, counts**2 / variance)
+        expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
         vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
     return Crowds(vectors, tally)
+
+
+def _slopes(guess: Floats, told: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Return, direction by direction, how far the places follow what the second moment guessed."""
+    weight = (counts / variance)[:, None]
+    agreed = (weight * guess * told).sum(axis=0)
+    slopes: Floats = agreed / np.maximum((weight * counts[:, None] * guess**2).sum(axis=0), 1e-300)
+    return np.maximum(slopes, 0.0)
 
 
 def _chance(counts: Floats, pull: Floats, people: float, length: float) -> Floats:

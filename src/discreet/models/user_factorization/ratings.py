@@ -155,4 +155,5 @@ def _scorer(
         high=facts.high,
         decisions=decisions,
     )
-    return ChoiceAndStars.of(stars, ClickScorer.of(likely_votes(view.tally), crowds, {}))
+    known = np.average(view.effects().known, weights=view.tally.raised)
+    return ChoiceAndStars.of(stars, ClickScorer.of(likely_votes(view.tally), crowds, {}), float(known))
