@@ -124,8 +124,11 @@ def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
     return different
 
 
-def build(rows: Mapping[str, Row], facts: PublicFacts) -> Interactions:
-    """Return the world with these people, in the order of their ids; empty rows stay."""
+def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -> Interactions:
+    """Return the world with these people, in the order of their ids; empty rows stay.
+
+    With `timed` everybody chose two items at a time, the last ones first.
+    """
     names = sorted(rows)
     lengths = [len(rows[name]) for name in names]
     cells = [(item, value) for name in names for item, value in sorted(rows[name].items())]
@@ -133,6 +136,7 @@ def build(rows: Mapping[str, Row], facts: PublicFacts) -> Interactions:
         indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         items=np.array([item for item, _ in cells], dtype=np.int32),
         values=np.array([value for _, value in cells], dtype=np.float32),
+        times=np.array([-(place // 2) for length in lengths for place in range(length)]) if timed else None,
         users=Vocabulary.of(names),
         catalog=Vocabulary.of(np.arange(facts.n_items)),
         facts=facts,
@@ -174,7 +178,7 @@ def _people(everybody: list[dict[int, float]], facts: PublicFacts, promise: Guar
 
 
 def _wide_catalog(everybody: list[dict[int, float]], facts: PublicFacts) -> Worlds:
-    """Return long rows among hardly anybody else; moments of rows cost their full price only there."""
+    """Return long rows among hardly anybody else, with times; moments of rows cost their full price there."""
     few = dict(list(_named(everybody).items())[:2])
     every = range(facts.n_items)
     rows: dict[str, Row] = {
@@ -184,9 +188,9 @@ def _wide_catalog(everybody: list[dict[int, float]], facts: PublicFacts) -> Worl
     if facts.low >= facts.high:
         del rows["by turns"]
     return Worlds(
-        base=build(few, facts),
+        base=build(few, facts, timed=True),
         others={
-            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts)
+            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts, timed=True)
             for name, row in rows.items()
         },
         outcomes=_OUTCOMES,
