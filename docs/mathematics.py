@@ -35,19 +35,26 @@ def set_page(markdown: str) -> str:
 
 
 def _set_part(text: str) -> str:
-    out, alone = [], True
-    for line in text.split("\n"):
-        # An indented line below an empty one stands alone; other indented lines go on with a list.
-        if alone and line.startswith("    ") and line.strip():
-            out.append(displayed(line.strip()))
-        else:
-            out.append(in_a_line(line))
-            alone = not line.strip()
-    return "\n".join(out)
+    # Code may go on in the next line, but not in the next paragraph.
+    paragraphs = re.split(r"(\n\s*\n)", text)
+    return "".join(part if place % 2 else _set_paragraph(part) for place, part in enumerate(paragraphs))
+
+
+def _set_paragraph(text: str) -> str:
+    """Return a paragraph set; one that is indented throughout is made of formulas that stand alone."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or not all(line.startswith("    ") for line in lines):
+        # A list's next paragraph is indented by as much as its number is wide; the site wants four.
+        return re.sub(r"\A\n? {2,3}(?=\S)", "    ", in_a_line(text))
+    depth = len(lines[0]) - len(lines[0].lstrip())
+    # What is indented further goes on with the line above; what stands in a list stays in it.
+    formulas = re.sub(rf"\n {{{depth + 1},}}", "  ", "\n".join(lines)).split("\n")
+    inside = "    " if depth > 4 else ""
+    return "\n".join(inside + displayed(formula.strip()) for formula in formulas)
 
 
 def in_a_line(text: str) -> str:
-    """Return a line of prose with Greek letters, signs, and heights where they are written as such."""
+    """Return prose with Greek letters, signs, and heights where they are written as such."""
     parts = _LEFT_ALONE.split(text)
     return "".join(part if place % 2 else _signs(part) for place, part in enumerate(parts))
 
@@ -69,7 +76,7 @@ def _bare(text: str) -> str:
 def displayed(formula: str) -> str:
     """Return a formula that stands alone as MathML, on one line of its own."""
     rows = _Parser(_SUM.sub(r"\1_(\2)", formula)).sequence()
-    return f'<p class="formula"><math display="block"><mrow>{rows}</mrow></math></p>'
+    return f'<span class="formula"><math display="block"><mrow>{rows}</mrow></math></span>'
 
 
 def _sign(text: str) -> str:

@@ -89,6 +89,12 @@ def test_formulas_of_proofs_are_set():
     assert "<munder><mo>∑</mo><mrow><mi>k</mi></mrow></munder>" in alone
     line = mathematics.in_a_line("|v|_2 <= e^(epsilon + 2 kappa), `e^2` and [x_i](x_i.md)")
     assert line == "|v|<sub>2</sub> ≤ e<sup>ε + 2 κ</sup>, `e^2` and [x<sub>i</sub>](x_i.md)"
+    broken = "(`delta_at(x,\ny_i)`)"
+    assert mathematics.set_page(broken) == broken
+    listed = mathematics.set_page("1. One:\n\n       x_i = 2\n         + 3\n\n   so.\n\n2. Two")
+    assert (
+        listed.count("<math") == 1 and "\n\n    <span" in listed and listed.endswith("\n\n    so.\n\n2. Two")
+    )
     fenced = "```\n    x_i <= 2\n```"
     assert mathematics.set_page(fenced) == fenced
     for path in (ROOT / "proofs").glob("*.md"):
