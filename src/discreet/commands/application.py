@@ -27,6 +27,7 @@ VERBS = (
     "recommend",
     "similar",
     "explain",
+    "add-items",
     "label",
     "sign",
     "verify",

@@ -31,13 +31,13 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
     """Return the model with the table's items that it does not know yet; see `FittedModel.add_items`."""
     parts = _parts_by_item(model.scorer)
     table = read_items(source)
-    known, named = table.in_order_of(model.catalog)
-    if named.sum() < _FEWEST_KNOWN:
-        raise DataError(
-            f"The table names {int(named.sum())} items that the model knows; what features mean is learned "
-            f"from at least {_FEWEST_KNOWN}. Give the table of all items."
-        )
     new = model.catalog.index_of(table.ids) < 0
+    if (met := int(np.count_nonzero(~new))) < _FEWEST_KNOWN:
+        raise DataError(
+            f"The table names {met} items that the model knows; what features mean is learned "
+            f"from at least {_FEWEST_KNOWN}. Give the table of all items, old and new."
+        )
+    known, named = table.in_order_of(model.catalog)
     if not new.any():
         raise DataError("The model knows all items of the table already.")
     weights = named * parts.get("popularity", np.ones(named.size))
@@ -82,7 +82,7 @@ def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats)
     told = np.log(values) if positive else values
     rows = ridge_map(known, told, weights).predict(new)
     rows = np.exp(rows) if positive else rows
-    return np.concatenate([array, rows.reshape(-1, *array.shape[1:]).astype(array.dtype)])
+    return np.concatenate([array, rows.reshape(len(new), *array.shape[1:]).astype(array.dtype)])
 
 
 def _extended(catalog: Vocabulary, table: ItemTable, new: npt.NDArray[np.bool_]) -> Vocabulary:

@@ -85,7 +85,7 @@ class Als(Estimator):
             mean=known.mean,
             item_bias=known.item_biases,
             item_factors=known.item_factors,
-            item_spreads=spreads_of(known.lines, known.factors).astype(np.float32),
+            item_spreads=spreads_of(known.lines, known.factors).astype(np.float32, order="C"),
             ridge=known.noise * np.diag(known.people),
             low=data.facts.low,
             high=data.facts.high,
