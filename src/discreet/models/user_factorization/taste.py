@@ -36,7 +36,7 @@ _MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
 # How strongly a person's taste for "better than average" and for "better known" is pulled to zero.
 _QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
 # The same for public features, of which so many main directions are used.
-PUBLIC_RIDGE = 50.0
+PUBLIC_RIDGE = 100.0
 _MOST_PUBLIC = 16
 # Variance of a rating around its prediction; ridges are stated in units of it.
 _NOISE = TYPICAL_RESIDUAL**2
