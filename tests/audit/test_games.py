@@ -9,7 +9,7 @@ from audit.twins import spoil
 from discreet.audit.canaries.files import CanaryFileAttack
 from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.full import SMALL, _settled, costliest_pair, play_view
-from discreet.audit.games.betting import is_refuted, refuted_by_betting
+from discreet.audit.games.betting import Shares, is_refuted, joined, refuted_by_betting, refuted_without_luck
 from discreet.audit.games.bounds import Tally, curve_of, least_share, refuted_epsilon, refuted_on_curve
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, LearnedScore
@@ -122,6 +122,26 @@ def test_betting_keeps_its_error_and_sees_an_edge():
     assert refuted_by_betting(better * 0.5, better * 0.5, lambda epsilon: 0.0, 0.01) == 0.0
 
 
+def test_taking_luck_off_keeps_the_error_and_sees_more():
+    rng = np.random.default_rng(3)
+
+    def distance(epsilon):
+        return math.tanh(epsilon / 2)
+
+    def shares(count, mean):
+        luck = rng.standard_normal(count).clip(-3, 3)
+        return Shares((mean + 0.2 * luck + 0.05 * rng.standard_normal(count)).clip(0, 1), luck)
+
+    fair = (1 + distance(0.4)) / 2
+    crossed = [
+        refuted_without_luck(shares(50, fair), shares(400, fair), distance, 0.05) > 0.4 for _ in range(100)
+    ]
+    assert sum(crossed) <= 12
+    lessons, numbers = shares(100, fair), shares(1_000, fair)
+    without_luck = refuted_without_luck(lessons, numbers, distance, 0.01)
+    assert refuted_by_betting(lessons.right, numbers.right, distance, 0.01) + 0.02 < without_luck < 0.4
+
+
 def test_a_score_learns_a_direction_and_a_support():
     rng = np.random.default_rng(1)
     truth = rng.random(4_000) < 0.5
@@ -175,9 +195,12 @@ def test_canaries_of_one_fit_count_as_independent_games():
     together = np.corrcoef(noise.T)[np.triu_indices(noise.shape[1], 1)]
     assert abs(together.mean()) < 0.02 and abs(together.std() * math.sqrt(150) - 1) < 0.25
     # A share over repeated last releases has the mean of single guesses, and a fraction of their variance.
-    shares = np.array([game.right for game in games])
-    assert abs(shares.mean() - np.mean((scores > 0) == truths)) < 0.03
-    assert shares.var() < 0.5 * shares.mean() * (1 - shares.mean())
+    shares = joined([game.shares for game in games])
+    single = np.mean((scores > 0) == truths)
+    assert abs(shares.right.mean() - single) < 0.03 and shares.right.var() < 0.5 * single * (1 - single)
+    # Luck has no mean, and most of the variance that is left is luck.
+    assert abs(shares.luck.mean()) < 4 / math.sqrt(shares.luck.size)
+    assert np.corrcoef(shares.right, shares.luck)[0, 1] > 0.8
 
 
 def test_files_tell_less_than_transcripts_but_not_nothing():

@@ -14,7 +14,7 @@ from discreet.audit.canaries.files import CanaryFileAttack
 from discreet.audit.canaries.one_run import one_run_epsilon
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.findings import Finding
-from discreet.audit.games.betting import refuted_by_betting
+from discreet.audit.games.betting import joined, refuted_by_betting, refuted_without_luck
 from discreet.audit.games.bounds import curve_of
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
@@ -212,22 +212,22 @@ def _settled(
     taught = sum(game.truth.size for game in games[:lessons])
     cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), promise.delta, error)
     tally = cuts.tally(scores[taught:], truth[taught:])
-    curve = None
-    if distance is not None:
-        shares = [_shares(game, cuts) for game in games]
-        learned, counted = np.concatenate(shares[:lessons]), np.concatenate(shares[lessons:])
-        curve = refuted_by_betting(learned, counted, distance, error / 2)
+    curve = None if distance is None else _on_curve(games, lessons, cuts, distance, error / 2)
     # Guesses about one fit hang together; the bound for one run allows that, and holds for many fits as one.
     counts = (tally.games, tally.guesses, tally.right)
     free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
     return Outcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
 
 
-def _shares(game: Game, cuts: Cuts) -> Floats:
-    """Return numbers whose mean is the share of right guesses: one a canary if they are independent."""
-    if game.right is not None:
-        return game.right
-    return np.atleast_1d(np.mean((game.scores > cuts.middle) == game.truth))
+def _on_curve(
+    games: list[Game], lessons: int, cuts: Cuts, distance: Callable[[float], float], error: float
+) -> float:
+    """Return the epsilon refuted on the curve: canary by canary if they are independent, else fit by fit."""
+    shares = [game.shares for game in games if game.shares is not None]
+    if len(shares) == len(games):
+        return refuted_without_luck(joined(shares[:lessons]), joined(shares[lessons:]), distance, error)
+    right = np.array([np.mean((game.scores > cuts.middle) == game.truth) for game in games])
+    return refuted_by_betting(right[:lessons], right[lessons:], distance, error)
 
 
 def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]:

@@ -21,7 +21,7 @@ from scipy.special import betainc, expit, ndtr, ndtri
 from discreet.arrays import Floats
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.findings import Finding
-from discreet.audit.games.betting import refuted_by_betting
+from discreet.audit.games.betting import Shares, refuted_without_luck
 from discreet.audit.games.bounds import curve_of
 from discreet.audit.games.scores import Truth
 from discreet.audit.worlds import Row
@@ -130,7 +130,7 @@ def audit_one_run(
         promised=promise.epsilon,
         delta=promise.delta,
         refuted=refuted,
-        curve=curve if promise.delta or game.right is not None else None,
+        curve=curve if promise.delta or game.shares is not None else None,
         confidence=1 - error,
         fits=attack.fits,
         seconds=time.perf_counter() - start,
@@ -142,10 +142,12 @@ def audit_one_run(
 def _curve(estimator: Estimator, n_items: int, game: Game, error: float) -> float:
     """Return the epsilon whose curve is refuted, if canaries count as independent games."""
     distance = curve_of(estimator, n_items)
-    if game.right is None or distance is None:
+    if game.shares is None or distance is None:
         return 0.0
-    lessons = game.right.size // 5
-    return refuted_by_betting(game.right[:lessons], game.right[lessons:], distance, error)
+    lessons = game.truth.size // 5
+    learned = Shares(*(column[:lessons] for column in game.shares))
+    counted = Shares(*(column[lessons:] for column in game.shares))
+    return refuted_without_luck(learned, counted, distance, error)
 
 
 def _among(data: Interactions, canaries: int | None) -> Canaries:

@@ -17,7 +17,9 @@ allows (Cauchy, Schwarz). Right guesses are then at most binomial, with the shar
 
 The last release takes most of the budget and nothing is asked after it. So it is drawn many times for the
 same question, by the same sampler, on the numbers that are some canary's own: the share of right guesses is
-then known for what was told before, and each canary counts with that share instead of with one guess.
+then known for what was told before, and each canary counts with that share instead of with one guess. What
+such shares differ by is mostly the luck of the draws before: the noise along the canary's direction, for it
+or against it. It is known here, and worth nothing on average, so it is taken off.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from discreet.arrays import Floats, Indices
+from discreet.audit.games.betting import MOST_LUCK, Shares
 from discreet.audit.games.scores import Truth
 from discreet.audit.white_box.prices import price
 from discreet.audit.white_box.tape import Additive, EnoughError, Passage, Player, Recorder
@@ -44,8 +47,8 @@ Supports = list[Indices]
 # A person's contribution has a bounded length; rows of one item reach it in most statistics, moments of rows
 # need longer ones.
 _LENGTHS = (1, 2, 4, 8, 12, 24)
-# How many times the last release is drawn for one question.
-_AGAIN = 24
+# The last release is drawn for one question so many times, if that is about so many numbers.
+_FEWEST_TIMES, _MOST_TIMES, _NUMBERS = 8, 64, 150_000
 # Shorter rows that pay so much of the most leave room for more canaries.
 _NEARLY = 0.97
 
@@ -103,13 +106,13 @@ class Canaries:
 class Game(NamedTuple):
     """Hold the scores of the canaries of one fit, which of them were in it, and how surely each is guessed.
 
-    `right` is the share of right guesses about each canary given all that was told before the last release;
+    `shares` are those of right guesses about each canary given all that was told before the last release;
     None where canaries do not count as independent.
     """
 
     scores: Floats
     truth: Truth
-    right: Floats | None = None
+    shares: Shares | None = None
 
 
 @final
@@ -147,25 +150,32 @@ class CanaryAttack:
         mirrored = self._replayed(recorder.passages, self._canaries.world(~truth))
         found = self._find_supports(recorder.passages) if once else self._supports
         before = -np.sum(np.square(self._weights), axis=0) / 2
-        last, again = np.zeros(truth.size), np.zeros((_AGAIN, truth.size))
+        luck, last = np.zeros(truth.size), np.zeros(truth.size)
+        again = np.zeros((_times(found, truth.size), truth.size))
         random = PrivacyRandom.simulate(seed)
         for place, weight in enumerate(self._weights):
             # Where a draw tells nothing, chance stands in for its noise.
             told, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
+            noise = told
             if place < len(mirrored) and _agree(
                 recorder.passages[place], mirrored[place], found[place], truth.size
             ):
                 here, supports = recorder.passages[place], found[place]
                 seen = _along(here, mirrored[place], supports, truth)
+                noise = np.where(seen.length > 0, seen.place - truth * seen.length, told)
                 told = np.where(seen.length > 0, seen.place, told)
                 if place >= recorder.last_release:
-                    more = np.where(seen.length > 0, _drawn_again(here, seen, supports, truth, random), more)
+                    drawn = _drawn_again(here, seen, supports, truth, len(again), random)
+                    more = np.where(seen.length > 0, drawn, more)
             if place < recorder.last_release:
-                before += weight * told
+                before, luck = before + weight * told, luck + weight * noise
             else:
                 last, again = last + weight * told, again + weight * more
         right = np.mean((before + again > 0) == truth, axis=0)
-        return Game(before + last, truth, right if self.is_independent else None)
+        spread = np.sqrt(np.sum(np.square(self._weights[: recorder.last_release]), axis=0))
+        signed = np.where(truth, luck, -luck) / np.where(spread > 0, spread, 1.0)
+        shares = Shares(right, np.clip(signed, -MOST_LUCK, MOST_LUCK))
+        return Game(before + last, truth, shares if self.is_independent else None)
 
     def _find_supports(self, recorded: list[Passage]) -> Supports:
         """Return, for every draw, which numbers each canary moves and no other one does.
@@ -250,16 +260,22 @@ def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _A
 
 
 def _drawn_again(
-    here: Passage, seen: _Along, supports: Indices, truth: Truth, random: PrivacyRandom
+    here: Passage, seen: _Along, supports: Indices, truth: Truth, times: int, random: PrivacyRandom
 ) -> Floats:
     """Return where on its difference each canary's outcome lies when this draw is made again, many times."""
     if not isinstance(here, Additive) or not here.gaussian:
-        return np.zeros((_AGAIN, truth.size))
+        return np.zeros((times, truth.size))
     (where,) = np.nonzero(supports < truth.size)
-    noise = draws.discrete_gaussian(here.width, _AGAIN * where.size, random).reshape(_AGAIN, where.size)
+    noise = draws.discrete_gaussian(here.width, times * where.size, random).reshape(times, where.size)
     along = noise / here.width * seen.direction[where]
     places = np.stack([_summed(row, supports[where], truth.size) for row in along])
     return places + np.where(truth, seen.length, 0.0)
+
+
+def _times(supports: Supports, count: int) -> int:
+    """Return how many times to draw the last release, by how many numbers are some canary's own."""
+    own = max((int(np.count_nonzero(whose < count)) for whose in supports), default=0)
+    return int(np.clip(_NUMBERS // max(own, 1), _FEWEST_TIMES, _MOST_TIMES))
 
 
 def _summed(numbers: Floats, supports: Indices, count: int) -> Floats:

@@ -12,12 +12,15 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.arrays import Floats
 
+#: Luck is cut here, on both sides.
+MOST_LUCK = 3.0
 _BISECTIONS = 40
 _MOST_EPSILON = 32.0
 # The stake is bounded away from ruin.
@@ -48,10 +51,45 @@ def refuted_by_betting(
     A share is a mean over canaries of which each one is guessed right with probability at most (1 + distance)
     / 2, however their guesses hang together.
     """
+    return _largest(lambda epsilon: is_refuted(lessons, numbers, (1 + distance(epsilon)) / 2, error))
+
+
+class Shares(NamedTuple):
+    """Hold shares of right guesses, and what luck each had: numbers of [-3, 3] with a mean of 0."""
+
+    right: Floats
+    luck: Floats
+
+
+def joined(parts: Sequence[Shares]) -> Shares:
+    """Return the shares of several fits as one."""
+    right, luck = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Shares(right, luck)
+
+
+def refuted_without_luck(
+    lessons: Shares, numbers: Shares, distance: Callable[[float], float], error: float
+) -> float:
+    """Return the largest epsilon whose curve independent shares of right guesses refute.
+
+    Luck is worth nothing on average, so that taking a multiple of it off, set on `lessons`, leaves the mean
+    as it is; but most of what shares differ by is luck.
+    """
+    together, alone = float(np.mean(lessons.right * lessons.luck)), float(np.mean(lessons.luck**2))
+    worth = max(together, 0.0) / max(alone, 1e-12)
+    most = MOST_LUCK * worth
+
+    def scaled(right: Floats | float, luck: Floats | float = 0.0) -> Any:
+        return (right - worth * luck + most) / (1 + 2 * most)
 
     def refutes(epsilon: float) -> bool:
-        return is_refuted(lessons, numbers, (1 + distance(epsilon)) / 2, error)
+        return is_refuted(learned, counted, scaled((1 + distance(epsilon)) / 2), error)
 
+    learned, counted = scaled(*lessons), scaled(*numbers)
+    return _largest(refutes)
+
+
+def _largest(refutes: Callable[[float], bool]) -> float:
     if not refutes(0.0):
         return 0.0
     low, high = 0.0, _MOST_EPSILON
