@@ -57,6 +57,14 @@ def test_a_parquet_file_cannot_promise_more_rows_than_it_holds(tmp_path):
         discreet.read(path)
 
 
+def test_letters_that_make_the_reader_panic_get_a_sentence(tmp_path):
+    """A short line that ends in half a letter: found by fuzzing, foreseen by nobody."""
+    path = tmp_path / "half.csv"
+    path.write_bytes(TEXT.replace(b"u2,i2,3\n", b"u2,2\xcb4\n"))
+    with pytest.raises(DiscreetError):
+        discreet.read(path)
+
+
 @pytest.mark.parametrize("reader", ["titles", "items", "shards", "ratings"])
 def test_damaged_parquet_gets_a_sentence_wherever_it_is_read(reader, tmp_path):
     whole = tmp_path / "whole.parquet"

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -148,3 +149,10 @@ def test_everybody_meets_the_same_hidden_ratings():
     twins = [recipes.estimator("biases", {"epsilon": math.inf}) for _ in range(2)]
     first, second = compare(twins, data, repeat=2)
     assert first.metrics == second.metrics
+
+
+def test_names_are_drawn_and_not_obeyed(evaluations):
+    """A dollar sign starts a formula and an angle bracket a tag, unless somebody sees to it."""
+    evil = [replace(one, model="a$\\nope{$<script>b") for one in evaluations]
+    drawn = render_report(evil, title="$x^$")
+    assert "<script>" not in drawn and "a$\\nope{$&lt;script&gt;b" in drawn

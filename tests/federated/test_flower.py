@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import math
+import re
 import socket
 import ssl
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,13 +146,17 @@ class Vandal:
         self.agreement = Agreement.read(folder)
         self.own = read_private_key(folder / KEY)
         self.line = TlsLine(self.agreement.address(KEEPER), folder, self.agreement.keys[KEEPER])
-        self.faults = iter((self.huge_integer, self.foreign_key, self.many, self.replay, self.huge_values))
+        self.faults = [self.foreign_key, self.many, self.huge_integer, self.digits, self.promise, self.bulk]
+        self.faults += [self.deep, self.replay, self.huge_values]
         self.kept = []
         self.replies = []
+        self.tried = []
 
     def __call__(self, raw):
         question = decode(opened(raw, self.agreement.key(COORDINATOR)))
-        return next(self.faults, self.replay)(question)
+        fault = self.faults[len(self.tried) % len(self.faults)]
+        self.tried.append(fault.__name__)
+        return fault(question)
 
     def answer(self, question, **changes):
         size = len(question.arrays.get("effects", ())) * 2 or 2
@@ -179,6 +185,32 @@ class Vandal:
     def huge_integer(self, question):
         raw = encode(self.answer(question, delta=10**18))
         return sealed(raw.replace(b"1000000000000000000", b"1" + b"0" * 18), self.own)
+
+    def digits(self, question):
+        """A whole number of four hundred digits, which no float holds."""
+        digits = b'"delta":1' + b"0" * 400
+        return self.with_header(question, lambda text: text.replace(b'"delta":0.0', digits))
+
+    def promise(self, question):
+        """A header that promises terabytes."""
+        huge = b'"<u8",[1099511627776]'
+        return self.with_header(question, lambda text: re.sub(rb'"<u8",\[\d+\]', huge, text))
+
+    def deep(self, question):
+        return self.with_header(question, lambda text: b"[" * 100_000)
+
+    def bulk(self, question):
+        """Sixty-four megabytes where a few hundred bytes were asked for."""
+        message = self.answer(question)
+        return sealed(encode(replace(message, arrays={"total": np.zeros(1 << 23, np.uint64)})), self.own)
+
+    def with_header(self, question, change):
+        raw = encode(self.answer(question))
+        length = int.from_bytes(raw[5:9], "little")
+        text = change(raw[17 : 17 + length])
+        assert text != raw[17 : 17 + length]
+        whole = raw[:5] + len(text).to_bytes(4, "little") + raw[9:17] + text + raw[17 + length :]
+        return sealed(whole, self.own)
 
     def foreign_key(self, question):
         """Hand the keeper a key in north's name, and one for another question."""
@@ -226,6 +258,7 @@ def test_a_vandal_is_left_out_and_named_over_the_real_transport(found):
         assert entry["heard"] == ["north", "east"]
         assert set(entry["left_out"]) == {"south"}
     assert vandal.replies[0] == "refused"
+    assert {"digits", "promise", "bulk"} <= set(vandal.tried), vandal.tried
     server.close()
 
 

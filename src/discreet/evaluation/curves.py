@@ -27,6 +27,8 @@ _INK = "#010203"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "discreet",
+    # A dollar sign in the name of a model is one.
+    "text.parse_math": False,
     "font.size": 10,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
 }

@@ -157,7 +157,17 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
         raise FileError(f"{path} was written by another version of discreet than this one.")
     if label.pop("digest", None) != _digest(label, raw):
         raise FileError(f"{path} was changed after it was written; its promise cannot be trusted.")
+    if not _is_label(label):
+        raise FileError(f"{path} is a discreet model, but this version cannot read its label.")
     return label, raw
+
+
+def _is_label(label: Mapping[str, Any]) -> bool:
+    """Tell whether a label has the parts that its readers show, each of the kind that they expect."""
+    parts = ("guarantee", "facts", "parameters", "scorer", "provenance")
+    if not isinstance(label.get("name"), str) or not all(isinstance(label.get(one), dict) for one in parts):
+        return False
+    return all(isinstance(origin, str) for origin in label["provenance"].values())
 
 
 def _digest(label: Mapping[str, Any], arrays: bytes) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from discreet.checks import visible
 from discreet.privacy.guarantee import Guarantee
 
+# What Markdown would obey within a line; an underscore inside a word it does not.
+_MARKUP = frozenset("\\|`*[]")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #999; }
 @media (prefers-color-scheme: dark) {
@@ -44,12 +47,13 @@ def label_html(label: Mapping[str, Any], signed: str) -> str:
     promise = Guarantee.from_json(label["guarantee"])
     facts = _rows(promise.rows())
     origins = _rows(label["provenance"].items())
-    return page(
+    whole = page(
         f"Privacy facts: {label['name']}",
         f'<section class="facts"><h1>Privacy facts: {escape(str(label["name"]))}</h1>'
         f"<p>{escape(promise.sentence())}</p><table>{facts}</table><p>{escape(signed)}</p></section>"
         f"<h2>What is inside</h2><table><tr><th>array</th><th>where it comes from</th></tr>{origins}</table>",
     )
+    return visible(whole)
 
 
 def page(title: str, body: str) -> str:
@@ -68,4 +72,6 @@ def _rows(pairs: Any) -> str:
 
 
 def _cell(text: object) -> str:
-    return " ".join(str(text).replace("|", "\\|").split())
+    """Return text as it is for a reader of Markdown, though a stranger may have written it."""
+    plain = " ".join(str(text).split())
+    return escape("".join(f"\\{letter}" if letter in _MARKUP else letter for letter in plain), quote=False)

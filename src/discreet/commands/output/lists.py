@@ -80,5 +80,5 @@ def is_lists(path: Path) -> bool:
     try:
         scan = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_csv
         return scan(path, glob=False).collect_schema().names()[:4] == ["user", "rank", "item", "score"]
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return False

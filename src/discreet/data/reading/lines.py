@@ -64,7 +64,7 @@ def _records(file: Path, layout: Layout) -> pl.DataFrame:
             row_index_name="number",
             row_index_offset=1,
         )
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise FileError(f"{file.name} is not a text table; its lines cannot be told apart.") from error
     text = pl.col("line")
     lines = lines.filter(text.is_not_null() & (text.str.strip_chars() != ""))

@@ -24,13 +24,9 @@ def or_sentence(sentence: str) -> Iterator[None]:
         yield
     except DiscreetError:
         raise
-    except (pl.exceptions.PolarsError, OSError) as error:
+    # What polars itself did not foresee is a panic, which is no `Exception`.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(sentence) from error
-    except BaseException as error:
-        # What polars itself did not foresee is no `Exception`.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise FileError(sentence) from None
 
 
 def scanned(file: Path) -> pl.LazyFrame:

@@ -136,7 +136,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     source = _Below(fitting_lines(file, layout)) if layout.is_careful else _Below(file, layout.skip)
     try:
         table = _collect(source, layout, pl.Float32)
-    except (pl.exceptions.PolarsError, OSError):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         # Perhaps a rating is written in a way that only the reading of text forgives.
         table = _collect_as_text(file, source, layout)
     if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
@@ -148,7 +148,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
 def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:
     try:
         return _collect(source, layout, pl.String)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FileError(why_unreadable(file, layout)) from error
 
 
@@ -216,7 +216,7 @@ def _read_dense(file: Path, layout: Layout) -> TableSource:
         types = dict.fromkeys(layout.names, pl.Float32)
         table = pl.read_csv(file, separator=layout.separator, has_header=False, schema=types, glob=False)
         numbers = table.to_numpy()
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DataError(
             f"{file.name} looks like Jester's table but holds text where a number belongs."
         ) from error
