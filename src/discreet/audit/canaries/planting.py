@@ -152,7 +152,8 @@ class CanaryAttack:
         before = -np.sum(np.square(self._weights), axis=0) / 2
         luck, last = np.zeros(truth.size), np.zeros(truth.size)
         again = np.zeros((_times(found, truth.size), truth.size))
-        random = PrivacyRandom.simulate(seed)
+        # Not the noise that the fit itself had.
+        random = PrivacyRandom.simulate(seed).spawn("again")
         for place, weight in enumerate(self._weights):
             # Where a draw tells nothing, chance stands in for its noise.
             told, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
