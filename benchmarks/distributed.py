@@ -11,7 +11,7 @@ people): whatever their number, memory is that of one shard. Every way runs in a
 process of its own, on one thread (the cluster: two workers with one thread each), after a small fit has
 compiled the loops. `cpu_seconds` count the driver and the workers, `peak_mb` is the most memory that the
 process (the cluster: a worker) held, `fingerprint` is a digest of all arrays, `equal` says whether it is
-that of the first way.
+that of the first way, `decisions` say what the fit found worth learning.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ def measured(model: str, epsilon: float, crowd) -> dict[str, object]:
         "cpu_seconds": time.process_time() - cpu,
         "peak_mb": peak_mb(),
         "fingerprint": fingerprint(fitted),
+        "decisions": fitted.scorer.explain(),
     }
 
 

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from discreet.checks import FileError, ParameterError
+from discreet.contributions.item_sums import ItemVotes
 from discreet.contributions.people import PeopleCount
 from discreet.crowds import cluster
-from discreet.crowds.cluster import Whereabouts, on_cluster
+from discreet.crowds.cluster import Whereabouts, fan_in, on_cluster
 from discreet.crowds.connecting import ClusterError, connected
 from discreet.crowds.lists import Wanted, write_lists
 from discreet.crowds.sameness import differences, fingerprint
@@ -178,6 +179,11 @@ def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, t
     values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
     with pytest.raises(FileError, match="was changed after the folder was made"):
         arrays_of(("biases", {}), crowd)
+
+
+def test_large_sums_are_added_in_pairs():
+    assert fan_in(PeopleCount()) == 8
+    assert fan_in(ItemVotes(n_items=10**8, norm="l2")) == 2
 
 
 def test_no_cluster_and_a_wrong_address_are_sentences():

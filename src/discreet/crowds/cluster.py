@@ -6,6 +6,7 @@ returns the same sum, so nothing is drawn or paid twice: noise is drawn here, af
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,8 +22,10 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.shards.folder import ShardFolder, open_shards
 from discreet.shards.stores import is_address
 
-# So many sums are added by one task: sums travel a few levels only, and no task holds many.
+# So many sums are added by one task, so that they travel a few levels only; large ones in pairs, so that a
+# worker never holds more than a few of them.
 FAN_IN = 8
+_BYTES_ADDED = 1 << 29
 TASKS_PER_THREAD = 4
 
 
@@ -108,10 +111,10 @@ class ClusterCrowd:
             done = iter(range(1, len(groups) + 1))
             for future in sums:
                 future.add_done_callback(lambda _: report(next(done, len(groups)), len(groups)))
+        width = fan_in(statistic)
         while len(sums) > 1:
             sums = [
-                client.submit(_added, sums[at : at + FAN_IN], pure=False)
-                for at in range(0, len(sums), FAN_IN)
+                client.submit(_added, sums[at : at + width], pure=False) for at in range(0, len(sums), width)
             ]
             every += sums
         return self._result(sums[0], every)
@@ -130,6 +133,12 @@ class ClusterCrowd:
                 self.client.cancel(every)
             raise
         return result
+
+
+def fan_in(statistic: Statistic) -> int:
+    """Return how many sums of a statistic one task adds."""
+    size = 8 * sum(math.prod(part.shape) for part in statistic.parts)
+    return max(2, min(FAN_IN, _BYTES_ADDED // max(size, 1)))
 
 
 def on_cluster(shards: ShardFolder, client: Any) -> ClusterCrowd:
