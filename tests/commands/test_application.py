@@ -104,8 +104,12 @@ def test_a_reader_who_leaves_early_is_no_error(verb):
 
 def test_misunderstood_arguments_exit_with_2(discreet, ratings):
     assert discreet("fit", ratings)[0] == 2
-    assert discreet("no-such-verb")[0] == 2
-    assert discreet("fit", ratings, "--epsilon", "much", "--out", "x")[0] == 2
+    code, _, error = discreet("no-such-verb")
+    assert code == 2 and "discreet --help" in error
+    code, _, error = discreet("recomend")
+    assert code == 2 and "Did you mean recommend?" in error
+    code, _, error = discreet("fit", ratings, "--epsilon", "much", "--out", "x")
+    assert code == 2 and "'much' is not a number" in error and "float" not in error
 
 
 @pytest.mark.parametrize(

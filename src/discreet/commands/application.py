@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from discreet.checks import DiscreetError
+from discreet.checks import DiscreetError, suggestion
 from discreet.commands.options.groups import spread
 from discreet.commands.output.printing import UnreadError, speak, write
 
@@ -82,6 +82,13 @@ class _Verbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return one verb."""
         return verb_command(cmd_name) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that the first argument names; a misspelled one is answered with the right one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            close = suggestion(args[0], VERBS)
+            ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help` lists them.'}")
+        return super().resolve_command(ctx, args)
 
 
 def verb_command(name: str) -> Any:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def parse_number(text: str) -> float:
     """Read a number; only the word inf may mean infinity, which promises nothing."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number.") from None
     if math.isinf(number) and text.strip().lower() != "inf":
         raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
     return number
@@ -81,7 +84,7 @@ def numbers(name: str, text: str) -> list[float]:
     """Read a comma-separated list of numbers."""
     try:
         return [parse_number(part) for part in listed(text)]
-    except ValueError as error:
+    except typer.BadParameter as error:
         raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
 
 
