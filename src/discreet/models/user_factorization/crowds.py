@@ -33,7 +33,8 @@ _ABOVE_EDGE = 1.0
 # Items known better count less: powers of the noisy votes in the second moment and in the places.
 _MOMENT_POWER, _PLACE_POWER = -0.5, -0.25
 # Where an item's crowd stands is told by what its people chose at about that time: each step in time fades.
-_NEAR = 0.85
+# For lists a short while tells most; how people rate has more to do with all they ever chose.
+NEAR, NEAR_FOR_STARS = 0.85, 0.96
 # The part of a person's vector that counts, against a place of unit length along each direction.
 _COUNT_PART = 0.4
 
@@ -104,10 +105,12 @@ def choice_crowds(
     multiplier: float,
     table: Floats,
     random: PrivacyRandom,
+    near: float = NEAR,
 ) -> Crowds:
     """Release where those who chose an item stand, as seen without that choice, and shrink by the noise.
 
-    Items are shrunk toward where the public `table` suggests, if it has columns.
+    What else they chose counts by `near` to the steps in time from there. Items are shrunk toward where the
+    public `table` suggests, if it has columns.
     """
     pull = tally.raised**_PLACE_POWER
     part = _COUNT_PART * math.sqrt(found.kept)
@@ -117,7 +120,7 @@ def choice_crowds(
         longest=math.sqrt(found.kept + 2),
         pull=pull,
         count_part=part,
-        near=_NEAR,
+        near=near,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = places.split(noise.release(data.total(places).steps(), random))

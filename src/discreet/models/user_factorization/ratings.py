@@ -28,6 +28,7 @@ from discreet.models.user_factorization.budget_split import (
     people_per_noise,
 )
 from discreet.models.user_factorization.crowds import (
+    NEAR_FOR_STARS,
     choice_crowds,
     choice_directions,
     likely_votes,
@@ -134,7 +135,7 @@ class _Fit:
             return view, found.vectors
         multiplier = purse.take(shares.places)
         vectors, tally = choice_crowds(
-            self.data, view.tally, found, view.people, multiplier, self.table, random
+            self.data, view.tally, found, view.people, multiplier, self.table, random, NEAR_FOR_STARS
         )
         columns = vectors[:, :_MOST_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
