@@ -50,10 +50,10 @@ class Shares:
     glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
     """
 
-    effects: float = 0.20
+    effects: float = 0.16
     glance: float = 0.03
-    choices: float = 0.13
-    places: float = 0.16
+    choices: float = 0.20
+    places: float = 0.20
     moment: float = 0.35
     scales: float = 0.03
 
