@@ -45,6 +45,7 @@ def label(
     from rich.table import Table
 
     from discreet.commands.output.label import label_table
+    from discreet.models.signatures import signer
 
     facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
     table = Table("array", "where it comes from", title="What is inside")
