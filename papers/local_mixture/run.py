@@ -2,70 +2,61 @@
 
     discreet reproduce local-mixture [--quick] [--json]
 
-Every number is measured again, ten folds a data set. Plots and numbers go to results/.
+Every number is measured again on up to ten folds of a data set; each method, epsilon and fold is one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
 from discreet.data.datasets import catalog
+from discreet.data.interactions import Interactions
 from discreet.models.local.private_gradients import PrivateGradients
-from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.randomness import PrivacyRandom
 from discreet.reproduce import Run
 
-from .figures import plot_errors, plot_noise
-from .methods import EPSILONS
-from .sweep import sweep
+from .comparisons import compare
+from .figures import plot_errors, plot_figure3, plot_noise
+from .noise import draw_noise, noise_claims
+from .sweep import FULL, QUICK, TOY, sweep
 
-NOISE_SAMPLES = 100_000
-RIVALS = ("local-mixture", "local-sgd as described", "local-sgd tuned", "debiased item mean")
-PRINTED_GAPS = {("movielens-100k", 0.1), ("movielens-100k", 1.0), ("jester", 0.1), ("jester", 1.0)}
+Found = dict[str, Sequence[float]]
 
 
-def measure(run: Run) -> dict[str, Sequence[float]]:
-    """Return the runs of every claim; `quick` takes two folds of MovieLens at two epsilons."""
-    quick, say = run.size != "full", run.say
-    found: dict[str, Sequence[float]] = {}
+def measure(run: Run) -> Found:
+    """Return the runs of every claim."""
+    found: Found = {}
     data = catalog.load("movielens-100k")
-    found |= noise(data, say, None if quick else run.folder)
+    drawn = draw_noise(data)
+    found |= noise_claims(drawn)
     found |= communication(data, run)
-    names = ("movielens-100k",) if quick else ("movielens-100k", "jester")
-    epsilons = run.pick(full=EPSILONS, quick=(0.1, 1.0), toy=(1.0,))
-    for name in names:
-        errors = sweep(name, say, folds=run.pick(full=10, quick=2, toy=1), epsilons=epsilons, run=run)
-        found |= compare(name, errors, epsilons)
-        if run.folder and not quick:
-            plot_errors(name, errors, run.folder)
+    errors = {
+        name: sweep(name, parts, run)
+        for name, parts in run.pick(full=FULL, quick=QUICK, toy=TOY).items()
+        if catalog.find(name.removesuffix("-thinned")) is not None
+    }
+    for name in errors:
+        found |= compare(name, errors)
+    if "jester" in errors:
+        jokes = catalog.load("jester")
+        found["jester-sparser"] = [_density(jokes) / _density(data)]
+    if run.folder and run.size == "full":
+        plot_noise(drawn, run.folder)
+        plot_figure3(errors["movielens-100k"], run.folder)
+        for name, by_method in errors.items():
+            plot_errors(name, by_method, run.folder)
     return found
 
 
-def noise(data, say, folder: Path | None) -> dict[str, Sequence[float]]:
-    """Draw Figure 2: noise of the plain and the bounded mechanism on MovieLens ratings."""
-    random = PrivacyRandom.simulate(2)
-    ratings = data.values[:NOISE_SAMPLES].astype(np.float64)
-    drawn, found = {}, {}
-    for epsilon in (0.1, 1.0):
-        plain = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=4.0).release(ratings, random) - ratings
-        bounded = BoundedLaplace(epsilon=epsilon, low=1, high=5).release(ratings, random) - ratings
-        drawn[epsilon] = (plain, bounded)
-        # Laplace noise of scale 4 / epsilon leaves [-4, 4] with probability e^-epsilon.
-        found[f"laplace-outside-{epsilon:g}"] = [float(np.mean(np.abs(plain) > 4))]
-        found[f"bounded-outside-{epsilon:g}"] = [float(np.mean(np.abs(bounded) > 4))]
-        say(f"noise at epsilon {epsilon:g}: {plain.std():.3f} plain, {bounded.std():.3f} bounded")
-    if folder:
-        plot_noise(drawn, folder)
-    return found
+def _density(data: Interactions) -> float:
+    return data.n_ratings / (data.n_users * data.n_items)
 
 
-def communication(data, run: Run) -> dict[str, Sequence[float]]:
+def communication(data: Interactions, run: Run) -> Found:
     """Count bytes on the wire for every person of MovieLens, and what PG-MF would send."""
     lengths = np.diff(data.indptr)
     asked = Campaign(
@@ -97,26 +88,3 @@ def communication(data, run: Run) -> dict[str, Sequence[float]]:
         "bytes-a-rating": [table["bytes_a_rating"]],
         "pg-megabytes-a-round": [rivals["down"] / PrivateGradients(epsilon=1.0).rounds / 1e6],
     }
-
-
-def compare(name: str, errors, epsilons) -> dict[str, Sequence[float]]:
-    """Return gaps in percent, fold by fold, as the claims name them."""
-    found: dict[str, Sequence[float]] = {}
-    for epsilon in epsilons:
-        key = f"{epsilon:g}"
-        if (name, epsilon) in PRINTED_GAPS:
-            for variant in ("as described", "tuned"):
-                found[f"gap-{variant.replace(' ', '-')}-{name}-{key}"] = gaps(
-                    errors["local-mixture"][key], errors[f"local-sgd {variant}"][key]
-                )
-        best = np.min([errors[rival][key] for rival in RIVALS], axis=0)
-        found[f"channel-over-best-rival-{name}-{key}"] = gaps(errors["local-channel"][key], best)
-        found[f"channel-over-mixture-{name}-{key}"] = gaps(
-            errors["local-channel"][key], errors["local-mixture"][key]
-        )
-    return found
-
-
-def gaps(better: Sequence[float], worse: Sequence[float]) -> list[float]:
-    """Return by how many percent each error of `better` lies below that of `worse`."""
-    return (100 * (1 - np.asarray(better) / np.asarray(worse))).tolist()

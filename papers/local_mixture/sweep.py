@@ -1,4 +1,4 @@
-"""Measure every method on every fold and epsilon of a data set, and keep what was measured.
+"""Measure methods on folds and epsilons of a data set, one step each, so that a run can be stopped.
 
 A run that is kept writes rmse_<data>.json: for each method and epsilon the error of every fold.
 """
@@ -6,38 +6,89 @@ A run that is kept writes rmse_<data>.json: for each method and epsilon the erro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from discreet.data.datasets import catalog
-from discreet.data.splits import kfold
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, kfold
+from discreet.randomness import experiment_generator
 from discreet.reproduce import Run
 
-from .methods import EPSILONS, methods
+from .methods import METHODS, RANKS, TUNED, TUNING, tune, tuned_error
 
 SEED = 20
-WITHOUT_PRIVACY = ("local-channel", "local-sgd tuned")
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0)
+#: The last epsilon of Figure 3, and the methods that it shows.
+FIGURE3_END, FIGURE3 = 1.6, ("local-mixture", "weighted PCA rank 1", "private-gradients")
+ALS_RANKS = tuple(f"local-mixture rank {rank}" for rank in RANKS)
+PCA_RANKS = tuple(f"weighted PCA rank {rank}" for rank in RANKS)
+COMPARED = (*(name for name in METHODS if name not in (*ALS_RANKS, *PCA_RANKS, FIGURE3[1])), TUNED)
+#: The paper says that its Jester has 2 million ratings of 73,421 people: this share of all cells.
+THINNED, PRINTED_DENSITY = "jester-thinned", 2e6 / (73_421 * 100)
+
+Errors = dict[str, dict[str, list[float]]]
 
 
-def sweep(name: str, say, *, run: Run, folds: int = 10, epsilons=EPSILONS) -> dict:
+class Part(NamedTuple):
+    """Name methods, epsilons, and how many of the ten folds they are run on."""
+
+    methods: Sequence[str]
+    epsilons: Sequence[float]
+    folds: int
+
+
+#: What a full run measures on each data set. Weighted PCA is slow, hence fewer folds where data are many.
+FULL: dict[str, tuple[Part, ...]] = {
+    "movielens-100k": (
+        Part(COMPARED, EPSILONS, 10),
+        Part(("local-channel", TUNED), (math.inf,), 10),
+        Part(FIGURE3, (FIGURE3_END,), 10),
+        Part(ALS_RANKS, EPSILONS, 10),
+        Part(FIGURE3[1:2], EPSILONS, 10),
+        Part(PCA_RANKS, (0.1, 1.0, 3.0), 1),
+    ),
+    "restaurant-consumer": (Part((*COMPARED, FIGURE3[1]), EPSILONS, 5),),
+    "jester": (
+        Part(COMPARED, EPSILONS, 10),
+        Part(("local-channel", TUNED), (math.inf,), 10),
+        Part((FIGURE3[1], *ALS_RANKS, *PCA_RANKS), (0.1, 1.0, 3.0), 1),
+    ),
+    THINNED: (Part((*FIGURE3, "local-sgd as described"), (0.1, 1.0), 1),),
+}
+QUICK = {"movielens-100k": (Part((*COMPARED, FIGURE3[1]), (0.1, 1.0), 2),)}
+TOY = {"movielens-100k": (Part((*COMPARED, *ALS_RANKS, FIGURE3[1]), (1.0,), 1),)}
+
+
+def sweep(name: str, parts: Sequence[Part], run: Run) -> Errors:
     """Return {method: {epsilon: [error of each fold]}}; the first fold's training part is tuned on."""
-    data = catalog.load(name)
-    splits = list(islice(kfold(data, 10, SEED), folds))
-    chosen = methods(splits[0].train, SEED, epsilons, say)
-    found: dict[str, dict[str, list[float]]] = {method: {} for method in chosen}
-    for number, split in enumerate(splits):
-        for epsilon in (*epsilons, math.inf):
-            for method, score in chosen.items():
-                if math.isinf(epsilon) and method not in WITHOUT_PRIVACY:
-                    continue
-                value = score(split, epsilon, 1000 * SEED + number)
-                found[method].setdefault(f"{epsilon:g}", []).append(value)
-                say(f"{name} fold {number + 1} epsilon {epsilon:g} {method}: {value:.4f}")
-    run.write(f"rmse_{name}.json", rounded(found))
+    splits = list(islice(kfold(_load(name), 10, SEED), max(part.folds for part in parts)))
+    found: Errors = {}
+    for part in parts:
+        for epsilon in part.epsilons:
+            for method in part.methods:
+                for number in range(part.folds):
+                    step = f"{name} {method} {epsilon:g} fold {number}"
+                    value = run.step(step, _error, name, method, epsilon, splits, number, run)
+                    found.setdefault(method, {}).setdefault(f"{epsilon:g}", []).append(value)
+    run.write(f"rmse_{name}.json", found)
     return found
 
 
-def rounded(found: dict) -> dict:
-    return {
-        method: {epsilon: [round(value, 5) for value in values] for epsilon, values in by_epsilon.items()}
-        for method, by_epsilon in found.items()
-    }
+def _error(name: str, method: str, epsilon: float, splits: Sequence[Split], number: int, run: Run) -> float:
+    split, seed = splits[number], 1000 * SEED + number
+    if method != TUNED:
+        return round(METHODS[method](split, epsilon, seed), 5)
+    grid = run.pick(full=TUNING, quick=TUNING, toy=TUNING[:2])
+    best = run.step(f"{name} tuning {epsilon:g}", tune, splits[0].train, epsilon, SEED, grid)
+    return round(tuned_error(split, epsilon, seed, best), 5)
+
+
+def _load(name: str) -> Interactions:
+    """Return a data set; the thinned Jester is a random part of ours, as sparse as the paper says."""
+    if name != THINNED:
+        return catalog.load(name)
+    whole = catalog.load("jester")
+    share = PRINTED_DENSITY * whole.n_users * whole.n_items / whole.n_ratings
+    return whole.where(experiment_generator(SEED, THINNED).random(whole.n_ratings) < share)

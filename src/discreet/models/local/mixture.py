@@ -1,4 +1,4 @@
-"""Fit factors to reports whose noise is modeled as a mixture of Gaussians, as its paper prints it."""
+"""Fit factors to reports whose noise is modeled as a mixture of Gaussians, as its paper does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class LocalMixture(LocalEstimator):
     """Perturb each rating on its own device, then factor the reports with a mixture of Gaussians as noise.
 
     The Gaussians have mean zero although bounded noise pulls reports to the middle of the scale, and the fit
-    has no biases: both are as printed. local-channel mends both.
+    has no biases: both are as printed. local-channel mends both. Factors are fitted by one ridge sweep of
+    alternating least squares in each step, where the paper has a weighted PCA; at rank 1 the two agree.
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
