@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import reproduce
-from discreet.data.datasets import catalog, synthetic
+from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from toy import toy_interactions
 
@@ -50,11 +50,6 @@ def toy_catalog(tmp_path):
 def toy_data(monkeypatch, tmp_path):
     for name, function in toy_catalog(tmp_path).items():
         monkeypatch.setattr(catalog, name, function)
-    large = synthetic.rank_one
-    monkeypatch.setattr(
-        "discreet.data.datasets.synthetic.rank_one",
-        lambda n_users, seed: large(n_users=400, n_items=40, seed=seed),
-    )
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -70,7 +65,6 @@ def test_papers_do_not_meet_whatever_the_order_they_are_loaded_in(order, monkeyp
     assert not {"figures", "methods", "run", "world"} & sys.modules.keys()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("paper", reproduce.names())
 def test_a_paper_runs_at_toy_size(paper, toy_data):
     results = reproduce.papers_folder() / paper.replace("-", "_") / "results"

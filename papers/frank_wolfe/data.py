@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,19 +17,23 @@ HELD_OUT = 0.01
 TOP = 400
 
 
-def movielens(seed: int) -> Split | None:
+def at_hand(name: str, say: Callable[[str], None]) -> bool:
+    """Tell whether a data set is on this machine, and say so if it is not."""
+    found = catalog.find(name) is not None
+    if not found:
+        say(f"{name} is not on this machine")
+    return found
+
+
+def movielens(seed: int) -> Split:
     """Return ML-1M's 400 most rated films; which ones they are is assumed public, as the poster does."""
-    if catalog.find("movielens-1m") is None:
-        return None
     data = catalog.load("movielens-1m")
     counts = np.bincount(data.items, minlength=data.n_items)
     return _split(data.select_items(np.sort(np.argsort(-counts, kind="stable")[:TOP])), seed)
 
 
-def jester(seed: int) -> Split | None:
+def jester(seed: int) -> Split:
     """Return the first part of Jester, rescaled to 0..5."""
-    if catalog.find("jester") is None:
-        return None
     data = catalog.load("jester")
     facts = replace(data.facts, low=0.0, high=5.0, step=None)
     return _split(data.with_values(np.clip((data.values + 10) / 4, 0, 5), facts), seed)

@@ -1,34 +1,73 @@
-"""Plot errors over epsilon, one line a method; what is not private at its epsilon is dotted."""
+"""Plot errors over epsilon beside the printed numbers, and errors beside the printed rates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .methods import CLEAR, MEAN
+
 
 def plot(
-    name: str, epsilons: Sequence[float], lines: Mapping[str, Sequence[Sequence[float]]], folder: Path
+    name: str,
+    epsilons: Sequence[float],
+    lines: Mapping[str, Sequence[Sequence[float]]],
+    printed: Sequence[float] | None,
+    folder: Path,
 ) -> None:
+    """Draw one line a method; what is not private at its epsilon is dotted, what is printed is black."""
+    figure, axes = _figure(1)
+    axis = axes[0]
+    for method, runs in lines.items():
+        table = np.array(runs)
+        flat = method in (MEAN, CLEAR)
+        style = ":" if "NOT PRIVATE" in method else "--" if flat else "-"
+        marker = None if flat else "o"
+        axis.errorbar(
+            epsilons, table.mean(axis=0), table.std(axis=0), label=method, linestyle=style, marker=marker
+        )
+    if printed:
+        axis.plot(epsilons, printed, "kx:", label="printed")
+    axis.set_xscale("log")
+    axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axis.set(xlabel="epsilon (delta = 1e-6, a person's whole history)", ylabel="RMSE", title=name)
+    axis.legend(fontsize=7)
+    _save(figure, folder / f"{name}.png")
+
+
+def plot_rates(
+    name: str, curves: Mapping[str, Sequence[Any]], exponents: Mapping[str, float], folder: Path
+) -> None:
+    """Draw errors over each quantity, and the printed slope through the first of them."""
+    figure, axes = _figure(len(curves))
+    for axis, (over, (x, runs)) in zip(axes, curves.items(), strict=True):
+        mean = np.mean(runs, axis=0)
+        axis.loglog(x, mean, "o-", label="measured")
+        axis.loglog(
+            x, mean[0] * (np.array(x) / x[0]) ** exponents[over], "k:", label=f"slope {exponents[over]:.2f}"
+        )
+        axis.set(xlabel=over, title=f"{name} over {over}")
+        axis.legend(fontsize=7)
+    _save(figure, folder / f"{name}.png")
+
+
+def _figure(panels: int) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.5))
-    for method, runs in lines.items():
-        table = np.array(runs)
-        flat = method.startswith("user mean") or method.endswith("without privacy")
-        style = ":" if "NOT PRIVATE" in method else "--" if flat else "-"
-        marker = None if flat else "o"
-        axes.errorbar(
-            epsilons, table.mean(axis=0), table.std(axis=0), label=method, linestyle=style, marker=marker
-        )
-    axes.set_xscale("log")
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.set(xlabel="epsilon (delta = 1e-6, a person's whole history)", ylabel="RMSE", title=name)
-    axes.legend(fontsize=7)
+    size = (7.0, 4.5) if panels == 1 else (3.4 * panels, 3.2)
+    figure, axes = plt.subplots(1, panels, figsize=size, squeeze=False)
+    return figure, axes[0]
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
     figure.tight_layout()
-    figure.savefig(folder / f"{name}.png", dpi=100)
+    figure.savefig(path, dpi=90)
     plt.close(figure)

@@ -14,107 +14,89 @@ from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
 from discreet.models.low_rank.covariance_svd import CovarianceSvd
 from discreet.models.low_rank.frank_wolfe import FrankWolfe
+from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
-from discreet.privacy.accounting.gaussian import gaussian_epsilon
+from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.randomness import PrivacyRandom
 
-from .poster import Poster
-
 DELTA = 1e-6
+_LARGEST = 20.0
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
-PRIVATE = {
-    "frank-wolfe": FrankWolfe,
-    "covariance-svd": CovarianceSvd,
-    "projected-gradient": ProjectedGradient,
-    "biases": Biases,
-}
+PLAN = "frank-wolfe"
+ONE = "frank-wolfe, one round"
+TWO = "frank-wolfe, two rounds"
+SVD = "covariance-svd"
+PGD = "projected-gradient"
+BIASES = "biases"
 MEAN = "user mean"
 CLEAR = "frank-wolfe without privacy"
-HONEST = "the poster's steps at honest noise"
-THEIRS = "the poster's steps at their noise (NOT PRIVATE)"
-# Settled on a validation part of ML-1M and used everywhere: rounds, nuclear norm, row bound.
-POSTER_ROUNDS = 5
-POSTER_ENTRY = 0.6
-POSTER_RESIDUAL = 0.45
+HONEST = "as printed, honest noise"
+OJA = "as printed with Oja, honest noise"
+THEIRS = "as printed, their noise (NOT PRIVATE)"
 
 
-def score(estimator: Estimator, split: Split, seed: int) -> float:
-    model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
-    return measure(model, split.train, split.test, "rmse")["rmse"]
+def their_multiplier(epsilon: float) -> float:
+    """Return the noise of the poster's experiments over the sensitivity 4 L^2, all rounds together.
+
+    Stated are 2 sqrt(ln(1/delta)) / epsilon; the experiments drew an eighth of it.
+    """
+    return 2 * math.sqrt(math.log(1 / DELTA)) / (8 * epsilon)
 
 
 def their_epsilon(epsilon: float) -> float:
-    """Return the epsilon that the noise of the poster's experiments really costs.
+    """Return the epsilon that the noise of the poster's experiments really costs."""
+    return gaussian_epsilon(their_multiplier(epsilon), DELTA)
 
-    The stated deviation over the sensitivity 4 L^2, all rounds together, is 2 sqrt(ln(1/delta)) / epsilon.
+
+def at_their_noise(epsilon: float) -> Estimator:
+    """Return the printed method with a budget that buys exactly their noise.
+
+    A large epsilon is the same noise as a smaller one with another delta, and estimators refuse large ones.
     """
-    return gaussian_epsilon(2 * math.sqrt(math.log(1 / DELTA)) / (8 * epsilon), DELTA)
+    told = min(their_epsilon(epsilon), _LARGEST)
+    return PrintedFrankWolfe(epsilon=told, delta=gaussian_delta(their_multiplier(epsilon), told))
 
 
-def own_means(split: Split) -> np.ndarray:
-    """Return each person's mean of their own training ratings; the overall mean for those without any."""
-    train = split.train
-    counts = np.diff(train.indptr)
-    sums = np.bincount(train.rows(), train.values.astype(np.float64), minlength=train.n_users)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean(dtype=np.float64))
+def _at(kind: Callable[..., Estimator], epsilon: float, **settings: object) -> Estimator:
+    return kind(epsilon=epsilon, delta=DELTA, **settings)
+
+
+MAKERS: dict[str, Callable[[float], Estimator]] = {
+    PLAN: partial(_at, FrankWolfe),
+    ONE: partial(_at, FrankWolfe, rounds=1),
+    TWO: partial(_at, FrankWolfe, rounds=2),
+    SVD: partial(_at, CovarianceSvd),
+    PGD: partial(_at, ProjectedGradient),
+    BIASES: partial(_at, Biases),
+    CLEAR: lambda epsilon: _at(FrankWolfe, math.inf),
+    HONEST: partial(_at, PrintedFrankWolfe),
+    OJA: partial(_at, PrintedFrankWolfe, solver="oja"),
+    THEIRS: at_their_noise,
+}
+ALL = (PLAN, ONE, SVD, PGD, BIASES, MEAN, CLEAR, HONEST, OJA, THEIRS)
+FOR_FULL_SIZE = (HONEST, THEIRS, TWO, MEAN)
+
+
+def score(split: Split, name: str, epsilon: float, seed: int) -> float:
+    """Return a method's RMSE on the held-out ratings."""
+    if name == MEAN:
+        return user_mean(split)
+    model = MAKERS[name](epsilon).fit(split.train, random=PrivacyRandom.simulate(seed))
+    return measure(model, split.train, split.test, "rmse")["rmse"]
+
+
+def curve(load: Callable[[], Split], name: str, epsilons: Sequence[float], seed: int) -> list[float]:
+    """Return a method's errors; one that does not depend on epsilon is fitted once."""
+    if name in (MEAN, CLEAR):
+        return [score(load(), name, math.inf, seed)] * len(epsilons)
+    return [score(load(), name, epsilon, seed) for epsilon in epsilons]
 
 
 def user_mean(split: Split) -> float:
-    return rmse(split, own_means(split)[split.test.rows()])
-
-
-def rmse(split: Split, predicted: np.ndarray) -> float:
-    facts = split.train.facts
-    clipped = np.clip(predicted, facts.low, facts.high)
-    return float(np.sqrt(np.mean((clipped - split.test.values) ** 2)))
-
-
-def poster(split: Split, epsilon: float, seed: int, *, theirs: bool) -> float:
-    """Score the poster's steps: user means taken off, the noise honest or theirs."""
+    """Return the error of each person's mean of their own training ratings."""
     train, test = split.train, split.test
-    half = (train.facts.high - train.facts.low) / 2
-    means = own_means(split)
-    values = np.zeros((train.n_users, train.n_items), dtype=np.float32)
-    seen = np.zeros_like(values)
-    rows = train.rows()
-    values[rows, train.items] = train.values - means[rows]
-    seen[rows, train.items] = 1
-    settings = Poster(
-        row_bound=POSTER_RESIDUAL * half * math.sqrt(train.facts.max_per_user),
-        radius=POSTER_ENTRY * half * math.sqrt(values.size),
-        rounds=POSTER_ROUNDS,
-        delta=DELTA,
-    )
-    noise = settings.their_noise(epsilon) if theirs else settings.honest_noise(epsilon)
-    matrix = settings.complete(values, seen, noise, seed)
-    cells = test.rows()
-    return rmse(split, means[cells] + matrix[cells, test.items])
-
-
-def curves(
-    split: Split, seed: int, names: Sequence[str], epsilons: Sequence[float], say: Callable[[str], None]
-) -> dict[str, list[float]]:
-    """Return the error of each method at each epsilon; flat ones once for all."""
-    by_epsilon: dict[str, Callable[[float], float]] = {
-        name: partial(_private, kind, split, seed) for name, kind in PRIVATE.items()
-    }
-    by_epsilon[HONEST] = partial(_poster, split, seed, False)
-    by_epsilon[THEIRS] = partial(_poster, split, seed, True)
-    found = {}
-    for name in names:
-        if name == MEAN:
-            found[name] = [user_mean(split)] * len(epsilons)
-        elif name == CLEAR:
-            found[name] = [_private(FrankWolfe, split, seed, math.inf)] * len(epsilons)
-        else:
-            found[name] = [by_epsilon[name](epsilon) for epsilon in epsilons]
-        say(f"  {name}: {' '.join(f'{value:.4f}' for value in found[name])}")
-    return found
-
-
-def _private(kind: type[Estimator], split: Split, seed: int, epsilon: float) -> float:
-    return score(kind(epsilon=epsilon, delta=DELTA), split, seed)
-
-
-def _poster(split: Split, seed: int, theirs: bool, epsilon: float) -> float:
-    return poster(split, epsilon, seed, theirs=theirs)
+    sums = np.add.reduceat(np.append(train.values, 0.0), train.indptr[:-1])
+    counts = np.diff(train.indptr)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), train.values.mean(dtype=np.float64))
+    predicted = np.clip(means[test.rows()], train.facts.low, train.facts.high)
+    return float(np.sqrt(np.mean((predicted - test.values) ** 2)))

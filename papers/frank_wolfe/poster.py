@@ -1,6 +1,6 @@
-"""The poster's own procedure, step by step, at the noise it needs or at the noise its experiments used.
+"""The printed procedure in dense algebra, without means taken off: what the theorems speak of.
 
-Dense and slow on purpose: it is here to be compared with, not to be used.
+`discreet.PrintedFrankWolfe` is the same for ratings; this one knows the whole truth and may be wasteful.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 
 FAILURE = 0.05  # beta: how often the bound on the noise may fail
-# The experiments used this much less noise than the algorithm states.
-THEIR_SAVING = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,28 +32,22 @@ class Poster:
             return 0.0
         return 4 * self.row_bound**2 * gaussian_multiplier(epsilon, self.delta) * math.sqrt(self.rounds)
 
-    def their_noise(self, epsilon: float) -> float:
-        """Return what the experiments used: the stated deviation over 8. NOT PRIVATE at this epsilon."""
-        stated = self.row_bound**2 * math.sqrt(64 * self.rounds * math.log(1 / self.delta)) / epsilon
-        return stated / THEIR_SAVING
-
     def complete(self, values, seen, noise: float, seed: int):
-        """Return the completed matrix; `values` are zero where nothing was seen."""
+        """Return the completed matrix; `values` are zero where nothing was seen, and rows at most L long."""
         n_items, random = values.shape[1], PrivacyRandom.simulate(seed)
         bound = self.row_bound
-        target = values * np.minimum(1, bound / np.maximum(np.linalg.norm(values, axis=1), 1e-12))[:, None]
-        matrix = np.zeros_like(target)
+        matrix = np.zeros_like(values)
         raised = math.sqrt(noise * math.log(n_items / FAILURE)) * n_items**0.25
         for _ in range(self.rounds):
-            errors = seen * (matrix - target)
+            errors = seen * matrix - values
             moment = (errors.T @ errors).astype(np.float64)
             if noise:
                 moment = Gaussian(sigma=noise, l2_sensitivity=4 * bound**2).release_symmetric(moment, random)
             eigenvalues, vectors = np.linalg.eigh(moment)
-            direction = vectors[:, -1].astype(target.dtype)
+            direction = vectors[:, -1].astype(values.dtype)
             places = errors @ direction / (math.sqrt(max(eigenvalues[-1], 0.0)) + raised)
             matrix *= 1 - 1 / self.rounds
             matrix -= (self.radius / self.rounds) * np.outer(places, direction)
             lengths = np.linalg.norm(seen * matrix, axis=1)
-            matrix *= np.minimum(1, bound / np.maximum(lengths, 1e-12))[:, None].astype(target.dtype)
+            matrix *= np.minimum(1, bound / np.maximum(lengths, 1e-12))[:, None].astype(values.dtype)
         return matrix

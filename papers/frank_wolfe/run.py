@@ -1,113 +1,191 @@
 """The poster's experiments on the data at hand, with the user mean and the biases in every plot.
 
-    discreet reproduce frank-wolfe [--quick] [--json]
+    discreet reproduce frank-wolfe [--quick] [--out FOLDER]
 
-Curves and their numbers go to results/. ML-10M and Netflix are not at hand; ML-1M stands in for them.
+ML-10M and Netflix are not at hand; ML-1M stands in for them where a claim can be carried over.
 """
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from functools import lru_cache
 
 import numpy as np
 
+from discreet.data.datasets.synthetic import rank_one
 from discreet.data.splits import Split
-from discreet.models.low_rank.frank_wolfe import FrankWolfe
+from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.randomness import PrivacyRandom
 from discreet.reproduce import Run
 
 from . import data as datasets
-from . import methods as methods
-from .figures import plot
+from . import methods
+from .figures import plot, plot_rates
+from .methods import BIASES, CLEAR, HONEST, MEAN, OJA, ONE, PGD, PLAN, SVD, THEIRS, TWO
+from .rates import emp_curves, gen_curves, over_rounds, slope
 
-ALL = (
-    "frank-wolfe",
-    "covariance-svd",
-    "projected-gradient",
-    "biases",
-    methods.MEAN,
-    methods.CLEAR,
-    methods.HONEST,
-    methods.THEIRS,
-)
 FULL_SIZE = 500_000
-FOR_FULL_SIZE = ("biases", methods.MEAN)
+# A fit takes half a minute of a processor there.
+FULL_SIZE_EPSILONS = (1.0,)
+PRINTED = {
+    "jester": (1.121, 1.13, 1.114, 1.1, 1.09),
+    f"rank-one-{FULL_SIZE}": (0.104, 0.063, 0.051, 0.042, 0.035),
+}
+EMP_EXPONENTS = {"n": -0.4, "epsilon": -0.4, "d": 0.5}
+GEN_EXPONENTS = {"n": -0.5, "epsilon": -0.5, "m": -7 / 12}
+Found = dict[str, Sequence[float]]
 Curves = dict[str, list[list[float]]]
 
 
-def measure(run: Run) -> dict[str, Sequence[float]]:
+def measure(run: Run) -> Found:
     """Return the runs of every claim."""
-    quick, say = run.size != "full", run.say
-    found: dict[str, Sequence[float]] = {}
     costs = " ".join(f"{methods.their_epsilon(epsilon):.1f}" for epsilon in methods.EPSILONS)
-    say(f"the noise of their experiments costs, at the epsilons {methods.EPSILONS}, really {costs}")
-    films = gather("ml-1m-top-400", datasets.movielens, 1 if quick else 5, run)
-    if films:
-        found |= _films(films)
-    jokes = gather("jester", datasets.jester, 1 if quick else 3, run)
-    if jokes:
-        for number, epsilon in enumerate(methods.EPSILONS):
-            found[f"jester-{epsilon:g}"] = [run[number] for run in jokes["frank-wolfe"]]
-        found["jester-clear"] = [run[0] for run in jokes[methods.CLEAR]]
+    run.say(f"the noise of their experiments costs, at the epsilons {methods.EPSILONS}, really {costs}")
+    found: Found = _rates(run) | _memory(run)
+    if datasets.at_hand("movielens-1m", run.say):
+        runs = run.pick(full=3, quick=1, toy=1)
+        films = gather("ml-1m-top-400", datasets.movielens, runs, methods.ALL, run)
+        found |= _films(films) | _orders("films", films)
+    if datasets.at_hand("jester", run.say):
+        jokes = gather("jester", datasets.jester, run.pick(full=2, quick=1, toy=1), methods.ALL, run)
+        found |= _jokes(jokes) | _orders("jester", jokes)
     small = gather(
         "rank-one-20000",
-        lambda seed: datasets.synthetic(20_000, seed),
-        1 if quick else 2,
+        lambda seed: datasets.synthetic(run.pick(full=20_000, quick=20_000, toy=300), seed),
+        run.pick(full=1, quick=1, toy=1),
+        methods.ALL,
         run,
     )
-    found["small-falls"] = [run[0] - run[-1] for run in small["frank-wolfe"]]
-    if not quick:
+    found |= _orders("small", small)
+    found["small-falls"] = [line[0] - line[-1] for line in small[ONE]]
+    found["small-printed-falls"] = [line[0] - line[-1] for line in small[HONEST]]
+    found["small-oja"] = (np.array(small[OJA]) - np.array(small[HONEST])).mean(axis=1).tolist()
+    if run.size == "full":
         found |= _full_size(run)
     return found
 
 
-def gather(name: str, load: Callable[[int], Split | None], runs: int, run: Run) -> Curves:
-    """Score every method on `runs` splits; keep the numbers and a plot of their means."""
-    lines: Curves = {}
-    for seed in range(runs):
-        split = load(seed)
-        if split is None:
-            run.say(f"{name} is not on this machine")
-            return {}
-        run.say(f"{name}, run {seed}")
-        for method, values in methods.curves(split, seed, ALL, methods.EPSILONS, run.say).items():
-            lines.setdefault(method, []).append(values)
-    write(name, lines, run)
+def gather(
+    name: str,
+    load: Callable[[int], Split],
+    runs: int,
+    names: Sequence[str],
+    run: Run,
+    epsilons: Sequence[float] = methods.EPSILONS,
+) -> Curves:
+    """Score the methods on `runs` splits, one step a method and split; keep the numbers and a plot."""
+    kept = lru_cache(maxsize=1)(load)
+    epsilons = run.pick(full=epsilons, quick=epsilons, toy=(0.1, 5.0))
+    lines: Curves = {
+        method: [
+            run.step(
+                f"{name}, {method}, split {seed}",
+                methods.curve,
+                lambda seed=seed: kept(seed),
+                method,
+                epsilons,
+                seed,
+            )
+            for seed in range(runs)
+        ]
+        for method in names
+    }
+    run.write(f"{name}.json", {"epsilons": epsilons, "rmse": lines})
+    if run.folder:
+        printed = [PRINTED[name][methods.EPSILONS.index(e)] for e in epsilons] if name in PRINTED else None
+        plot(name, epsilons, lines, printed, run.folder)
     return lines
 
 
-def write(name: str, lines: Curves, run: Run) -> None:
-    """Write the numbers and their plot."""
-    content = {"epsilons": methods.EPSILONS, "rmse": lines}
-    run.write(f"{name}.json", content)
-    if run.folder:
-        plot(name, methods.EPSILONS, lines, run.folder)
+def _per_epsilon(key: str, runs: np.ndarray) -> Found:
+    """Return a claim for each epsilon that was run: all five, or the ends of a toy."""
+    epsilons = methods.EPSILONS if runs.shape[1] == len(methods.EPSILONS) else (0.1, 5.0)
+    return {f"{key}-{epsilon:g}": runs[:, place].tolist() for place, epsilon in enumerate(epsilons)}
 
 
-def _films(lines: Curves) -> dict[str, Sequence[float]]:
-    """Return by how much Frank-Wolfe is better than the user mean and than the biases."""
-    ours = np.array(lines["frank-wolfe"])
-    over_mean = np.array(lines[methods.MEAN]) - ours
-    over_biases = np.array(lines["biases"]) - ours
-    found: dict[str, Sequence[float]] = {"films-clear": [run[0] for run in lines[methods.CLEAR]]}
-    for number, epsilon in enumerate(methods.EPSILONS):
-        found[f"films-mean-{epsilon:g}"] = over_mean[:, number].tolist()
-        found[f"films-biases-{epsilon:g}"] = over_biases[:, number].tolist()
+def _films(lines: Curves) -> Found:
+    """Return gains over the user mean and the biases, with at least one round."""
+    over_mean = np.array(lines[MEAN])
+    return {
+        **_per_epsilon("films-printed", over_mean - np.array(lines[HONEST])),
+        **_per_epsilon("films-mean", over_mean - np.array(lines[ONE])),
+        **_per_epsilon("films-round", np.array(lines[BIASES]) - np.array(lines[ONE])),
+        "films-clear": [line[0] for line in lines[CLEAR]],
+        "films-theirs": [line[-1] for line in over_mean - np.array(lines[THEIRS])],
+    }
+
+
+def _jokes(lines: Curves) -> Found:
+    return {
+        **_per_epsilon("jester-printed", np.array(lines[HONEST])),
+        **_per_epsilon("jester-theirs", np.array(lines[THEIRS])),
+        **_per_epsilon("jester", np.array(lines[ONE])),
+        "jester-clear": [line[0] for line in lines[CLEAR]],
+        "jester-oja": (np.array(lines[OJA]) - np.array(lines[HONEST])).mean(axis=1).tolist(),
+    }
+
+
+def _orders(data: str, lines: Curves) -> Found:
+    """Return by how much, on average over epsilon, methods are better than others: above 0 is as claimed."""
+    found: Found = {f"{data}-plan": (np.array(lines[ONE]) - np.array(lines[PLAN])).mean(axis=1).tolist()}
+    for mine, ours in (("printed", HONEST), ("round", ONE)):
+        for other, name in (("svd", SVD), ("pgd", PGD)):
+            gains = np.array(lines[name]) - np.array(lines[ours])
+            found[f"order-{data}-{mine}-{other}"] = gains.mean(axis=1).tolist()
     return found
 
 
-def _full_size(run: Run) -> dict[str, Sequence[float]]:
+def _full_size(run: Run) -> Found:
     """Run the poster's own size once: at half a million people one run is like another."""
-    run.say(f"rank one, {FULL_SIZE:,} people")
-    split = datasets.synthetic(FULL_SIZE, 0)
-    lines = methods.curves(split, 0, FOR_FULL_SIZE, methods.EPSILONS, run.say)
-    # One direction is all there is to find; a second round mends what noise and shrinkage left of the first.
-    lines["frank-wolfe"] = [
-        methods.score(FrankWolfe(epsilon=epsilon, rounds=2), split, 0) for epsilon in methods.EPSILONS
-    ]
-    run.say(f"  frank-wolfe, 2 rounds: {' '.join(f'{value:.4f}' for value in lines['frank-wolfe'])}")
-    write(f"rank-one-{FULL_SIZE}", {name: [values] for name, values in lines.items()}, run)
-    ours = lines["frank-wolfe"]
-    found = {f"rank-one-{epsilon:g}": [value] for epsilon, value in zip(methods.EPSILONS, ours, strict=True)}
-    found["rank-one-falls"] = [first - second for first, second in pairwise(ours)]
+    lines = gather(
+        f"rank-one-{FULL_SIZE}",
+        lambda seed: datasets.synthetic(FULL_SIZE, seed),
+        1,
+        methods.FOR_FULL_SIZE,
+        run,
+        FULL_SIZE_EPSILONS,
+    )
+    found: Found = {}
+    for key, method in (("rank-one-printed", HONEST), ("rank-one-theirs", THEIRS), ("rank-one", TWO)):
+        for place, epsilon in enumerate(FULL_SIZE_EPSILONS):
+            found[f"{key}-{epsilon:g}"] = [line[place] for line in lines[method]]
     return found
+
+
+def _rates(run: Run) -> Found:
+    """Return slopes of both errors, a draw each, and how E_emp falls with T."""
+    scale, draws = run.pick(full=8000, quick=500, toy=20), run.pick(full=3, quick=1, toy=1)
+    found: Found = {}
+    for name, curves, exponents in (("emp", emp_curves, EMP_EXPONENTS), ("gen", gen_curves, GEN_EXPONENTS)):
+        seeds = [run.step(f"E_{name}, draw {seed}", curves, seed, scale) for seed in range(draws)]
+        for over in exponents:
+            found[f"{name}-{over}"] = [slope(*one[over]) for one in seeds]
+        if run.folder:
+            shown = {over: (seeds[0][over][0], [one[over][1] for one in seeds]) for over in exponents}
+            plot_rates(f"E_{name}", shown, exponents, run.folder)
+    falls = [run.step(f"E_emp over T, draw {seed}", over_rounds, seed, scale) for seed in range(draws)]
+    for key, radius in (
+        ("at-the-norm", "k is the nuclear norm"),
+        ("beyond", "k is 1.58 times the nuclear norm"),
+    ):
+        found[f"emp-rounds-{key}"] = [one[radius][-1] / one[radius][0] for one in falls]
+    return found
+
+
+def _memory(run: Run) -> Found:
+    """Compare what the matrix and Oja's algorithm hold for a catalog of many items."""
+    items = run.pick(full=3000, quick=1500, toy=300)
+    peaks = run.step(f"memory at {items} items", _peaks, items)
+    return {"oja-memory": [peaks["oja"] / peaks["covariance"]]}
+
+
+def _peaks(items: int) -> dict[str, int]:
+    data = rank_one(n_users=300, n_items=items, per_user=10, seed=0).data
+    peaks = {}
+    for solver in ("covariance", "oja"):
+        tracemalloc.start()
+        PrintedFrankWolfe(epsilon=5.0, rounds=1, solver=solver).fit(data, random=PrivacyRandom.simulate(0))
+        peaks[solver] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peaks

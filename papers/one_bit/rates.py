@@ -52,20 +52,19 @@ def output_excess(epsilon: float, seed: int) -> float:
     return float(np.mean(noise.release(np.zeros(160_000), PrivacyRandom.simulate(seed)) ** 2))
 
 
-def slopes(draws: int, side: int = 400) -> dict[str, list[float]]:
-    """Return a slope for each draw: in the number of verdicts, the rank, and epsilon for three methods."""
+def slopes(seed: int, side: int) -> dict[str, float]:
+    """Return one draw's slopes: in the number of verdicts, the rank, and epsilon for three methods."""
     shares, ranks, epsilons = (0.1, 0.2, 0.4, 0.8), (1, 2, 4, 8), (0.25, 0.5, 1.0, 2.0)
     # The input theorem's constant is 1 / (1 - 2p), and 1 - 2p = tanh(epsilon / 2).
     told = [math.tanh(epsilon / 2) for epsilon in epsilons]
-    found: dict[str, list[float]] = {"n": [], "rank": [], "input": [], "objective": [], "output": []}
-    for seed in range(draws):
-        by_share = [error(OneBitInput, math.inf, side, 1, share, seed) for share in shares]
-        by_rank = [error(OneBitInput, math.inf, side, rank, 0.5, seed) for rank in ranks]
-        found["n"].append(slope(shares, by_share))
-        found["rank"].append(slope(ranks, by_rank))
-        inputs = [error(OneBitInput, epsilon, side, 1, 1.0, seed) for epsilon in epsilons]
-        tilted = [error(OneBitObjective, epsilon, side, 1, 1.0, seed) for epsilon in epsilons]
-        found["input"].append(slope(told, inputs))
-        found["objective"].append(slope(epsilons, tilted))
-        found["output"].append(slope(epsilons, [output_excess(epsilon, seed) for epsilon in epsilons]))
-    return found
+    by_share = [error(OneBitInput, math.inf, side, 1, share, seed) for share in shares]
+    by_rank = [error(OneBitInput, math.inf, side, rank, 0.5, seed) for rank in ranks]
+    inputs = [error(OneBitInput, epsilon, side, 1, 1.0, seed) for epsilon in epsilons]
+    tilted = [error(OneBitObjective, epsilon, side, 1, 1.0, seed) for epsilon in epsilons]
+    return {
+        "n": slope(shares, by_share),
+        "rank": slope(ranks, by_rank),
+        "input": slope(told, inputs),
+        "objective": slope(epsilons, tilted),
+        "output": slope(epsilons, [output_excess(epsilon, seed) for epsilon in epsilons]),
+    }

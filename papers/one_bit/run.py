@@ -1,117 +1,208 @@
 """Run the experiments of "One-bit matrix completion with differential privacy" again.
 
-`measure` returns the values behind `claims.toml`; a full run writes the five figures and their numbers to
-`results/`, a quick one keeps nothing.
+discreet reproduce one-bit [--quick] [--out FOLDER]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from discreet.reproduce import Run
+from discreet.data.splits import Split
+from discreet.reproduce import Drawn, Run
 
-from .figures import Figures
+from .figures import keep, table
+from .methods import CLEAR, OUTPUT, PRIVATE
 from .rates import slopes
-from .real import curves, movielens, restaurants
+from .real import accuracies, by_flip_rates, by_rounds, movielens, restaurants
 from .synthetic import errors
 
 LINKS = ("logistic", "probit")
-PRIVATE = ("input", "objective", "gradient", "output")
-Say = Callable[[str], None]
-Item = TypeVar("Item")
-Found = dict[str, Sequence[float]]
+OTHERS = ("input", "objective", "gradient", "gradient-printed")
+ROUNDS = (1, 2, 5, 10)
+Found = dict[str, Sequence[float] | Drawn]
+# A method's values: one line a draw, one column an epsilon.
+Lines = dict[str, np.ndarray]
 
 
 def measure(run: Run) -> Found:
     """Return the values of every claim, by its id."""
-    quick, say, figures = run.size != "full", run.say, Figures(run.folder)
-    found: Found = {}
-    found |= _figure_1(run.pick(full=40, quick=2, toy=1), figures, say)
-    found |= _figure_2(
-        run.pick(full=10, quick=2, toy=1), (1.0, 4.0) if quick else (1.0, 2.0, 4.0, 7.0, 10.0), figures, say
+    found: Found = _theorem_1()
+    for link in run.pick(full=LINKS, quick=LINKS, toy=LINKS[:1]):
+        found |= _figure_1(run, link)
+        found |= _accuracy(run, "2", "ML-100K, u1", movielens, link, _draws(run, link, 2))
+        found |= _accuracy(run, "3", "restaurants", restaurants, link, _draws(run, link, 1))
+        found |= _shares(run, {"logistic": "5", "probit": "4"}[link], link)
+    found |= _rounds(run)
+    draws, side = run.pick(full=1, quick=1, toy=1), run.pick(full=300, quick=300, toy=20)
+    rates = [run.step(f"rates of the theorems, draw {seed}", slopes, seed, side) for seed in range(draws)]
+    return found | {f"rate-{name}": [one[name] for one in rates] for name in rates[0]}
+
+
+def _theorem_1() -> Found:
+    """Return what the rates of the counterexample reveal, where the printed condition says at most 1."""
+    p1, p2 = 0.001, 0.4
+    ratios = ((1 - p1) / p2, (1 - p2) / p1, p1 / (1 - p2), p2 / (1 - p1))
+    return {"theorem1-condition": [math.log(max(ratios))]}
+
+
+def _gathered(runs: Sequence[dict[str, Any]]) -> Lines:
+    return {method: np.array([one[method] for one in runs]) for method in runs[0]}
+
+
+def _epsilons(run: Run) -> tuple[float, ...]:
+    return run.pick(full=(1.0, 2.0, 4.0, 7.0, 10.0), quick=(1.0, 4.0, 10.0), toy=(1.0, 4.0))
+
+
+def _draws(run: Run, link: str, most: int) -> int:
+    """Return how many draws are made: fewer with the link that has no promise for the objective."""
+    return run.pick(full=most if link == "logistic" else 1, quick=1, toy=1)
+
+
+def _iterations(run: Run) -> int:
+    return run.pick(full=100, quick=100, toy=2)
+
+
+def _figure_1(run: Run, link: str) -> Found:
+    epsilons, draws = _epsilons(run), _draws(run, link, 3)
+    side = run.pick(full=100, quick=100, toy=20)
+    lines = _gathered(
+        [
+            run.step(
+                f"figure 1, {link}, draw {seed}",
+                errors,
+                link,
+                epsilons,
+                seed,
+                side=side,
+                iterations=_iterations(run),
+            )
+            for seed in range(draws)
+        ]
     )
-    found |= _figure_3(run.pick(full=10, quick=3, toy=1), figures, say)
-    found |= _figures_4_and_5(1 if quick else 10, (0.2, 0.8) if quick else (0.2, 0.4, 0.6, 0.8), figures, say)
-    say("rates of the theorems")
-    for name, values in slopes(
-        run.pick(full=5, quick=1, toy=1), run.pick(full=400, quick=400, toy=30)
-    ).items():
-        found[f"rate-{name}"] = values
-    return found
-
-
-def _figure_1(draws: int, figures: Figures, say: Say) -> Found:
-    epsilons = (1.0, 2.0, 4.0, 7.0, 10.0) if draws > 5 else (1.0, 4.0, 10.0)
+    keep(run, f"figure-1-{link}", epsilons, lines, "epsilon", "average relative error")
     found: Found = {}
-    for link in LINKS:
-        say(f"figure 1, {link}: {draws} draws")
-        lines = errors(link, epsilons, _told(range(draws), say))
-        figures.keep(f"figure-1-{link}", epsilons, lines, "epsilon", "average relative error")
-        for method in PRIVATE:
-            found[f"fig1-{link}-{method}-falls"] = [
-                first - last for first, last in zip(lines[method][0], lines[method][-1], strict=True)
-            ]
-        found[f"fig1-{link}-output-at-4"] = _ratio(lines["output"][epsilons.index(4.0)], lines["clear"][0])
-        for method in ("input", "objective", "gradient"):
-            found[f"fig1-{link}-{method}-at-10"] = _ratio(lines[method][-1], lines["clear"][-1])
+    for method in PRIVATE:
+        found[f"fig1-{link}-{method}-falls"] = (lines[method][:, 0] - lines[method][:, -1]).tolist()
+        found[f"fig1-{link}-{method}-at-10"] = _ratio(lines[method][:, -1], lines[CLEAR][:, -1])
+    best = np.min([lines[method].mean(axis=0)[epsilons.index(4.0)] for method in OTHERS])
+    at_4 = lines[OUTPUT][:, epsilons.index(4.0)]
+    found[f"fig1-{link}-output-at-4"] = Drawn([float(at_4.mean() / best)], draws)
     return found
 
 
-def _figure_2(runs: int, epsilons: Sequence[float], figures: Figures, say: Say) -> Found:
-    split = movielens()
+def _accuracy(
+    run: Run, number: str, data: str, load: Callable[[int], Split | None], link: str, runs: int
+) -> Found:
+    if load(0) is None:
+        run.say(f"the data of figure {number} is not on this machine")
+        return {}
+    epsilons = _epsilons(run)
+    lines = _gathered(
+        [
+            run.step(
+                f"figure {number}, {link}, run {seed}",
+                lambda seed=seed: accuracies(load(seed), epsilons, link, seed, _iterations(run)),
+            )
+            for seed in range(runs)
+        ]
+    )
+    keep(run, f"figure-{number}-{link}", epsilons, lines, "epsilon", f"accuracy on {data}")
+    found: Found = {f"fig{number}-{link}-clear": lines[CLEAR][:, 0].tolist()}
+    at_4 = epsilons.index(4.0)
+    for method in PRIVATE:
+        key = f"fig{number}-{link}-{method}"
+        found[f"{key}-at-4"] = lines[method][:, at_4].tolist()
+        found[f"{key}-rises"] = (lines[method][:, -1] - lines[method][:, 0]).tolist()
+        found[f"{key}-reaches-clear"] = (lines[CLEAR][:, -1] - lines[method][:, -1]).tolist()
+    others = np.max([lines[method] for method in OTHERS], axis=0)
+    lead = lines[OUTPUT] - others
+    found[f"fig{number}-{link}-output-best"] = lead.mean(axis=1).tolist()
+    found[f"fig{number}-{link}-output-best-at-1"] = lead[:, 0].tolist()
+    return found
+
+
+def _shares(run: Run, number: str, link: str) -> Found:
+    """Run figures 4 and 5: errors over the observed share, at several epsilons."""
+    draws, side = run.pick(full=1, quick=1, toy=1), run.pick(full=100, quick=100, toy=20)
+    shares = run.pick(full=(0.2, 0.5, 0.8), quick=(0.2, 0.8), toy=(0.2, 0.8))
+    epsilons = (0.5, 1.0, 5.0, 10.0)
+    by_share = [
+        _gathered(
+            [
+                run.step(
+                    f"figure {number}, {link}, {share:.0%} observed, draw {seed}",
+                    errors,
+                    link,
+                    epsilons,
+                    seed,
+                    observed=share,
+                    side=side,
+                    iterations=_iterations(run),
+                )
+                for seed in range(draws)
+            ]
+        )
+        for share in shares
+    ]
+    # Draws by epsilons by shares.
+    cube = {method: np.stack([lines[method] for lines in by_share], axis=2) for method in by_share[0]}
+    for place, epsilon in enumerate(epsilons):
+        lines = {method: values[:, place] for method, values in cube.items()}
+        name = f"figure-{number}-epsilon-{epsilon:g}"
+        keep(run, name, shares, lines, f"observed share, epsilon {epsilon:g}", "average relative error")
+    return _share_claims(f"fig{number}", cube, epsilons)
+
+
+def _share_claims(key: str, cube: Lines, epsilons: Sequence[float]) -> Found:
+    one, five, ten = (epsilons.index(epsilon) for epsilon in (1.0, 5.0, 10.0))
+    found: Found = {}
+    for method in PRIVATE:
+        found[f"{key}-{method}-falls"] = (
+            (cube[method][:, :, 0] - cube[method][:, :, -1]).mean(axis=1).tolist()
+        )
+    for method in ("input", OUTPUT):
+        # At the smallest share: what is gained beyond epsilon 5, of what is gained from 1 on.
+        mean = cube[method][:, :, 0].mean(axis=0)
+        later, all_ = mean[five] - mean[ten], mean[one] - mean[ten]
+        found[f"{key}-{method}-levels-off"] = Drawn([float(later / all_)], len(cube[method]))
+    change = {
+        m: cube[m][:, one].mean(axis=1) / cube[m][:, ten].mean(axis=1) - 1 for m in ("objective", "input")
+    }
+    found[f"{key}-objective-drastic"] = (change["objective"] - change["input"]).tolist()
+    for method in ("objective", OUTPUT):
+        gain = 1 - cube[method][:, :, -1] / cube[method][:, :, 0]
+        found[f"{key}-{method}-flat-at-1"] = (gain[:, five] - gain[:, one]).tolist()
+    return found
+
+
+def _rounds(run: Run) -> Found:
+    """Run the gradient method with K = 1, 2, 5 and 10 steps, and input with differing flip rates."""
+    split = movielens(0)
     if split is None:
         return {}
-    say(f"figure 2: {runs} runs")
-    lines = curves(_told([split] * runs, say), epsilons)
-    figures.keep("figure-2", epsilons, lines, "epsilon", "accuracy on ML-100K, u1")
-    found: Found = {f"fig2-{method}-at-4": lines[method][epsilons.index(4.0)] for method in PRIVATE}
-    found["fig2-clear"] = lines["clear"][0][:1]
-    return found
-
-
-def _figure_3(runs: int, figures: Figures, say: Say) -> Found:
-    splits = [restaurants(seed) for seed in range(runs)]
-    known = [split for split in splits if split is not None]
-    if not known:
-        return {}
-    say(f"figure 3: {runs} runs")
-    epsilons = (1.0, 4.0, 10.0)
-    lines = curves(_told(known, say), epsilons)
-    figures.keep("figure-3", epsilons, lines, "epsilon", "accuracy on restaurants")
-    return {
-        f"fig3-{method}-rises": [
-            last - first for first, last in zip(lines[method][0], lines[method][-1], strict=True)
-        ]
-        for method in PRIVATE
+    runs, rounds = run.pick(full=1, quick=1, toy=1), run.pick(full=ROUNDS, quick=ROUNDS, toy=(1, 2))
+    lines = _gathered(
+        [run.step(f"K steps, run {seed}", by_rounds, split, rounds, seed) for seed in range(runs)]
+    )
+    table(run, "gradient-steps", rounds, lines, "K", "accuracy on ML-100K, u1, at epsilon 4")
+    found: Found = {
+        f"gradient-{step}-{k}": lines[step][:, place].tolist()
+        for step in lines
+        for place, k in enumerate(rounds)
     }
+    rates = _gathered(
+        [
+            run.step(f"flip rates, run {seed}", by_flip_rates, split, seed, _iterations(run))
+            for seed in range(runs)
+        ]
+    )
+    best = np.maximum(rates["p1 < p2"], rates["p1 > p2"])
+    return found | {"input-equal-rates-best": (rates["equal"] - best).tolist()}
 
 
-def _figures_4_and_5(draws: int, shares: Sequence[float], figures: Figures, say: Say) -> Found:
-    found: Found = {}
-    for figure, link in ((5, "logistic"), (4, "probit")):
-        say(f"figure {figure}: {draws} draws")
-        by_share = [errors(link, (4.0,), range(draws), observed=share) for share in shares]
-        lines = {method: [each[method][0] for each in by_share] for method in ("clear", *PRIVATE)}
-        figures.keep(
-            f"figure-{figure}", shares, lines, "observed share at epsilon = 4", "average relative error"
-        )
-        for method in PRIVATE:
-            found[f"fig{figure}-{method}-falls"] = [
-                first - last for first, last in zip(lines[method][0], lines[method][-1], strict=True)
-            ]
-    return found
-
-
-def _told(items: Sequence[Item], say: Say) -> Iterator[Item]:
-    """Hand the items on and say, a few times, how far it has come."""
-    for done, item in enumerate(items):
-        if done and done % max(1, len(items) // 4) == 0:
-            say(f"  {done} of {len(items)} done")
-        yield item
-
-
-def _ratio(values: Sequence[float], beside: Sequence[float]) -> list[float]:
-    return [float(np.mean(values) / np.mean(beside))]
+def _ratio(values: np.ndarray, beside: np.ndarray) -> Drawn:
+    return Drawn([float(values.mean() / beside.mean())], len(values))

@@ -1,13 +1,16 @@
 """Papers are run in steps that survive a stop, judged by what they claim, and never over a larger run."""
 
 import json
+import sys
 
 import pytest
 
 from discreet import reproduce
 from discreet.checks import DiscreetError, FileError
+from discreet.commands.output.reproducing import progress, sentence
 from discreet.reproduce import papers
 from discreet.reproduce.page import papers_page, row_cells
+from discreet.reproduce.running import Tick
 
 CLAIMS = """
 title = "Sums of small numbers"
@@ -140,8 +143,19 @@ def test_the_command_runs_everything_onto_one_page(sums, discreet):
     assert code == 1 and "Name one paper" in error
 
 
+def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, monkeypatch):
+    reproduce.reproduce("sums", out=sums / "papers")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("sums") as (say, tick):
+        reproduce.reproduce("sums", say=say, tick=tick)
+        say("still here")
+    assert "still here" in capsys.readouterr().err
+    assert sentence(Tick("draw 3", 3, 4, 130.0)) == "draw 3; 3 of 4 steps, about 2 min left"
+    assert "no earlier run tells" in sentence(Tick("draw 3", 3, 3, None))
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
+    ("old", "new", "refusal"),
     [
         ('rule = "at-least"', 'rule = "about"', "no known rule"),
         ('row = "Figure 1"', 'row = "Figure 2"', "is not there"),
@@ -150,10 +164,10 @@ def test_the_command_runs_everything_onto_one_page(sums, discreet):
         ("{sum}", "{some}", "which is not there"),
     ],
 )
-def test_a_list_of_claims_with_a_fault_is_refused(old, new, sentence, sums):
+def test_a_list_of_claims_with_a_fault_is_refused(old, new, refusal, sums):
     path = sums / "papers" / "sums" / "claims.toml"
     path.write_text(CLAIMS.replace(old, new, 1))
-    with pytest.raises(DiscreetError, match=sentence):
+    with pytest.raises(DiscreetError, match=refusal):
         papers_page(sums / "papers", sums)
 
 

@@ -47,8 +47,8 @@ class Claim:
 class PaperRow:
     """An algorithm, theorem, table or figure of a paper: where its code is and what became of it.
 
-    `found` may name claims: `{fig2-input-at-4}` becomes what was measured. `holds` is for rows without
-    claims; the others follow from theirs.
+    `found` may name claims: `{fig2-input-at-4}` becomes what was measured. `holds` is for rows whose
+    answer does not follow from their claims.
     """
 
     what: str

@@ -74,11 +74,9 @@ def row_cells(row: PaperRow, verdicts: Sequence[Verdict]) -> tuple[str, str, str
     by_id = {verdict.claim.id: verdict for verdict in verdicts}
     found = _filled(row.found, by_id) if row.found else _told(own)
     counted = [verdict for verdict in own if verdict.claim.kind == "claim"] or own
-    if counted:
-        held = sum(verdict.holds for verdict in counted)
-        holds = "yes" if held == len(counted) else "**no**" if not held else f"{held} of {len(counted)}"
-    else:
-        holds = row.holds
+    held = sum(verdict.holds for verdict in counted)
+    of_claims = "yes" if held == len(counted) else "**no**" if not held else f"{held} of {len(counted)}"
+    holds = row.holds or (of_claims if counted else "")
     return row.what, f"`{row.code}`", row.printed, found, holds, row.why
 
 

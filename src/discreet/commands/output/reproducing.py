@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
     """Yield ways to say something and to tell of a finished step: a bar on a terminal, lines elsewhere."""
     if not sys.stderr.isatty():
-        yield remark, lambda tick: remark(f"{name}: {_sentence(tick)}")
+        yield remark, lambda tick: remark(f"{name}: {sentence(tick)}")
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -30,11 +30,12 @@ def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick]
         task = bar.add_task(name, total=None, said="")
         yield (
             bar.console.print,
-            lambda tick: bar.update(task, completed=tick.done, total=tick.total, said=_sentence(tick)),
+            lambda tick: bar.update(task, completed=tick.done, total=tick.total, said=sentence(tick)),
         )
 
 
-def _sentence(tick: Tick) -> str:
+def sentence(tick: Tick) -> str:
+    """Say how far a run has come and how long the rest may take."""
     if tick.seconds_left is None:
         return f"{tick.step}; {tick.done} steps done, no earlier run tells how many are left"
     minutes = max(1, round(tick.seconds_left / 60))
