@@ -1,4 +1,4 @@
-"""Theorem 5's bounds on the excess loss of the four variants, and the excess loss that is measured."""
+"""Theorems 4 and 5: bounds on the loss of another objective and of noise, and what is measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .printed import VARIANTS, Floats, Setting, Trained, Variant, coefficients, noisy_solve
+from .printed import VARIANTS, Floats, Setting, Trained, Variant, coefficients, solve_side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +55,22 @@ def excess(model: Trained, variant: Variant, epsilon: float, setting: Setting, s
         turned, model.users, setting.regularization, model.alpha0, strawman=variant == "str"
     )
     best = np.linalg.solve(quadratic, linear[:, :, None])[:, :, 0]
-    noisy = noisy_solve(model, variant, epsilon, setting, seed)
+    noisy = solve_side(model, variant, epsilon, setting, seed, "items")[1]
     return float(np.mean(_loss(quadratic, linear, noisy) - _loss(quadratic, linear, best)))
+
+
+def redesign_share(model: Trained, setting: Setting) -> float:
+    """Return the largest measured L(q*) - L_O(q') of an item over Theorem 4's bound on it."""
+    turned, lam = model.clicks.T.tocsr(), setting.regularization
+    counts = np.diff(turned.indptr)
+    values = []
+    for strawman in (False, True):
+        parts = coefficients(turned, model.users, lam, model.alpha0, strawman=strawman)
+        best = np.linalg.solve(parts[0], parts[1][:, :, None])[:, :, 0]
+        values.append(_loss(*parts, best))
+    largest = float(np.abs(model.users).max())
+    limit = model.alpha0 * counts / lam * (lam + 2 * setting.factors * largest**2)
+    return float(np.max((values[0] - values[1])[counts > 0] / limit[counts > 0]))
 
 
 def _loss(quadratic: Floats, linear: Floats, points: Floats) -> Floats:

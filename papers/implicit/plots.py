@@ -1,60 +1,130 @@
-"""Draw the tables' curves beside lists of popular items, and Theorem 5's bounds beside measured losses."""
+"""Draw every table and figure again: ours beside what is printed, and lists of popular items beside both."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import tables
+from .comparisons import PRINTED
+from .experiments import LOSS_EPSILONS
+from .printed import METHODS, VARIANTS
+
+TITLES = {"ml100k": "ML-100K", "amazon": "Amazon"}
+METRICS = ("HR@10", "NDCG@10")
+COLORS = {name: f"C{place}" for place, name in enumerate((*METHODS, "DPLCF", "LDPICF"))}
 
 
-def draw(kept: dict[str, Any], values: dict[str, list[float]], folder: Path) -> None:
-    """Write the two pictures."""
+def draw(found: Mapping[str, Any], folder: Path) -> None:
+    """Write all pictures."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2))
-    for axis, (label, title, printed) in zip(
-        axes,
-        (("ml100k", "ML-100K", tables.HR_ML100K), ("amazon", "Amazon", tables.HR_AMAZON)),
-        strict=True,
-    ):
-        _curves(axis, kept, values, label, printed)
-        axis.set(
-            title=f"{title}: the printed procedure, NOT PRIVATE", xlabel="printed epsilon", ylabel="HR@10"
-        )
-    axes[0].legend(fontsize=7)
+    here = {label: found[label] for label in TITLES if found.get(label)}
+    for side in ("items", "users"):
+        _save(plt, here, folder / f"tables_{side}.png", lambda *at, s=side: _table(*at, s))
+    for name, side in (("figure7", "items"), ("figure8", "users")):
+        _save(plt, here, folder / f"{name}.png", lambda *at, s=side: _overall(*at, s))
+    _figure5(plt, here, folder / "figure5.png")
+    _figure6(plt, found["figure 6"], folder / "figure6.png")
+    _theorem5(plt, here["ml100k"]["theory"], folder / "theorem5.png")
+    plt.close("all")
+
+
+def _save(plt: Any, here: Mapping[str, Any], path: Path, panel: Any) -> None:
+    """Draw HR and NDCG for each data set."""
+    figure, axes = plt.subplots(len(here), 2, figsize=(10, 3.8 * len(here)), squeeze=False)
+    for row, (label, parts) in zip(axes, here.items(), strict=True):
+        for column, axis in enumerate(row):
+            panel(axis, label, parts, column)
+            axis.set(title=f"{TITLES[label]}: printed procedure, NOT PRIVATE", ylabel=METRICS[column])
+            axis.set_xlabel("printed epsilon")
+    axes[0][0].legend(fontsize=6)
     figure.tight_layout()
-    figure.savefig(folder / "tables.png", dpi=80)
-    _bounds(plt, kept, folder / "theorem5.png")
+    figure.savefig(path, dpi=80)
 
 
-def _curves(
-    axis: Any, kept: dict[str, Any], values: dict[str, list[float]], label: str, printed: dict[str, Any]
-) -> None:
-    for color, (name, line) in enumerate(printed.items()):
-        axis.plot(tables.EPSILONS, line, "--", color=f"C{color}", linewidth=1)
-        if f"{label} {name}" in kept:
-            ours = np.mean(kept[f"{label} {name}"], axis=0)
-            axis.plot(tables.EPSILONS, ours, "o-", color=f"C{color}", markersize=3, label=name)
-    for name, style in (("opt-IS", "C4:"), ("users", "C5:"), ("dpmf", "C6:"), ("private popularity", "k-.")):
-        if f"{label} {name}" in kept:
-            axis.plot(tables.EPSILONS, np.mean(kept[f"{label} {name}"], axis=0), style, label=name)
-    if f"{label}-popularity" in values:
-        axis.axhline(np.mean(values[f"{label}-popularity"]), color="gray", label="popularity, no noise")
+def _mean(draws: Sequence[Any], method: str, column: int) -> Any:
+    return np.mean([np.asarray(draw[method])[:, column] for draw in draws], axis=0)
 
 
-def _bounds(plt: Any, kept: dict[str, Any], path: Path) -> None:
+def _table(axis: Any, label: str, parts: Mapping[str, Any], column: int, side: str) -> None:
+    for method in METHODS:
+        if method in VARIANTS:
+            axis.plot(
+                tables.EPSILONS, PRINTED[label][column][method], "--", color=COLORS[method], linewidth=1
+            )
+        ours = _mean(parts[f"tables {side}"], method, column)
+        axis.plot(tables.EPSILONS, ours, "o-", color=COLORS[method], markersize=3, label=method)
+    axis.plot(
+        tables.EPSILONS, _mean(parts["beside"], "private popularity", column), "k-.", label="private list"
+    )
+    axis.axhline(_mean(parts["beside"], "popularity", column)[0], color="gray", label="popular, no noise")
+
+
+def _overall(axis: Any, label: str, parts: Mapping[str, Any], column: int, side: str) -> None:
+    for method in METHODS:
+        ours = _mean(parts[f"figures {side}"], method, column)
+        axis.plot(tables.HIGH_EPSILONS, ours, "o-", color=COLORS[method], markersize=3, label=method)
+    for name in ("DPLCF", "LDPICF"):
+        near = _mean(parts["neighbors"], name, column)
+        axis.plot(tables.FEW_EPSILONS, near, "s:", color=COLORS[name], markersize=3, label=name)
+    for method in ("opt", "opt-IS"):
+        points = [parts[f"federated {side} {epsilon} {method}"][0][column] for epsilon in (1, 10)]
+        axis.plot((1, 10), points, "*", color=COLORS[method], markersize=9, label=f"{method}, ten parties")
+    axis.axhline(_mean(parts["beside"], "no noise", column)[0], color="black", linewidth=0.8, label="GT")
+
+
+def _figure5(plt: Any, here: Mapping[str, Any], path: Path) -> None:
+    """Draw the noise on the matrix, and HR of the four variants, in the setting printed for this figure."""
+    figure, axes = plt.subplots(len(here), 2, figsize=(10, 3.8 * len(here)), squeeze=False)
+    for (left, right), (label, parts) in zip(axes, here.items(), strict=True):
+        widest = max(parts["noise"][0].values())
+        places = np.linspace(-2 * widest, 2 * widest, 401)
+        for variant in VARIANTS[:3]:
+            scale = np.mean([draw[variant] for draw in parts["noise"]])
+            left.plot(
+                places, np.exp(-np.abs(places) / scale) / (2 * scale), color=COLORS[variant], label=variant
+            )
+        left.set(title=f"{TITLES[label]}: noise on the matrix, epsilon 0.1", xlabel="noise", ylabel="density")
+        for variant in VARIANTS:
+            line = _mean(parts["figure 5"], variant, 0)
+            right.plot(tables.HIGH_EPSILONS, line, "o-", color=COLORS[variant], markersize=3, label=variant)
+        right.set(title=f"{TITLES[label]}: NOT PRIVATE", xlabel="printed epsilon", ylabel="HR@10")
+    axes[0][0].legend()
+    axes[0][1].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+
+
+def _figure6(plt: Any, draws: Sequence[Any], path: Path) -> None:
+    """Draw what each way to sample costs in variance, over the least."""
+    figure, axis = plt.subplots(figsize=(5, 3.6))
+    for place, size in enumerate(("20", "100")):
+        for shift, name in enumerate(("importance", "uniform")):
+            height = np.mean([draw[size][name] for draw in draws])
+            axis.bar(place + 0.3 * shift, height, 0.28, color=f"C{shift}", label=name if not place else None)
+    axis.axhline(1, color="black", linewidth=0.8, label="least variance")
+    axis.set(ylabel="variance over the least", title="Figure 6: 2,000 people of ML-1M, 20 factors")
+    axis.set_xticks([0.15, 1.15], ["sample of 20", "sample of 100"])
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+
+
+def _theorem5(plt: Any, draws: Sequence[Any], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(6, 4.2))
-    for color, name in enumerate(("str", "com", "sym", "opt")):
-        if f"bound {name}" in kept:
-            limits, measured = (np.mean(kept[f"{kind} {name}"], axis=0) for kind in ("bound", "excess"))
-            axis.loglog((0.1, 0.3, 1.0), limits, "--", color=f"C{color}")
-            axis.loglog((0.1, 0.3, 1.0), measured, "o-", color=f"C{color}", label=name)
+    for name in VARIANTS:
+        limits, measured = (
+            np.mean([draw[f"{kind} {name}"] for draw in draws], axis=0) for kind in ("bound", "excess")
+        )
+        axis.loglog(LOSS_EPSILONS, limits, "--", color=COLORS[name])
+        axis.loglog(LOSS_EPSILONS, measured, "o-", color=COLORS[name], label=name)
     axis.set(xlabel="epsilon", ylabel="excess loss of an item", title="Theorem 5: bounds dashed")
     axis.legend()
     figure.tight_layout()

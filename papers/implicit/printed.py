@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
@@ -21,6 +22,11 @@ from discreet.solvers.norm_ball import minimize_in_ball
 Floats = npt.NDArray[np.float64]
 Variant = Literal["str", "com", "sym", "opt"]
 VARIANTS: tuple[Variant, ...] = ("str", "com", "sym", "opt")
+#: The four variants, `opt` with importance sampling, and the matrix factorization that they are set beside.
+Method = Literal["str", "com", "sym", "opt", "opt-IS", "dpmf"]
+METHODS: tuple[Method, ...] = (*VARIANTS, "opt-IS", "dpmf")
+#: Whose profiles are solved with noise: the text writes for items, the tables are stated for users.
+Side = Literal["items", "users"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,22 +55,28 @@ class Trained:
     alpha0: float
 
 
-def train(clicks: csr_matrix, setting: Setting, alpha0: float, seed: int) -> Trained:
-    """Alternate between users and items on the loss whose empty cells weigh `alpha0`."""
+def train(
+    clicks: csr_matrix, setting: Setting, alpha0: float, seed: int, *, original: bool = False
+) -> Trained:
+    """Alternate between users and items; empty cells (`original`: all cells) weigh `alpha0` in the loss."""
     generator = experiment_generator(seed, "printed start")
     items = generator.uniform(size=(clicks.shape[1], setting.factors))
     users = np.zeros((clicks.shape[0], setting.factors))
     turned = clicks.T.tocsr()
     for _ in range(setting.epochs):
-        users = _solve_all(clicks, items, setting, alpha0)
-        items = _solve_all(turned, users, setting, alpha0)
-    return Trained(
-        clicks=clicks, users=_solve_all(clicks, items, setting, alpha0), items=items, alpha0=alpha0
-    )
+        users = exact_rows(clicks, items, setting, alpha0, original=original)
+        items = exact_rows(turned, users, setting, alpha0, original=original)
+    users = exact_rows(clicks, items, setting, alpha0, original=original)
+    return Trained(clicks=clicks, users=users, items=items, alpha0=alpha0)
 
 
-def _solve_all(rows: csr_matrix, others: Floats, setting: Setting, alpha0: float) -> Floats:
-    quadratic, linear = coefficients(rows, others, setting.regularization, alpha0, strawman=False)
+def exact_rows(
+    rows: csr_matrix, others: Floats, setting: Setting, alpha0: float, *, original: bool = False
+) -> Floats:
+    """Solve every row once, without noise."""
+    quadratic, linear = coefficients(rows, others, setting.regularization, alpha0, strawman=original)
+    if alpha0 == 1 and not original:
+        return np.linalg.solve(quadratic[0], linear.T).T
     return np.linalg.solve(quadratic, linear[:, :, None])[:, :, 0]
 
 
@@ -86,26 +98,6 @@ def coefficients(
     return own + alpha0 * elsewhere + ridge, linear
 
 
-def noisy_solve(
-    model: Trained, variant: Variant, epsilon: float, setting: Setting, seed: int, *, side: str = "items"
-) -> Floats:
-    """Solve every item (or user) once from noisy coefficients, in the ball of radius sqrt(1/lambda)."""
-    rows, others = (model.clicks.T.tocsr(), model.users) if side == "items" else (model.clicks, model.items)
-    generator = experiment_generator(seed, "printed noise", variant, str(epsilon), side)
-    lam, size = setting.regularization, setting.factors
-    quadratic, linear = coefficients(rows, others, lam, model.alpha0, strawman=variant == "str")
-    scales = noise_scales(others, variant, epsilon, setting)
-    count = rows.shape[0]
-    linear = linear + generator.laplace(scale=scales[0], size=(count, size)) / 2
-    if variant == "opt":
-        return minimize_in_ball(quadratic[0], linear, setting.radius)
-    noise = generator.laplace(scale=scales[1], size=(count, size, size))
-    if variant == "sym":
-        noise = np.triu(noise) + np.swapaxes(np.triu(noise, 1), 1, 2)
-    ridge = lam * generator.laplace(scale=scales[2], size=(count, 1, 1)) * np.eye(size)
-    return minimize_in_ball(quadratic + noise + ridge, linear, setting.radius)
-
-
 def noise_scales(others: Floats, variant: Variant, epsilon: float, setting: Setting) -> tuple[float, ...]:
     """Return the noise on the linear term, the matrix and the ridge; the sensitivities read private data."""
     length = np.abs(others).sum(axis=1)
@@ -124,28 +116,82 @@ def noise_scales(others: Floats, variant: Variant, epsilon: float, setting: Sett
     )
 
 
-def sampled_solve(model: Trained, epsilon: float, setting: Setting, seed: int) -> Floats:
-    """Solve every item with alpha0 = 1 from cells drawn by importance (the variant called opt-IS)."""
-    scale = noise_scales(model.users, "opt", epsilon, setting)[0]
-    sampling = ImportanceSampling(epsilon=epsilon * (1 + 1e-8), scale=scale, max_weight=8.0)
-    weights = sampling.weights(2 * np.abs(model.users).sum(axis=1))
-    generator = experiment_generator(seed, "printed sample", str(epsilon))
-    turned = model.clicks.T.tocsr()
-    chosen = weights[turned.indices]
-    drawn = generator.uniform(size=chosen.size) < 1 / chosen
-    sampled = csr_matrix((np.where(drawn, chosen, 0.0), turned.indices, turned.indptr), shape=turned.shape)
-    noise = generator.laplace(scale=scale, size=(turned.shape[0], setting.factors)) / 2
-    shared = model.users.T @ model.users + setting.regularization * len(model.users) * np.eye(setting.factors)
-    return minimize_in_ball(shared, np.asarray(sampled @ model.users) + noise, setting.radius)
-
-
-def dpmf_solve(model: Trained, epsilon: float, setting: Setting, seed: int) -> Floats:
-    """Solve every item as Hua et al. do: user factors of length 1, Laplace noise 2 sqrt(K) / epsilon."""
-    lengths = np.linalg.norm(model.users, axis=1, keepdims=True)
-    users = model.users / np.maximum(lengths, 1e-12)
-    turned, size = model.clicks.T.tocsr(), setting.factors
-    noise = experiment_generator(seed, "dpmf", str(epsilon)).laplace(
-        scale=2 * np.sqrt(size) / epsilon, size=(turned.shape[0], size)
+def noisy_rows(
+    rows: csr_matrix, others: Floats, variant: Variant, epsilon: float, setting: Setting, noise: Generator
+) -> Floats:
+    """Solve every row once from noisy coefficients, in the ball of radius sqrt(1/lambda)."""
+    lam, size, count = setting.regularization, setting.factors, rows.shape[0]
+    quadratic, linear = coefficients(
+        rows, others, lam, alpha0_of(variant, setting), strawman=variant == "str"
     )
-    shared = users.T @ users + setting.regularization * len(users) * np.eye(size)
-    return minimize_in_ball(shared, np.asarray(turned @ users) - noise / 2, setting.radius)
+    scales = noise_scales(others, variant, epsilon, setting)
+    linear = linear + noise.laplace(scale=scales[0], size=(count, size)) / 2
+    if variant == "opt":
+        return _in_ball(quadratic[0], linear, setting.radius)
+    matrix = noise.laplace(scale=scales[1], size=(count, size, size))
+    if variant == "sym":
+        matrix = np.triu(matrix) + np.swapaxes(np.triu(matrix, 1), 1, 2)
+    ridge = lam * noise.laplace(scale=scales[2], size=(count, 1, 1)) * np.eye(size)
+    return minimize_in_ball(quadratic + matrix + ridge, linear, setting.radius)
+
+
+def sampled_rows(
+    rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator
+) -> Floats:
+    """Solve every row with alpha0 = 1 from cells drawn by importance (the variant called opt-IS)."""
+    scale = noise_scales(others, "opt", epsilon, setting)[0]
+    sampling = ImportanceSampling(epsilon=epsilon * (1 + 1e-8), scale=scale, max_weight=8.0)
+    chosen = sampling.weights(2 * np.abs(others).sum(axis=1))[rows.indices]
+    drawn = noise.uniform(size=chosen.size) < 1 / chosen
+    sampled = csr_matrix((np.where(drawn, chosen, 0.0), rows.indices, rows.indptr), shape=rows.shape)
+    linear = (
+        np.asarray(sampled @ others) + noise.laplace(scale=scale, size=(rows.shape[0], setting.factors)) / 2
+    )
+    return _in_ball(_shared_matrix(others, setting), linear, setting.radius)
+
+
+def dpmf_rows(rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator) -> Floats:
+    """Solve every row as Hua et al. do: others of length 1, Laplace noise 2 sqrt(K) / epsilon."""
+    unit = others / np.maximum(np.linalg.norm(others, axis=1, keepdims=True), 1e-12)
+    scale = 2 * np.sqrt(setting.factors) / epsilon
+    linear = np.asarray(rows @ unit) - noise.laplace(scale=scale, size=(rows.shape[0], setting.factors)) / 2
+    return _in_ball(_shared_matrix(unit, setting), linear, setting.radius)
+
+
+def solve_side(
+    model: Trained, method: Method, epsilon: float, setting: Setting, seed: int, side: Side
+) -> tuple[Floats, Floats]:
+    """Return user and item factors, one of them solved once more with noise."""
+    rows, others = (model.clicks.T.tocsr(), model.users) if side == "items" else (model.clicks, model.items)
+    noise = experiment_generator(seed, "printed noise", method, str(epsilon), side)
+    solved = noisy_by(method, rows, others, epsilon, setting, noise)
+    return (model.users, solved) if side == "items" else (solved, model.items)
+
+
+def noisy_by(
+    method: Method, rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator
+) -> Floats:
+    """Solve every row once by the method of this name."""
+    if method == "opt-IS":
+        return sampled_rows(rows, others, epsilon, setting, noise)
+    if method == "dpmf":
+        return dpmf_rows(rows, others, epsilon, setting, noise)
+    return noisy_rows(rows, others, method, epsilon, setting, noise)
+
+
+def alpha0_of(method: Method, setting: Setting) -> float:
+    """Return the weight of empty cells: 1 for all but the first three variants."""
+    return setting.alpha0 if method in ("str", "com", "sym") else 1.0
+
+
+def _shared_matrix(others: Floats, setting: Setting) -> Floats:
+    ridge = setting.regularization * len(others) * np.eye(setting.factors)
+    return others.T @ others + ridge
+
+
+def _in_ball(shared: Floats, linear: Floats, radius: float) -> Floats:
+    """Minimize with one positive definite matrix for all rows; most minima lie inside the ball anyway."""
+    points = np.linalg.solve(shared, linear.T).T
+    far = np.linalg.norm(points, axis=1) > radius
+    points[far] = minimize_in_ball(shared, linear[far], radius)
+    return points

@@ -1,6 +1,9 @@
 """The numbers printed in Tables III, IV (ML-100K), VII and VIII (Amazon), at epsilon 0.1, 0.2, ..., 1."""
 
 EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Where the figures look, and where methods that take long are run.
+FEW_EPSILONS = (1.0, 3.0, 5.0, 10.0)
+HIGH_EPSILONS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 HR_ML100K = {
     "str": (0.1148, 0.1198, 0.1469, 0.1617, 0.1527, 0.1821, 0.1919, 0.1986, 0.2084, 0.2192),
