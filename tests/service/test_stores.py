@@ -1,15 +1,18 @@
 """Both stores keep each report once, count, refuse and close alike, and know no more than they must."""
 
+import random
 import sqlite3
 import threading
 
 import pytest
 
-from discreet.checks import DataError, FileError, ParameterError
+from discreet.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.collect.catalog.device import CatalogDevice
 from discreet.collect.ratings import wire
 from discreet.collect.ratings.wire import RatingReport, ReportRefusal
+from discreet.privacy.ledger.book import Ledger
 from discreet.service.admission import submission
+from discreet.service.refitting import collected_from
 from discreet.service.stores import store as stores
 from discreet.service.stores.opening import open_store
 
@@ -147,3 +150,54 @@ def test_addresses_that_lead_nowhere_are_refused(tmp_path, films):
     empty.touch()
     with pytest.raises(FileError, match="no campaign yet"):
         open_store(str(empty))
+
+
+def test_another_database_is_left_as_it_is(films, tmp_path):
+    path = tmp_path / "spent.ledger"
+    with Ledger.open(path) as ledger:
+        ledger.set_budget("films", films.for_person(1))
+    before = path.read_bytes()
+    for campaign in (films, None):
+        with pytest.raises(FileError, match="left as it is"):
+            open_store(str(path), campaign)
+    assert path.read_bytes() == before and Ledger.open(path).budget("films") is not None
+
+
+@pytest.mark.parametrize(
+    "row",
+    [(ANN, 10**12, 1), (ANN, -1, 1), (ANN, 3, 10**6), ("ann", 3, 1), (ANN, 3.5, 1), (ANN, 3, "x"), (5, 3, 1)],
+)
+def test_rows_that_no_report_makes_get_a_sentence(row, films, tmp_path):
+    path = tmp_path / "films.db"
+    store = open_store(str(path), films)
+    with sqlite3.connect(path) as connection:
+        connection.execute("INSERT INTO reports VALUES (?, ?, ?)", row)
+    connection.close()
+    with pytest.raises(DiscreetError):
+        collected_from(store)
+    store.dispose()
+
+
+def test_damaged_files_get_a_sentence(films, tmp_path):
+    whole, path, chance = tmp_path / "whole.db", tmp_path / "films.db", random.Random(0)
+    store = open_store(str(whole), films)
+    store.take([of(films, bytes([number]) * 16, (number, 10), (3 + number, 7)) for number in range(40)])
+    store.dispose()
+    raw, refused = whole.read_bytes(), 0
+    for _ in range(150):
+        changed = bytearray(raw)
+        for _ in range(chance.choice((1, 4, 60))):
+            changed[chance.randrange(len(raw))] = chance.randrange(256)
+        path.write_bytes(changed)
+        for name in ("films.db-wal", "films.db-shm"):
+            path.with_name(name).unlink(missing_ok=True)
+        try:
+            hurt = open_store(str(path))
+            try:
+                assert not hurt.is_closed and hurt.counts()
+                collected_from(hurt)
+            finally:
+                hurt.dispose()
+        except DiscreetError:
+            refused += 1
+    assert refused > 30

@@ -38,6 +38,9 @@ def collected_from(store: Store) -> Collected:
     triples = [(numbers.setdefault(row.sender, len(numbers)), row.item, row.code) for row in store.reports()]
     if not triples:
         raise DataError("No report was kept, so there is nothing to learn from.")
+    items_known, codes_known = len(store.campaign.catalog), store.campaign.mechanism.channel().outputs.size
+    if not all(0 <= item < items_known and 0 <= code < codes_known for _, item, code in triples):
+        raise DataError("The store holds reports that its campaign does not allow.")
     rows, items, codes = np.array(triples, dtype=np.int32).T
     return gathered(store.campaign, list(numbers), rows, items, codes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ CREATE TABLE IF NOT EXISTS reports (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS messages (sender BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 """
+_TABLES = {"facts", "reports", "messages"}
 # Keyed tables without row numbers: what is stored does not tell in which order it came.
 _PATIENCE = 30.0
 
@@ -37,25 +39,46 @@ class SqliteStore(Store):
             )
         except sqlite3.Error as error:
             raise FileError(f"{path} cannot be opened.") from error
+        self._path = path
         try:
+            self._refuse_foreign()
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as error:
+        except FileError:
+            self._connection.close()
+            raise
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._connection.close()
             raise FileError(f"{path} cannot be used as a store of reports.") from error
-        self._begin(campaign)
+        with self._sound():
+            self._begin(campaign)
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a database of something else, a ledger for instance, before anything in it is changed."""
+        rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = {row[0] for row in rows}
+        if names and names != _TABLES:
+            raise FileError(f"{self._path} is not a store of reports and was left as it is.")
+
+    @contextlib.contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Turn what SQLite finds damaged into one sentence."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise FileError(f"{self._path} is a damaged store of reports: {error}.") from error
 
     @property
     def is_closed(self) -> bool:
         """Tell whether no more reports are taken."""
-        with self._lock:
+        with self._lock, self._sound():
             row = self._connection.execute("SELECT 1 FROM facts WHERE name = ?", (CLOSED,)).fetchone()
         return row is not None
 
     def counts(self) -> Counts:
         """Count what is stored."""
-        with self._lock:
+        with self._lock, self._sound():
             row = self._connection.execute(
                 "SELECT (SELECT count(*) FROM (SELECT DISTINCT sender FROM reports)), "
                 "(SELECT count(*) FROM reports), (SELECT count(*) FROM messages)"
@@ -65,13 +88,21 @@ class SqliteStore(Store):
     def reports(self) -> Iterator[StoredReport]:
         """Return every report, by sender and item."""
         query = "SELECT sender, item, code FROM reports ORDER BY sender, item"
-        with self._lock:
-            yield from map(StoredReport._make, self._connection.execute(query))
+        with self._lock, self._sound():
+            for row in self._connection.execute(query):
+                self._require(isinstance(row[0], bytes) and type(row[1]) is type(row[2]) is int)
+                yield StoredReport._make(row)
 
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every sender's message about a whole catalog."""
-        with self._lock:
-            yield from self._connection.execute("SELECT sender, body FROM messages ORDER BY sender")
+        with self._lock, self._sound():
+            for sender, body in self._connection.execute("SELECT sender, body FROM messages ORDER BY sender"):
+                self._require(isinstance(sender, bytes) and isinstance(body, bytes))
+                yield sender, body
+
+    def _require(self, is_ours: bool) -> None:
+        if not is_ours:
+            raise FileError(f"{self._path} holds a row that no report makes.")
 
     def dispose(self) -> None:
         """Close the file."""
@@ -106,7 +137,10 @@ class _SqliteTransaction(Transaction):
 
     def value(self, name: str) -> bytes | None:
         row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        if row is not None and not isinstance(row[0], bytes):
+            # Of a number, bytes() would make as many zeros.
+            raise FileError("The store holds a fact that it did not write.")
+        return None if row is None else row[0]
 
     def put(self, name: str, value: bytes) -> None:
         self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
