@@ -82,10 +82,12 @@ def listed(text: str) -> list[str]:
 
 def numbers(name: str, text: str) -> list[float]:
     """Read a comma-separated list of numbers."""
+    parts = listed(text)
     try:
-        return [parse_number(part) for part in listed(text)]
-    except typer.BadParameter as error:
+        [float(part) for part in parts]
+    except ValueError as error:
         raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
+    return [parse_number(part) for part in parts]
 
 
 def checked_name(name: str | None) -> str | None:

@@ -45,8 +45,11 @@ class Layout:
 
     @property
     def is_careful(self) -> bool:
-        """Tell whether lines must be looked at one by one before they are read as a table."""
-        return self.dialect.is_careful or self.comment is not None
+        """Tell whether lines must be looked at one by one before they are read as a table.
+
+        Versions of polars differ in whether blank lines at the beginning count as lines to skip.
+        """
+        return self.dialect.is_careful or self.comment is not None or self.skip > self.header
 
 
 def magic(path: Path) -> bytes:
