@@ -74,7 +74,7 @@ def test_damaged_parquet_gets_a_sentence_wherever_it_is_read(reader, tmp_path):
     read = {
         "titles": lambda: read_public_table(path, discreet.Vocabulary.of(ids)),
         "items": lambda: read_item_table(path, discreet.Vocabulary.of(ids)),
-        "shards": lambda: read_ids(path),
+        "shards": lambda: read_ids(path, len(ids)),
         "ratings": lambda: [PieceReader().read(piece) for piece in PieceReader().pieces(path)],
     }[reader]
     refused = 0
