@@ -71,7 +71,7 @@ def test_the_searched_worlds_are_sharp(name):
     ("name", "least"), [("covariance-svd", 0.88), ("projected-gradient", 0.99), ("frank-wolfe", 0.95)]
 )
 def test_long_rows_pay_nearly_all_in_every_round(name, least):
-    """A moment of a row of n items pays 1 - 1/n of it; covariance-svd can pay 0.895 (see the test below)."""
+    """A moment of a row of n items pays 1 - 1/n of it; covariance-svd can pay 0.90 (see the test below)."""
     inside = looked_inside(name)
     assert inside.holds and inside.paid_by_all > least
     assert inside.draws > 3
