@@ -177,7 +177,8 @@ def test_no_row_of_the_committed_page_is_empty(paper):
     results = papers.results_of(folder, paper)
     told = reproduce.read_claims(folder / paper.replace("-", "_") / "claims.toml")
     verdicts = papers.committed(paper, folder)
-    for verdict in verdicts if told.rows else ():
+    assert told.rows and verdicts
+    for verdict in verdicts:
         assert verdict.measured is not None and verdict.runs, f"{verdict.claim.id} was not measured"
         assert verdict.holds or verdict.why, f"{verdict.claim.id} does not hold and does not say why"
         assert verdict.holds or verdict.claim.kind == "claim", f"the sanity check {verdict.claim.id} fails"
