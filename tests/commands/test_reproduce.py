@@ -127,7 +127,7 @@ def test_time_left_comes_from_the_earlier_run(sums):
 def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     reproduce.reproduce("sums", out=sums / "papers")
     page = papers_page(sums / "papers", sums)
-    assert "| [sums](#sums) | 1 of 2 | 1 of 1 | Section 2: the difference: printed 5 ± 1, found 1 |" in page
+    assert "| [sums](#sums) | 1 of 2 | 1 of 1 | Section 2 (1) |" in page
     assert "| Figure 1 | `papers/sums/run.py` | sums are at least 1 | a sum of 2.5 | yes |" in page
     assert page.index("| the difference |") < page.index("| the sum |")
     assert "](papers/sums/results/sums.svg)" in page

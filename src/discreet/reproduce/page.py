@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +17,8 @@ _INTRODUCTION = """# Papers, run again
 
 Made by `python docs/make_papers.py` from the results in `papers/*/results`, which `discreet reproduce --all
 --out papers` writes. A claim is a number that can fail: what a paper prints, or what we say in its place. A
-sanity check guards our own code; it cannot fail by what it says, and is not counted. What fails stands first.
+sanity check guards our own code; it cannot fail by what it says, and is not counted. What fails stands first:
+here by the part of the paper it belongs to, with how many of its claims fail; below claim by claim.
 """
 
 
@@ -40,14 +42,10 @@ def count(verdicts: Sequence[Verdict]) -> str:
 
 def _overview(name: str, verdicts: Sequence[Verdict]) -> str:
     sane = [verdict for verdict in verdicts if verdict.claim.kind == "sanity"]
-    failing = [
-        f"{claim.where}: {claim.measure}: printed {claim.asked()}, found {_measured(verdict)}"
-        for verdict in verdicts
-        for claim in [verdict.claim]
-        if not verdict.holds
-    ]
+    failing = Counter(verdict.claim.row or verdict.claim.where for verdict in verdicts if not verdict.holds)
+    named = "; ".join(f"{part} ({times})" for part, times in failing.items())
     passed = f"{sum(verdict.holds for verdict in sane)} of {len(sane)}"
-    return _line(f"[{name}](#{name})", count(verdicts), passed, "<br>".join(failing) or "nothing")
+    return _line(f"[{name}](#{name})", count(verdicts), passed, named or "nothing")
 
 
 def _section(name: str, paper: Paper, verdicts: Sequence[Verdict]) -> str:

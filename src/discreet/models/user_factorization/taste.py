@@ -94,7 +94,9 @@ def glance(data: Crowd, seen: ItemView, taste: Taste, multiplier: float, random:
     found = _spectrum(data, seen, taste, multiplier, _CLEARLY_ABOVE, random)
     # Rows are about 1 long, but a person rated only a part of the items and shows that part of a direction.
     rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
-    return float(found.strengths.sum() / (seen.people * min(rated, 1.0)))
+    variance = seen.people * min(rated, 1.0)
+    # Chance may leave nobody, or no ratings on these items, in what was released: then nothing is explained.
+    return float(found.strengths.sum() / variance) if variance > 0 else 0.0
 
 
 def directions(data: Crowd, seen: ItemView, taste: Taste, multiplier: float, random: PrivacyRandom) -> Taste:
