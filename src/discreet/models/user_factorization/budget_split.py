@@ -60,7 +60,7 @@ class Shares:
     @classmethod
     def of(cls, many: bool) -> Shares:
         """Return the shares for few or many people for each unit of noise."""
-        return cls(effects=0.10, choices=0.16, places=0.26) if many else cls()
+        return cls(effects=0.08, choices=0.20, places=0.30) if many else cls()
 
     def for_strong_taste(self) -> Shares:
         """Return the shares where ratings tell more than choices do."""
