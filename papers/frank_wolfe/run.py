@@ -27,7 +27,7 @@ from .rates import emp_curves, gen_curves, over_rounds, slope
 
 FULL_SIZE = 500_000
 # A fit takes half a minute of a processor there.
-FULL_SIZE_EPSILONS = (1.0,)
+FULL_SIZE_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 PRINTED = {
     "jester": (1.121, 1.13, 1.114, 1.1, 1.09),
     f"rank-one-{FULL_SIZE}": (0.104, 0.063, 0.051, 0.042, 0.035),

@@ -24,7 +24,7 @@ SIDES: tuple[Side, ...] = ("items", "users")
 #: Rounds of a federation at epsilon 1 and 10. Only `opt` over shared items runs all 100: every query draws
 #: its noise anew, so that what comes out no longer moves after two rounds; claims say so.
 FEDERATED: dict[Side, dict[Method, tuple[int, int]]] = {
-    "items": {"opt": (20, ROUNDS), "opt-IS": (2, 2), "str": (1, 1), "com": (1, 1), "sym": (1, 1)},
+    "items": {"opt": (ROUNDS, ROUNDS), "opt-IS": (2, 2), "str": (1, 1), "com": (1, 1), "sym": (1, 1)},
     "users": {"opt": (20, 20), "opt-IS": (2, 2)},
 }
 FEW_ROUNDS = 2

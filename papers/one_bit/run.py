@@ -33,11 +33,11 @@ def measure(run: Run) -> Found:
     found: Found = _theorem_1()
     for link in run.pick(full=LINKS, quick=LINKS, toy=LINKS[:1]):
         found |= _figure_1(run, link)
-        found |= _accuracy(run, "2", "ML-100K, u1", movielens, link, _draws(run, link, 2))
-        found |= _accuracy(run, "3", "restaurants", restaurants, link, _draws(run, link, 1))
+        found |= _accuracy(run, "2", "ML-100K, u1", movielens, link, _draws(run, link, 5))
+        found |= _accuracy(run, "3", "restaurants", restaurants, link, _draws(run, link, 3))
         found |= _shares(run, {"logistic": "5", "probit": "4"}[link], link)
     found |= _rounds(run)
-    draws, side = run.pick(full=1, quick=1, toy=1), run.pick(full=300, quick=300, toy=20)
+    draws, side = run.pick(full=3, quick=1, toy=1), run.pick(full=300, quick=300, toy=20)
     rates = [run.step(f"rates of the theorems, draw {seed}", slopes, seed, side) for seed in range(draws)]
     return found | {f"rate-{name}": [one[name] for one in rates] for name in rates[0]}
 
@@ -59,7 +59,7 @@ def _epsilons(run: Run) -> tuple[float, ...]:
 
 def _draws(run: Run, link: str, most: int) -> int:
     """Return how many draws are made: fewer with the link that has no promise for the objective."""
-    return run.pick(full=most if link == "logistic" else 1, quick=1, toy=1)
+    return run.pick(full=most if link == "logistic" else 3, quick=1, toy=1)
 
 
 def _iterations(run: Run) -> int:
@@ -67,7 +67,7 @@ def _iterations(run: Run) -> int:
 
 
 def _figure_1(run: Run, link: str) -> Found:
-    epsilons, draws = _epsilons(run), _draws(run, link, 3)
+    epsilons, draws = _epsilons(run), _draws(run, link, 10)
     side = run.pick(full=100, quick=100, toy=20)
     lines = _gathered(
         [
@@ -127,7 +127,7 @@ def _accuracy(
 
 def _shares(run: Run, number: str, link: str) -> Found:
     """Run figures 4 and 5: errors over the observed share, at several epsilons."""
-    draws, side = run.pick(full=1, quick=1, toy=1), run.pick(full=100, quick=100, toy=20)
+    draws, side = run.pick(full=3, quick=1, toy=1), run.pick(full=100, quick=100, toy=20)
     shares = run.pick(full=(0.2, 0.5, 0.8), quick=(0.2, 0.8), toy=(0.2, 0.8))
     epsilons = (0.5, 1.0, 5.0, 10.0)
     by_share = [
@@ -184,7 +184,7 @@ def _rounds(run: Run) -> Found:
     split = movielens(0)
     if split is None:
         return {}
-    runs, rounds = run.pick(full=1, quick=1, toy=1), run.pick(full=ROUNDS, quick=ROUNDS, toy=(1, 2))
+    runs, rounds = run.pick(full=3, quick=1, toy=1), run.pick(full=ROUNDS, quick=ROUNDS, toy=(1, 2))
     lines = _gathered(
         [run.step(f"K steps, run {seed}", by_rounds, split, rounds, seed) for seed in range(runs)]
     )
