@@ -85,7 +85,9 @@ class UserFactorization(Estimator):
         """Return the promise; it depends on epsilon and delta alone."""
         part = "" if self.feedback == "explicit" else "_implicit"
         promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
-        public = [] if self.item_features is None else ["the table of item features is public"]
+        public = ["whether the data have times is public"]
+        if self.item_features is not None:
+            public.append("the table of item features is public")
         if self.prior is not None:
             public.append("the model that this fit starts from is an earlier release")
         return replace(promise, assumes=(*promise.assumes, *public))
