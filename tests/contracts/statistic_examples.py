@@ -33,10 +33,12 @@ def examples():
             **scale_of(data),
             **ridge_model(data),
         },
-        "ChoiceMoment": lambda data: {
+        "ChoicePairs": lambda data: {
             "n_items": data.n_items,
             "top": np.arange(1, data.n_items, 2),
             "weight": positive(np.arange(1, data.n_items, 2).size),
+            "near": 0.8,
+            "apart": 0.3,
         },
         "ItemVectors": lambda data: {
             **scale_of(data),

@@ -136,6 +136,9 @@ def hostile(question):
         "given half": [0.0, -1.0, 1e300, "x"],
         "given n_items": [10**9, -1],
         "given longest": [0.0, 1e300],
+        # Beyond 1 a sum of squares could lose its digits, and with them the bound.
+        "given near": [-0.1, 1.1, 1e9],
+        "given apart": [-1e9, 1.1],
     }.items():
         if name in fields:
             yield from (replace(question, fields={**fields, name: value}) for value in values)

@@ -19,6 +19,7 @@ from discreet.models.bars.item_knn import ItemKnn
 from discreet.models.bars.item_weights import chosen_together, most_chosen
 from discreet.models.bars.search import Direction, walk
 from discreet.models.bars.validation import hide_choices, part_of_people
+from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 
@@ -72,6 +73,35 @@ def test_one_choice_of_each_is_hidden_and_losses_are_those_of_plain_ranks():
         gains.append(1 / math.log2(rank + 2) if rank < 10 else 0.0)
     assert hidden.loss(scores) == pytest.approx(1 - np.mean(gains))
     assert hide_choices(Interactions.from_arrays([1, 2], [1, 2]), 0) is None
+
+
+def in_moods(n_users=500, seed=0) -> Interactions:
+    """Return choices of people whose mood changes: first three items of one fifth, then three of another."""
+    rng = np.random.default_rng(seed)
+    moods = np.array([rng.permutation(5)[:2] for _ in range(n_users)])
+    within = rng.random((n_users, 2, 8)).argsort(axis=2)[:, :, :3]
+    items = (moods[:, :, None] + 5 * within).reshape(-1)
+    people, times = np.repeat(np.arange(n_users), 6), np.tile(np.arange(6), n_users)
+    return Interactions.from_arrays(people, items, times=times, n_items=40)
+
+
+def test_where_there_are_times_the_latest_choice_is_hidden():
+    data = in_moods()
+    hidden = hide_choices(data, 0)
+    latest = data.items.reshape(-1, 6)[np.arange(500), data.times.reshape(-1, 6).argmax(axis=1)]
+    np.testing.assert_array_equal(hidden.items, latest[hidden.people])
+    timeless = hide_choices(replace(data, times=None, listed=None), 0)
+    assert np.mean(timeless.items == latest[timeless.people]) < 0.4
+
+
+@pytest.mark.parametrize("bar", [Ease, ItemKnn])
+def test_item_bars_count_the_latest_choices_more_where_that_helps(bar):
+    """The twin counts all choices alike: it cannot know in which mood somebody is by now."""
+    split = leave_one_out(in_moods())
+    own, twin = (one.fit(split.train, random=PrivacyRandom.simulate(0)) for one in (bar(), bar(fading=0.0)))
+    assert own.scorer.fading > 0.5 and twin.scorer.fading == 0
+    found = [measure(one, split.train, split.test, "hr@5")["hr@5"] for one in (own, twin)]
+    assert found[0] > found[1] + 0.2
 
 
 def test_als_takes_factors_where_there_is_taste_and_none_where_there_is_none():

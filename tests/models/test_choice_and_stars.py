@@ -110,3 +110,26 @@ def test_saving_and_loading_keeps_both_answers(split, model, tmp_path):
     rows = np.arange(5)
     np.testing.assert_array_equal(loaded.worth(split.train, rows), model.worth(split.train, rows))
     np.testing.assert_array_equal(loaded.scores(split.train, rows), model.scores(split.train, rows))
+
+
+def test_liking_counts_nothing_where_nearly_everything_is_rated():
+    """Two catalogs with the same ratings: in the wide one people know little of it, in the other most."""
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(400), 20)
+    items = np.argsort(rng.random((400, 25)), axis=1)[:, :20].ravel()
+    ratings = np.clip(np.rint(2 + items / 8 + rng.normal(size=items.size)), 1, 5)
+    liking = []
+    for n_items in (25, 250):
+        data = Interactions.from_arrays(people, items, ratings, n_items=n_items, low=1, high=5, name="dense")
+        model = UserFactorization(epsilon=math.inf).fit(data, random=PrivacyRandom.simulate(0))
+        liking.append(model.scorer.liking)
+    assert liking[0] == 0 and liking[1] > 0.3
+
+
+def test_a_person_is_believed_more_where_the_overall_mean_is_hardly_known(split):
+    """What the noise hides of the mean, people's own ratings make up for."""
+    ridges = [
+        Biases(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(0)).scorer.ridge[0]
+        for epsilon in (0.01, 1.0, math.inf)
+    ]
+    assert ridges[0] < 1.5 < 2.9 < ridges[1] < ridges[2] == 3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.checks import DiscreetError
+from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.references import rating_references
 from discreet.evaluation.scoring import measure
@@ -112,6 +113,36 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
     assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "taste", 20.0: "taste"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
+
+
+def faint(strength, n_users=2000, n_items=60, seed=0):
+    """Return ratings of everything by people of two tastes that hardly differ."""
+    rng = np.random.default_rng(seed)
+    taste = rng.choice([-1.0, 1.0], n_users)[:, None] * rng.choice([-1.0, 1.0], n_items)
+    chosen = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :45]
+    people = np.repeat(np.arange(n_users), 45)
+    ratings = 3 + strength * taste[people, chosen.ravel()] + rng.normal(size=people.size) * 0.6
+    ratings = np.clip(np.rint(ratings), 1, 5)
+    return Interactions.from_arrays(
+        people, chosen.ravel(), ratings, n_items=n_items, low=1, high=5, name="faint"
+    )
+
+
+@pytest.mark.parametrize("strength", [0.25, 0.0])
+def test_a_second_look_finds_what_a_glance_misses_within_the_budget(monkeypatch, strength):
+    """The twin has no taste to find; on both ways the whole budget is spent and no more."""
+    spent, made = [], Gaussian.__post_init__
+
+    def noted(self):
+        made(self)
+        spent.append((self.l2_sensitivity / self.sigma) ** 2)
+
+    monkeypatch.setattr(Gaussian, "__post_init__", noted)
+    model = UserFactorization(epsilon=1.2).fit(faint(strength), random=PrivacyRandom.simulate(4))
+    said = model.scorer.explain()
+    assert said["part explained at a glance"] == 0.0 and said["choices kept"] == 0
+    assert said["factors pay"] == (strength > 0)
+    assert sum(spent) == pytest.approx(gaussian_multiplier(1.2, 1e-6) ** -2, rel=1e-9)
 
 
 def test_strong_taste_shows_at_a_glance_and_noise_does_not(split):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.solvers.spectrum import edge_of_noise, outstanding
+from discreet.solvers.spectrum import clearest_part, edge_of_noise, outstanding
 
 
 def release(size, noise, draw):
@@ -71,3 +71,36 @@ def test_many_columns_find_the_same_as_few(monkeypatch):
 
 def test_an_empty_moment_has_no_directions():
     assert outstanding(np.zeros((5, 5)), 0.0, 0.0, most=3).values.size == 0
+
+
+def look(moment, noise, beyond=0):
+    best_first = np.arange(len(moment))
+    return clearest_part(moment, best_first, noise, 0.0, fewest=20, most=10, above_edge=1.0, beyond=beyond)
+
+
+def test_what_drowns_among_weak_columns_shows_among_the_best():
+    """The twin, all columns at once, sees nothing of it."""
+    draw = np.random.default_rng(12)
+    moment = np.zeros((400, 400))
+    moment[:60, :60] = bare(signal(60, [13.0], draw)[0])
+    moment += release(400, 1.0, draw)
+    assert outstanding(moment, 1.0, 0.0, most=10, above_edge=1.0).values.size == 0
+    columns, found = look(moment, 1.0)
+    assert columns.size < 200 and found.strengths.size == 1
+
+
+def test_all_columns_are_kept_where_all_carry_the_signal_or_nothing_is_hidden():
+    draw = np.random.default_rng(7)
+    moment = bare(signal(100, [90.0, 60.0], draw)[0])
+    assert look(moment + release(100, 1.0, draw), 1.0)[0].size == 100
+    assert look(moment, 0.0)[0].size == 100
+
+
+def test_the_first_direction_does_not_count_if_it_is_known_already():
+    """One strong direction over all columns, and a weaker one that only the best columns have."""
+    draw = np.random.default_rng(8)
+    moment = bare(signal(400, [300.0], draw)[0])
+    moment[:60, :60] += bare(signal(60, [13.0], draw)[0])
+    moment += release(400, 1.0, draw)
+    assert look(moment, 1.0)[0].size == 400
+    assert look(moment, 1.0, beyond=1)[0].size < 200

@@ -45,10 +45,11 @@ class ResidualMoment(Statistic):
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix over `top`."""
-        return (_moment_part(self.top.size),)
+        size = self.top.size
+        return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        places = _places(self.top, self.offsets.size)[block.items]
+        places = places_among(self.top, self.offsets.size)[block.items]
         item_weight = np.where(places >= 0, self.pull[block.items], 0.0)
         people = block.rows((block.values - self.middle) / self.half)
         solved = solve_rows(people, self.features, ridge=self.ridge, offsets=self.offsets)
@@ -57,33 +58,7 @@ class ResidualMoment(Statistic):
         add_rows(block.indptr, places, item_weight * left * weights, sums[0])
 
 
-@final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ChoiceMoment(Statistic):
-    """Sum x x' off the diagonal; x weighs a person's choices among `top` (ascending) and has length 1."""
-
-    n_items: int
-    top: npt.NDArray[np.int64]
-    weight: Floats
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Return the upper triangle of the matrix over `top`."""
-        return (_moment_part(self.top.size),)
-
-    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        weights = np.zeros(self.n_items)
-        weights[self.top] = self.weight
-        entries = weights[block.items]
-        places = _places(self.top, self.n_items)[block.items]
-        add_rows(block.indptr, places, entries * block.unit_weights(entries**2), sums[0])
-
-
-def _moment_part(size: int) -> Part:
-    return Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True)
-
-
-def _places(top: npt.NDArray[np.int64], n_items: int) -> npt.NDArray[np.int32]:
+def places_among(top: npt.NDArray[np.int64], n_items: int) -> npt.NDArray[np.int32]:
     """Return each item's place among those that take part, or -1."""
     places = np.full(n_items, -1, dtype=np.int32)
     places[top] = np.arange(top.size)

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from discreet.contributions.crowd import Crowd
-from discreet.contributions.typical import USER_RIDGE
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.item_view import ItemView, first_look
@@ -103,7 +102,7 @@ class Biases(Estimator):
             mean=seen.middle + seen.half * seen.mean,
             item_bias=seen.half * effects.mean,
             item_factors=np.zeros((data.n_items, 0)),
-            ridge=np.array([USER_RIDGE]),
+            ridge=np.array([seen.own_ridge]),
             low=data.facts.low,
             high=data.facts.high,
         )

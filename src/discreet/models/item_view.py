@@ -16,7 +16,7 @@ from discreet.checks import ParameterError
 from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_sums import ItemResiduals
 from discreet.contributions.people import MEAN_LENGTH, PersonMeans
-from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL
+from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import Shrunken, shrink
@@ -57,15 +57,17 @@ class Released:
 class ItemView:
     """Hold what releases told about the items so far.
 
-    `part` is what counting takes of a person's vector when effects are asked for, `power` that of an item's
-    count by which it weighs there. `columns` are further features that quality and taste may follow; a
-    person's taste for each is pulled to zero by its ridge, in units of the variance of a rating.
+    `mean_variance` is that of the overall mean's noise, as far as it could not be shrunk. `part` is
+    what counting takes of a person's vector when effects are asked for, `power` that of an item's count by
+    which it weighs there. `columns` are further features that quality and taste may follow; a person's taste
+    for each is pulled to zero by its ridge, in units of the variance of a rating.
     """
 
     middle: float
     half: float
     mean: float
     people: float
+    mean_variance: float
     part: float
     power: float
     tally: Tally
@@ -87,6 +89,11 @@ class ItemView:
     def typical_length(self) -> float:
         """Return about how many ratings a person has, from the votes and the number of people."""
         return (max(float(self.tally.votes.sum()), 0.0) / self.people) ** 2
+
+    @property
+    def own_ridge(self) -> float:
+        """Return how a person's own mean is pulled to the overall one: the less, the less that is known."""
+        return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)
 
     @property
     def features(self) -> Floats:
@@ -150,7 +157,7 @@ def first_look(
             f"The rating scale from {low:g} to {high:g} leaves nothing to learn. Declare the scale."
         )
     middle, half = (low + high) / 2, (high - low) / 2
-    mean, people = _release_mean(data, middle, half, mean_multiplier, random)
+    mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
     counting = min(_PEOPLE_TO_COUNT * total / people, _MOST_PART)
     question = ItemResiduals(
         middle=middle,
@@ -167,6 +174,7 @@ def first_look(
         half=half,
         mean=mean,
         people=people,
+        mean_variance=variance,
         part=max(COUNT_PART, counting),
         power=_POPULARITY_POWER * min(people / max(total * _PEOPLE_TO_WEIGH, 1e-300), 1.0),
         tally=Tally.of(look.counted * length, look.count_noise * length),
@@ -186,15 +194,18 @@ def _release(crowd: Crowd, question: ItemResiduals, multiplier: float, random: P
 
 def _release_mean(
     crowd: Crowd, middle: float, half: float, multiplier: float, random: PrivacyRandom
-) -> tuple[float, float]:
-    """Release the mean of people's means and how many people there are; shrink the mean by its noise."""
+) -> tuple[float, float, float]:
+    """Release the mean of people's means and how many people there are; shrink the mean by its noise.
+
+    The variance of what the noise leaves unknown of the mean stands between them.
+    """
     sigma = multiplier * MEAN_LENGTH
     told = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
         crowd.total(PersonMeans(middle=middle, half=half)).steps(), random
     )
     people = max(2 * told[1], 2 * sigma, 1.0)
-    mean = people * told[0] / (people**2 + (sigma / _MEAN_SPREAD) ** 2)
-    return float(np.clip(mean, -1, 1)), float(people)
+    total = people**2 + (sigma / _MEAN_SPREAD) ** 2
+    return float(np.clip(people * told[0] / total, -1, 1)), float(sigma**2 / total), float(people)
 
 
 def sum_variance(

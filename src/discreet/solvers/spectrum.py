@@ -22,6 +22,8 @@ _ROUNDS = 6
 # Up to this many columns all eigenvalues are computed; beyond it only the outermost.
 _SMALL = 1600
 _TINY = 1e-9
+# Parts of the columns that are looked at alone.
+_PARTS_TRIED = tuple(0.7**k for k in range(6))
 
 
 class Outstanding(NamedTuple):
@@ -69,6 +71,31 @@ def outstanding(
         count = values.size
         np.fill_diagonal(filled, diagonal)
     return Outstanding(values, strengths, vectors, edge)
+
+
+def clearest_part(
+    moment: Floats,
+    best_first: npt.NDArray[np.int64],
+    noise: float,
+    rows: float,
+    *,
+    fewest: int,
+    most: int,
+    above_edge: float,
+    beyond: int = 0,
+) -> tuple[npt.NDArray[np.int64], Outstanding]:
+    """Return the columns, so many of the best, that show most when looked at alone, and what they show.
+
+    With every column the edge of the noise rises, with weak ones the signal hardly does. The first `beyond`
+    directions do not count. Without noise all columns are best.
+    """
+    parts = _PARTS_TRIED if noise else (1.0,)
+    tried = []
+    for size in sorted({max(int(part * len(moment)), min(fewest, len(moment))) for part in parts}):
+        columns = np.sort(best_first[:size])
+        inside = moment[np.ix_(columns, columns)]
+        tried.append((columns, outstanding(inside, noise, rows, most=most, above_edge=above_edge)))
+    return max(reversed(tried), key=lambda one: float(one[1].strengths[beyond:].sum()))
 
 
 def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet.contributions.choice_pairs import ChoicePairs
 from discreet.contributions.choices import ChoicePlaces
 from discreet.contributions.item_sums import ItemResiduals, ItemVotes
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.people import PeopleCount, PersonMeans
-from discreet.contributions.row_moment import ChoiceMoment, ResidualMoment
+from discreet.contributions.row_moment import ResidualMoment
 from discreet.contributions.statistic import Part as Added
 from discreet.contributions.statistic import Statistic
 from discreet.federated.protocols.protocol import Part, number
@@ -30,7 +31,7 @@ _SHAPES: dict[type[Statistic], Mapping[str, str]] = {
     ItemVotes: {},
     ItemResiduals: {"effects": "n", "pull": "n"},
     ResidualMoment: {"top": "t", "pull": "n", "offsets": "n", "features": "nk", "ridge": "k"},
-    ChoiceMoment: {"top": "t", "weight": "t"},
+    ChoicePairs: {"top": "t", "weight": "t"},
     ChoicePlaces: {"vectors": "nk", "squares": "n", "pull": "n"},
     ItemVectors: {"features": "nk", "offsets": "n", "ridge": "k", "scale": "k", "pull": "n"},
 }
@@ -41,6 +42,8 @@ _LARGEST = 1e9
 # A number a person's vector is divided by, or a weight, must not vanish.
 _POSITIVE = ("half", "longest", "count_part", "pull", "weight", "ridge", "scale")
 _LEAST = 1e-9
+# Parts of a whole: between 0 and 1 no sum of squares loses its digits.
+_PARTS = ("near", "apart")
 
 
 class Asked(NamedTuple):
@@ -135,4 +138,6 @@ def _scalar(question: Part | Message, name: str, n_items: int) -> Value:
         if value != "l2":
             raise Refused(Refusal.WRONG_KIND)
         return "l2"
+    if name in _PARTS:
+        return number(question, f"given {name}", 0.0, 1.0)
     return number(question, f"given {name}", _LEAST if name in _POSITIVE else -_LARGEST, _LARGEST)

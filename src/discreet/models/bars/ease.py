@@ -9,10 +9,10 @@ from typing import ClassVar, final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import integer, positive_finite
+from discreet.checks import integer, non_negative, positive_finite
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.bars.item_weights import chosen_together, most_chosen, search_setting, weights_scorer
+from discreet.models.bars.item_weights import chosen_together, most_chosen, search_settings, weights_scorer
 from discreet.models.bars.search import Direction
 from discreet.models.bars.unprotected import no_promise, only_without_privacy
 from discreet.models.estimator import Estimator
@@ -21,7 +21,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import PrivacyRandom
 
-_START, _WAY = 200.0, Direction(3.0, 2.0, 2e5)
+_START, _WAY = {"regularization": 200.0}, {"regularization": Direction(3.0, 2.0, 2e5)}
 
 
 @final
@@ -29,7 +29,8 @@ _START, _WAY = 200.0, Direction(3.0, 2.0, 2e5)
 class Ease(Estimator):
     """Regress every item's choices on all other items, without privacy: a bar that is hard to beat.
 
-    `regularization` is found by a small search on hidden choices unless it is given. Items beyond the
+    `regularization` and, where there are times, how fast choices fade are found by a small search on hidden
+    choices unless they are given. Items beyond the
     `most_items` chosen most often are listed behind the others, since the time grows with the third power.
 
     Guarantee
@@ -54,6 +55,7 @@ class Ease(Estimator):
     epsilon: float = math.inf
     delta: float = 0.0
     regularization: float | None = None
+    fading: float | None = None
     most_items: int = 4096
     seed: int = 0
 
@@ -62,20 +64,21 @@ class Ease(Estimator):
         integer("most_items", self.most_items, least=2)
         if self.regularization is not None:
             positive_finite("regularization", self.regularization)
+        if self.fading is not None:
+            non_negative("fading", self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise: none."""
         return no_promise(facts)
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
-        ridge = self.regularization or search_setting(
-            data, "regularization", _START, _WAY, _regression, self.seed
-        )
+        given = {"regularization": self.regularization, "fading": self.fading}
+        settings = search_settings(data, given, _START, _WAY, _regression, self.seed)
         progress("ease", 1, 2)
         items = most_chosen(data, self.most_items)
-        weights = _regression(chosen_together(data, items), ridge)
+        weights = _regression(chosen_together(data, items), settings["regularization"])
         progress("ease", 2, 2)
-        return weights_scorer(data, items, weights, {"regularization": ridge})
+        return weights_scorer(data, items, weights, settings)
 
 
 def _regression(together: Floats, ridge: float) -> Floats:

@@ -13,7 +13,7 @@ from discreet.arrays import Floats
 from discreet.checks import integer, non_negative
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.bars.item_weights import chosen_together, most_chosen, search_setting, weights_scorer
+from discreet.models.bars.item_weights import chosen_together, most_chosen, search_settings, weights_scorer
 from discreet.models.bars.search import Direction
 from discreet.models.bars.unprotected import no_promise, only_without_privacy
 from discreet.models.estimator import Estimator
@@ -22,7 +22,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.randomness import PrivacyRandom
 
-_START, _WAY = 10.0, Direction(3.0, 0.1, 1e4)
+_START, _WAY = {"shrinkage": 10.0}, {"shrinkage": Direction(3.0, 0.1, 1e4)}
 
 
 @final
@@ -31,8 +31,9 @@ class ItemKnn(Estimator):
     """List neighbors of what was chosen, without privacy: the simplest bar with taste.
 
     Items are as alike as the cosine between who chose them, with `shrinkage` added to its denominator so
-    that pairs seen rarely count less; it is found by a small search on hidden choices unless it is given.
-    Items beyond the `most_items` chosen most often have no neighbors.
+    that pairs seen rarely count less; it and, where there are times, how fast choices fade are found by a
+    small search on hidden choices unless they are given. Items beyond the `most_items` chosen most often have
+    no neighbors.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -57,6 +58,7 @@ class ItemKnn(Estimator):
     delta: float = 0.0
     neighbors: int = 100
     shrinkage: float | None = None
+    fading: float | None = None
     most_items: int = 4096
     seed: int = 0
 
@@ -66,6 +68,8 @@ class ItemKnn(Estimator):
         integer("most_items", self.most_items, least=2)
         if self.shrinkage is not None:
             non_negative("shrinkage", self.shrinkage)
+        if self.fading is not None:
+            non_negative("fading", self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise: none."""
@@ -73,14 +77,13 @@ class ItemKnn(Estimator):
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         weigh = partial(_nearest, neighbors=self.neighbors)
-        shrinkage = self.shrinkage
-        if shrinkage is None:
-            shrinkage = search_setting(data, "shrinkage", _START, _WAY, weigh, self.seed)
+        given = {"shrinkage": self.shrinkage, "fading": self.fading}
+        settings = search_settings(data, given, _START, _WAY, weigh, self.seed)
         progress("item-knn", 1, 2)
         items = most_chosen(data, self.most_items)
-        weights = weigh(chosen_together(data, items), shrinkage)
+        weights = weigh(chosen_together(data, items), settings["shrinkage"])
         progress("item-knn", 2, 2)
-        return weights_scorer(data, items, weights, {"shrinkage": shrinkage})
+        return weights_scorer(data, items, weights, settings)
 
 
 def _nearest(together: Floats, shrinkage: float, *, neighbors: int) -> Floats:

@@ -15,6 +15,8 @@ from discreet.models.scorers.item_weights import ItemWeightsScorer
 
 # A search looks at this many of the most chosen items: each of its steps may cost their third power.
 _SEARCHED_ITEMS = 1024
+# How much the latest choices count for more, where times are known; a search begins here.
+_FADING, _FADING_WAY = 0.7, Direction(1.5, 0.2, 2.5)
 # Among equals the better known comes first; no weight is as small as this.
 _TIE_BREAK = 1e-6
 
@@ -32,36 +34,43 @@ def chosen_together(data: Interactions, items: Indices) -> Floats:
     return together
 
 
-def weights_scorer(
-    data: Interactions, items: Indices, weights: Floats, decisions: dict[str, Any]
-) -> ItemWeightsScorer:
+def weights_scorer(data: Interactions, items: Indices, weights: Floats, settings: Point) -> ItemWeightsScorer:
     """Return the scorer of item-to-item weights over these items."""
     counts = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
     return ItemWeightsScorer(
         items=items,
         weights=weights.astype(np.float32),
         base=counts * (_TIE_BREAK / max(counts.max(initial=0.0), 1.0)),
-        decisions=decisions,
+        fading=settings["fading"],
+        decisions=settings,
     )
 
 
-def search_setting(
+def search_settings(
     data: Interactions,
-    name: str,
-    start: float,
-    direction: Direction,
+    given: dict[str, float | None],
+    start: Point,
+    directions: dict[str, Direction],
     weigh: Callable[[Floats, float], Floats],
     seed: int,
-) -> float:
-    """Return the value of a setting under which hidden choices of the best known items rank best."""
-    hidden = hide_choices(data, seed)
+) -> Point:
+    """Return the settings under which hidden choices of the best known items rank best.
+
+    The first setting is what `weigh` asks for; `fading` joins where data have times. Those `given` stay.
+    """
+    fades = data.times is not None
+    start = {**start, "fading": _FADING if fades else 0.0}
+    directions = {**directions, "fading": _FADING_WAY} if fades else directions
+    start |= {name: value for name, value in given.items() if value is not None}
+    directions = {name: way for name, way in directions.items() if given.get(name) is None}
+    hidden = hide_choices(data, seed) if directions else None
     if hidden is None:
         return start
     items = most_chosen(hidden.train, _SEARCHED_ITEMS)
-    together = chosen_together(hidden.train, items)
+    together, asked = chosen_together(hidden.train, items), next(iter(start))
 
     def loss(point: Point) -> float:
-        scorer = weights_scorer(hidden.train, items, weigh(together, point[name]), {})
+        scorer = weights_scorer(hidden.train, items, weigh(together, point[asked]), point)
         return hidden.loss(scorer.scores(hidden.train, hidden.people))
 
-    return walk({name: start}, {name: direction}, loss)[name]
+    return walk(start, directions, loss)

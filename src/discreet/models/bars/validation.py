@@ -61,18 +61,20 @@ class HiddenChoices(NamedTuple):
 
 
 def hide_choices(data: Interactions, seed: int) -> HiddenChoices | None:
-    """Hide one choice of each of some people who made at least two; None if nobody did."""
+    """Hide one choice of each of some people who made at least two; None if nobody did.
+
+    It is the latest where there are times: a bar is asked what comes next.
+    """
     part = part_of_people(data, _MOST_RATINGS, seed)
     several = np.flatnonzero(np.diff(part.indptr) > 1)
     if not several.size:
         return None
     first = np.argsort(_draws_of_people(part, seed)[several])[:_MOST_PEOPLE]
     people = np.sort(several[first])
-    draws = _draws_of_cells(part, seed)
     cells, hidden = cells_of_rows(part.indptr, people), np.zeros(part.n_ratings, dtype=np.bool_)
-    # Two choices of a person never draw the same: the hash is one to one.
-    least = np.minimum.reduceat(draws[cells], _starts(part, people))
-    hidden[cells] = draws[cells] == np.repeat(least, np.diff(part.indptr)[people])
+    later = np.zeros(cells.size) if part.times is None else -part.times[cells]
+    order = np.lexsort((_draws_of_cells(part, seed)[cells], later, part.rows()[cells]))
+    hidden[cells[order[_starts(part, people)]]] = True
     return HiddenChoices(part.where(~hidden), people, part.items[hidden].astype(np.int64))
 
 

@@ -20,6 +20,9 @@ from discreet.models.scorers.scorer import Scorer
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 # How much the odds of liking an item count beside those of choosing it, where items' effects are known.
 _LIKING = 0.4
+# Who has rated this part of the catalog and more comes to nearly everything: what is left to choose then says
+# little about what they like.
+_NEARLY_ALL = 0.5
 # A rating deviates from its prediction by about this part of half the scale.
 _DEVIATION = 0.45
 
@@ -65,8 +68,11 @@ class ChoiceAndStars(Scorer):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, stars: RatingScorer, choice: ClickScorer, known: float) -> Self:
-        """Put both together; stars count by how much of items' effects is known."""
+    def of(cls, stars: RatingScorer, choice: ClickScorer, known: float, rated: float) -> Self:
+        """Put both together; stars count by how much of items' effects is known.
+
+        They count less where a typical person has `rated` a large part of the catalog.
+        """
         return cls(
             mean=stars.mean,
             item_bias=stars.item_bias,
@@ -76,7 +82,7 @@ class ChoiceAndStars(Scorer):
             high=stars.high,
             popularity=choice.popularity,
             crowds=choice.item_factors,
-            liking=_LIKING * known,
+            liking=_LIKING * known * max(0.0, 1 - (rated / _NEARLY_ALL) ** 2),
             choice_ridge=choice.ridge,
             choice_fading=choice.fading,
             choice_evenly=choice.evenly,

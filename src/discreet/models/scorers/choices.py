@@ -17,11 +17,11 @@ from discreet.solvers.few_rows import products, weighted_sums
 from discreet.solvers.rows import Rows
 
 # A person's place is pulled to the middle as if it had this variance against what one choice tells.
-_RIDGE = 0.25
+_RIDGE = 0.2
 # The r-th choice from the latest weighs (1 + r) to the minus this, where times are known.
 _FADING = 1.3
 # Choices repeat each other: without times each of n weighs n to the minus this.
-_EVENLY = 0.5
+_EVENLY = 0.65
 # How much of an item's squared length its log-odds lose. Half of it is right where vectors are known exactly.
 _LENGTH = 1.0
 

@@ -11,7 +11,8 @@ import numpy as np
 from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.parts import ITEMS, Constant, Notes, Numbers, Stored
+from discreet.models.scorers.choices import recency
+from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 
 _COUNTED = "counted without noise: the label says NOT PRIVATE"
@@ -22,7 +23,8 @@ _COUNTED = "counted without noise: the label says NOT PRIVATE"
 class ItemWeightsScorer(Scorer):
     """Add up `weights[chosen, item]` over what a person chose, for the items that have weights.
 
-    `base` decides among equals, and for a person who chose nothing.
+    `base` decides among equals, and for a person who chose nothing. Where times are known, the r-th choice
+    from the latest counts by (1 + r) to the minus `fading`.
     """
 
     kind: ClassVar[str] = "item-weights"
@@ -34,11 +36,16 @@ class ItemWeightsScorer(Scorer):
         ),
         "base": Numbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
     }
-    constants: ClassVar[Mapping[str, Constant]] = {"decisions": Notes()}
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "fading": Number(least=0.0, most=100.0),
+        "decisions": Notes(),
+    }
 
     items: Indices
     weights: Singles
     base: Floats
+    # Files of the first version do not name it, and count every choice alike.
+    fading: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -50,8 +57,8 @@ class ItemWeightsScorer(Scorer):
         """Return the sums of the weights of what each person chose."""
         place = np.full(self.base.size, -1, dtype=np.int64)
         place[self.items] = np.arange(self.items.size)
-        known = histories.where(place[histories.items] >= 0)
-        choices: Any = known.with_values(np.ones(known.n_ratings, dtype=np.float32)).to_scipy()
+        weighed = histories.with_values(recency(histories, self.fading).astype(np.float32))
+        choices: Any = weighed.where(place[histories.items] >= 0).to_scipy()
         sums: Floats = np.asarray(choices[:, self.items] @ self.weights, dtype=np.float64)
         return sums
 

@@ -10,11 +10,11 @@ from discreet.checks import ParameterError
 from discreet.privacy.accounting.gaussian import split_gaussian
 
 # What comes first: the overall mean and number of people, and a first look at the items.
-MEAN, LOOK = 0.02, 0.18
+MEAN, LOOK = 0.02, 0.08
 # With this many people for each unit of noise item vectors are worth a release of their own.
 # A person with fewer ratings than these counts for a part of one.
 _MANY_PEOPLE = 2500.0
-_ENOUGH_RATINGS = 32.0
+ENOUGH_RATINGS = 32.0
 
 
 @final
@@ -45,14 +45,14 @@ class Purse:
 class Shares:
     """Hold shares of the budget for a fit from ratings, after the mean and the first look.
 
-    `effects` go to the items' effects, `glance` to a rough second moment of ratings, `choices` to the second
-    moment of choices, `places` to what follows if it shows crowds. Of all that is then left, `moment` (if the
-    glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
+    `effects` go to the items' effects, `glance` to a rough second moment of ratings, `choices` to which items
+    are chosen together, `places` to what follows if that shows crowds. Of all that is then left, `moment` (if
+    the glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
     """
 
-    effects: float = 0.16
+    effects: float = 0.28
     glance: float = 0.03
-    choices: float = 0.20
+    choices: float = 0.22
     places: float = 0.20
     moment: float = 0.35
     scales: float = 0.03
@@ -60,7 +60,7 @@ class Shares:
     @classmethod
     def of(cls, many: bool) -> Shares:
         """Return the shares for few or many people for each unit of noise."""
-        return cls(effects=0.08, choices=0.20, places=0.30) if many else cls()
+        return cls(effects=0.14, choices=0.18, places=0.28) if many else cls()
 
     def for_strong_taste(self) -> Shares:
         """Return the shares where ratings tell more than choices do."""
@@ -74,4 +74,4 @@ def people_per_noise(people: float, multiplier: float) -> float:
 
 def are_many(ratio: float, ratings_per_person: float) -> bool:
     """Tell whether item vectors are worth a release, by people for each unit of noise and ratings of each."""
-    return ratio * min(ratings_per_person / _ENOUGH_RATINGS, 1.0) >= _MANY_PEOPLE
+    return ratio * min(ratings_per_person / ENOUGH_RATINGS, 1.0) >= _MANY_PEOPLE

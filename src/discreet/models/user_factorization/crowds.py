@@ -12,35 +12,37 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.contributions.choice_pairs import ChoicePairs
 from discreet.contributions.choices import ChoicePlaces
 from discreet.contributions.crowd import Crowd
-from discreet.contributions.row_moment import ChoiceMoment
 from discreet.models.user_factorization.features import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_coordinates
-from discreet.solvers.spectrum import edge_of_noise, outstanding
+from discreet.solvers.spectrum import clearest_part, edge_of_noise
 from discreet.solvers.tally import Tally
 
-# Taste can show where people are this many times the edge of the noise in the second moment.
+# Taste can show where people are this many times the edge of the noise in the pairs.
 _PEOPLE_PER_EDGE = 12.0
-# How many items take part in the second moment, for each square root of people per noise.
+# How many items take part in the pairs, for each square root of people per noise.
 _ITEMS_PER_ROOT = 5.0
 _FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
 _MOST_FACTORS = 48
 # An eigenvalue counts from the edge of the noise on: the places shrink a direction too many.
 _ABOVE_EDGE = 1.0
-# Items known better count less: powers of the noisy votes in the second moment and in the places.
-_MOMENT_POWER, _PLACE_POWER = -0.5, -0.25
+# Items known better count less: powers of the noisy votes in the pairs and in the places.
+_PAIR_POWER, _PLACE_POWER = -0.5, -0.15
+# Two choices go together the more, the fewer steps in time are between them; a part counts at any distance,
+# for how people rate has to do with all they ever chose.
+_PAIRS_NEAR, _PAIRS_APART = 0.9, 0.2
 # Where an item's crowd stands is told by what its people chose at about that time: each step in time fades.
-# For lists a short while tells most; how people rate has more to do with all they ever chose.
-NEAR, NEAR_FOR_STARS = 0.85, 0.96
+_PLACES_NEAR = 0.88
 # The part of a person's vector that counts, against a place of unit length along each direction.
 _COUNT_PART = 0.4
 
 
 class Directions(NamedTuple):
-    """Hold what stands out of the second moment: item coordinates, and how far people spread along each.
+    """Hold what stands out of the pairs: item coordinates, and how far people spread along each.
 
     `guess` is where it says that the items' crowds stand, up to one factor a direction.
     """
@@ -63,7 +65,7 @@ class Crowds(NamedTuple):
 
 
 def may_show(people: float, n_items: int, multiplier: float) -> bool:
-    """Tell whether a second moment of choices with this noise can show more than how popular items are."""
+    """Tell whether pairs of choices with this noise can show more than how popular items are."""
     size = _items_taking_part(people, n_items, multiplier)
     return people >= _PEOPLE_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
@@ -78,13 +80,24 @@ def choice_directions(
 ) -> Directions:
     """Release which items are chosen together, and keep what stands out of the noise."""
     size = _items_taking_part(people, data.n_items, multiplier)
-    # In ascending order, so that a person's choices stay sorted.
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
-    weight = tally.raised[top] ** _MOMENT_POWER
-    told = data.total(ChoiceMoment(n_items=data.n_items, top=top, weight=weight))
-    moment = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(told.steps(), random)
-    found = outstanding(moment, multiplier, people, most=_MOST_FACTORS + 1, above_edge=_ABOVE_EDGE)
+    weight = tally.raised[top] ** _PAIR_POWER
+    told = data.total(
+        ChoicePairs(n_items=data.n_items, top=top, weight=weight, near=_PAIRS_NEAR, apart=_PAIRS_APART)
+    )
+    pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(told.steps(), random)
     # The first direction is popularity itself, which the votes know already.
+    part, found = clearest_part(
+        pairs,
+        np.argsort(-tally.votes[top], kind="stable"),
+        multiplier,
+        people,
+        fewest=_FEWEST_ITEMS,
+        most=_MOST_FACTORS + 1,
+        above_edge=_ABOVE_EDGE,
+        beyond=1,
+    )
+    top, weight, size = top[part], weight[part], part.size
     strengths, basis = found.strengths[1:], found.vectors[:, 1:]
     spread = np.sqrt(strengths / people + 1 / size)
     vectors = np.zeros((data.n_items, strengths.size))
@@ -105,11 +118,10 @@ def choice_crowds(
     multiplier: float,
     table: Floats,
     random: PrivacyRandom,
-    near: float = NEAR,
 ) -> Crowds:
     """Release where those who chose an item stand, as seen without that choice, and shrink by the noise.
 
-    What else they chose counts by `near` to the steps in time from there. Items are shrunk toward where the
+    What else they chose counts the less, the more steps in time it is away. Items are shrunk toward where the
     public `table` suggests, if it has columns.
     """
     pull = tally.raised**_PLACE_POWER
@@ -120,7 +132,7 @@ def choice_crowds(
         longest=math.sqrt(found.kept + 2),
         pull=pull,
         count_part=part,
-        near=near,
+        near=_PLACES_NEAR,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = places.split(noise.release(data.total(places).steps(), random))
@@ -139,7 +151,7 @@ def choice_crowds(
 
 
 def _slopes(guess: Floats, told: Floats, counts: Floats, variance: Floats) -> Floats:
-    """Return, direction by direction, how far the places follow what the second moment guessed."""
+    """Return, direction by direction, how far the places follow what the pairs guessed."""
     weight = (counts / variance)[:, None]
     agreed = (weight * guess * told).sum(axis=0)
     slopes: Floats = agreed / np.maximum((weight * counts[:, None] * guess**2).sum(axis=0), 1e-300)

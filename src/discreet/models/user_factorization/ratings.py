@@ -20,6 +20,7 @@ from discreet.models.scorers.choice_and_stars import ChoiceAndStars
 from discreet.models.scorers.choices import ClickScorer
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.user_factorization.budget_split import (
+    ENOUGH_RATINGS,
     LOOK,
     MEAN,
     Purse,
@@ -28,7 +29,6 @@ from discreet.models.user_factorization.budget_split import (
     people_per_noise,
 )
 from discreet.models.user_factorization.crowds import (
-    NEAR_FOR_STARS,
     choice_crowds,
     choice_directions,
     likely_votes,
@@ -52,7 +52,7 @@ _EXPLAINED, _STRONG, _STRONG_FOR_FEW = 0.015, 0.06, 0.10
 _ENOUGH_CROWDS = 6
 # So many coordinates of an item's crowd are features for ratings; together they are pulled by this ridge.
 _MOST_FEATURES = 32
-_CROWD_RIDGE = 600.0
+_CROWD_RIDGE = 1000.0
 
 
 def learn_ratings(
@@ -112,12 +112,15 @@ class _Fit:
             taste = free_directions(view, view.effects().mean)
         progress("user-factorization", 3, 4)
         pays = strong or (explained >= _EXPLAINED and crowds.shape[1] < _ENOUGH_CROWDS)
-        said = {"part explained at a glance": round(explained, 4), "factors pay": bool(pays)}
-        if not pays and not (self.many and view.columns.shape[1]):
-            return *self.effects(view, purse.take_rest()), crowds, said
+        # A glance is rough: where nothing else shows and people have rated much, a second look is worth it.
+        looks = pays or (not crowds.shape[1] and view.typical_length >= ENOUGH_RATINGS)
         left = purse.left
-        if pays:
+        if looks:
             taste = directions(self.data, view, taste, purse.take(shares.moment * left), random)
+        found = taste.features.shape[1] > taste.free
+        said = {"part explained at a glance": round(explained, 4), "factors pay": found}
+        if not found and not (self.many and view.columns.shape[1]):
+            return *self.effects(view, purse.take_rest()), crowds, said
         scales = purse.take(shares.scales * left)
         taste, tally = refit(self.data, view, taste, (purse.take_rest(), scales), self.table, random)
         return replace(view, tally=tally), taste, crowds, said
@@ -135,7 +138,7 @@ class _Fit:
             return view, found.vectors
         multiplier = purse.take(shares.places)
         vectors, tally = choice_crowds(
-            self.data, view.tally, found, view.people, multiplier, self.table, random, NEAR_FOR_STARS
+            self.data, view.tally, found, view.people, multiplier, self.table, random
         )
         columns = vectors[:, :_MOST_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
@@ -151,10 +154,12 @@ def _scorer(
         mean=view.middle + view.half * view.mean,
         item_bias=view.half * (taste.offsets - view.mean),
         item_factors=taste.features[:, 1:],
-        ridge=taste.ridge,
+        ridge=np.append(view.own_ridge, taste.ridge[1:]),
         low=facts.low,
         high=facts.high,
         decisions=decisions,
     )
     known = np.average(view.effects().known, weights=view.tally.raised)
-    return ChoiceAndStars.of(stars, ClickScorer.of(likely_votes(view.tally), crowds, {}), float(known))
+    rated = view.typical_length / view.tally.votes.size
+    choice = ClickScorer.of(likely_votes(view.tally), crowds, {})
+    return ChoiceAndStars.of(stars, choice, float(known), rated)

@@ -22,7 +22,7 @@ from discreet.models.user_factorization.features import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_vectors
-from discreet.solvers.spectrum import outstanding
+from discreet.solvers.spectrum import clearest_part
 from discreet.solvers.tally import Tally
 
 # How many items take part in the second moment, for each square root of people per noise.
@@ -130,8 +130,16 @@ def _spectrum(
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     moment = noise.release_symmetric(data.total(told).steps(), random)
-    found = outstanding(moment, multiplier, seen.people, most=_MOST_FACTORS, above_edge=above_edge)
-    return _Spectrum(top, found.strengths, found.vectors)
+    part, found = clearest_part(
+        moment,
+        np.argsort(-seen.raw_counts[top], kind="stable"),
+        multiplier,
+        seen.people,
+        fewest=_FEWEST_ITEMS,
+        most=_MOST_FACTORS,
+        above_edge=above_edge,
+    )
+    return _Spectrum(top[part], found.strengths, found.vectors)
 
 
 def _row_weight(seen: ItemView, top: npt.NDArray[np.int64]) -> Floats:

@@ -1,0 +1,85 @@
+"""Compile what a person tells about pairs of choices: the nearer in time, the more a pair counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.contributions.grid import PRODUCT_BITS, ROUNDING
+from discreet.solvers.kernels.shared import Array, compiled
+
+_STEPS = 2.0**PRODUCT_BITS
+
+
+@compiled
+def _taking_part(
+    places: Array, weights: Array, order: Array, fade: Array, columns: Array, own: Array, gaps: Array
+) -> int:
+    """Write, in the order of time, the choices that take part, and what fades from each to the next one.
+
+    Steps in time at which something else was chosen count as well. Return how many take part.
+    """
+    count, left = 0, 1.0
+    for t in range(order.size):
+        left *= fade[t]
+        cell = order[t]
+        if places[cell] >= 0:
+            columns[count], own[count], gaps[count] = places[cell], weights[cell], left
+            count, left = count + 1, 1.0
+    return count
+
+
+@compiled
+def _squared_length(own: Array, gaps: Array, count: int, apart: float) -> float:
+    """Return the squared norm of a person's matrix, both triangles of it, before it is scaled.
+
+    A pair counts by apart + (1 - apart) f; the sums over earlier choices of 1, f and f^2 times their squares
+    give the square of that for all pairs in one pass. No term is negative, so no digits are lost.
+    """
+    total, plain, faded, twice = 0.0, 0.0, 0.0, 0.0
+    rest = 1 - apart
+    for t in range(count):
+        faded *= gaps[t]
+        twice *= gaps[t] * gaps[t]
+        square = own[t] * own[t]
+        total += square * (apart * apart * plain + 2 * apart * rest * faded + rest * rest * twice)
+        plain += square
+        faded += square
+        twice += square
+    return 2 * total
+
+
+@compiled
+def add_pairs(
+    start: int,
+    stop: int,
+    indptr: Array,
+    order: Array,
+    fade: Array,
+    places: Array,
+    weights: Array,
+    apart: float,
+    totals: Array,
+) -> None:
+    """Add what the people of a range of rows tell, in whole steps: every pair once, in either triangle.
+
+    `order` holds the places of each row's choices in the order of their times, `fade` what is left on the
+    step to each. Whoever has no pair, or numbers that are not finite, tells nothing.
+    """
+    longest = 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    columns, own, gaps = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
+    for row in range(start, stop):
+        cells = slice(indptr[row], indptr[row + 1])
+        ordered = order[cells] - indptr[row]
+        count = _taking_part(places[cells], weights[cells], ordered, fade[cells], columns, own, gaps)
+        length = _squared_length(own, gaps, count, apart)
+        scale = ROUNDING / np.sqrt(length)
+        if not (np.isfinite(length) and np.isfinite(scale)):
+            continue
+        for later in range(1, count):
+            line, here, faded = totals[columns[later]], scale * own[later], 1.0
+            for earlier in range(later - 1, -1, -1):
+                faded *= gaps[earlier + 1]
+                told = here * own[earlier] * (apart + (1 - apart) * faded)
+                line[columns[earlier]] += np.int64(told * _STEPS)
