@@ -78,6 +78,24 @@ def test_without_times_all_pairs_count_alike():
     np.testing.assert_array_equal(told, data.total(ChoicePairs(**even, near=1.0, apart=1.0)).floats())
 
 
-@pytest.mark.parametrize("weight", [np.nan, np.inf, 1e-200, 1e200])
+@pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf, 0.0])
 def test_numbers_that_cannot_be_scaled_tell_nothing(weight):
     assert not timed().total(pairs(weight=np.full(TOP.size, weight))).floats().any()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-80, 1e150, 1e300])
+def test_weights_of_any_size_tell_the_same(size):
+    np.testing.assert_allclose(
+        timed().total(pairs(weight=WEIGHT * size)).floats(), timed().total(pairs()).floats(), atol=3e-6
+    )
+
+
+@pytest.mark.parametrize("near", [0.0, 5e-324, 1.5e-162, 2.72e-162, 1e-100, 1e-50, 0.5, 1.0])
+@pytest.mark.parametrize("apart", [0.0, 5e-324, 1.5e-162, 1e-100, 1e-50, 0.3, 1.0])
+def test_nobody_is_longer_than_one_where_squares_vanish(near, apart):
+    """Squares of these weights and parts are too small for a float: a length from them would be short."""
+    for weight in ((1e3, 1e-3, 1e3), (1e9, 1e-9, 1e9), (1.0, 1e-160, 1e-162), (1e150, 1e-162, 1.5e-162)):
+        told = ChoicePairs(n_items=3, top=np.arange(3), weight=np.array(weight), near=near, apart=apart)
+        for times in ([0, 1, 2], [0, 0, 1], [5, 5, 5]):
+            one = Interactions.from_arrays([0, 0, 0], [0, 1, 2], times=times, n_items=3, low=1, high=1)
+            assert np.linalg.norm(one.total(told).floats()) <= 1

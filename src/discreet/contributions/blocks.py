@@ -57,8 +57,8 @@ class Block:
     def in_time(self) -> tuple[Indices, npt.NDArray[np.bool_]]:
         """Return where each person's ratings stand in the order of their times, and which share a time.
 
-        The second tells of each place in that order whether the one before it has the same time; without
-        times all have. Ties stand in the order of the row, so that both depend on the own row alone.
+        The second tells of each place in that order whether the person's one before it has the same time;
+        without times all have. Ties stand in the order of the row, so that both depend on the own row alone.
         """
         times = self.data.times
         if times is None:
@@ -67,6 +67,7 @@ class Block:
         order = np.lexsort((times, self.people))
         same = np.zeros(self.items.size, dtype=bool)
         same[1:] = times[order[1:]] == times[order[:-1]]
+        same[self.indptr[:-1][self.counts > 0]] = False
         return order, same
 
     def per_person(self, terms: Floats) -> Floats:

@@ -8,6 +8,9 @@ from discreet.contributions.grid import PRODUCT_BITS, ROUNDING
 from discreet.solvers.kernels.shared import Array, compiled
 
 _STEPS = 2.0**PRODUCT_BITS
+# Weights are at most 1 here, so what is lost where squares vanish stays below 1e-280, for rows of any length.
+# A squared length above this is right in all its digits; whoever has less tells nothing.
+_LEAST_LENGTH = 1e-200
 
 
 @compiled
@@ -16,15 +19,19 @@ def _taking_part(
 ) -> int:
     """Write, in the order of time, the choices that take part, and what fades from each to the next one.
 
-    Steps in time at which something else was chosen count as well. Return how many take part.
+    Steps in time at which something else was chosen count as well. Weights are divided by the largest, which
+    changes nothing in the end. Return how many take part.
     """
-    count, left = 0, 1.0
+    count, left, largest = 0, 1.0, 0.0
     for t in range(order.size):
         left *= fade[t]
         cell = order[t]
         if places[cell] >= 0:
             columns[count], own[count], gaps[count] = places[cell], weights[cell], left
+            largest = max(largest, own[count])
             count, left = count + 1, 1.0
+    for t in range(count):
+        own[t] /= largest
     return count
 
 
@@ -33,7 +40,7 @@ def _squared_length(own: Array, gaps: Array, count: int, apart: float) -> float:
     """Return the squared norm of a person's matrix, both triangles of it, before it is scaled.
 
     A pair counts by apart + (1 - apart) f; the sums over earlier choices of 1, f and f^2 times their squares
-    give the square of that for all pairs in one pass. No term is negative, so no digits are lost.
+    give the square of that for all pairs in one pass. No term is negative, so nothing cancels.
     """
     total, plain, faded, twice = 0.0, 0.0, 0.0, 0.0
     rest = 1 - apart
@@ -74,9 +81,9 @@ def add_pairs(
         ordered = order[cells] - indptr[row]
         count = _taking_part(places[cells], weights[cells], ordered, fade[cells], columns, own, gaps)
         length = _squared_length(own, gaps, count, apart)
-        scale = ROUNDING / np.sqrt(length)
-        if not (np.isfinite(length) and np.isfinite(scale)):
+        if not (length > _LEAST_LENGTH and np.isfinite(length)):
             continue
+        scale = ROUNDING / np.sqrt(length)
         for later in range(1, count):
             line, here, faded = totals[columns[later]], scale * own[later], 1.0
             for earlier in range(later - 1, -1, -1):

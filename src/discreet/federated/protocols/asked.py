@@ -42,7 +42,7 @@ _LARGEST = 1e9
 # A number a person's vector is divided by, or a weight, must not vanish.
 _POSITIVE = ("half", "longest", "count_part", "pull", "weight", "ridge", "scale")
 _LEAST = 1e-9
-# Parts of a whole: between 0 and 1 no sum of squares loses its digits.
+# Parts of a whole: between 0 and 1 nothing cancels in a sum of squares.
 _PARTS = ("near", "apart")
 
 

@@ -9,10 +9,16 @@ from typing import ClassVar, final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import integer, non_negative, positive_finite
+from discreet.checks import integer, positive_finite
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.bars.item_weights import chosen_together, most_chosen, search_settings, weights_scorer
+from discreet.models.bars.item_weights import (
+    check_fading,
+    chosen_together,
+    most_chosen,
+    search_settings,
+    weights_scorer,
+)
 from discreet.models.bars.search import Direction
 from discreet.models.bars.unprotected import no_promise, only_without_privacy
 from discreet.models.estimator import Estimator
@@ -64,8 +70,7 @@ class Ease(Estimator):
         integer("most_items", self.most_items, least=2)
         if self.regularization is not None:
             positive_finite("regularization", self.regularization)
-        if self.fading is not None:
-            non_negative("fading", self.fading)
+        check_fading(self.fading)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise: none."""

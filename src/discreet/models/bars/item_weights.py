@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Indices
+from discreet.checks import non_negative, require
 from discreet.data.interactions import Interactions
 from discreet.models.bars.search import Direction, Point, walk
 from discreet.models.bars.validation import hide_choices
-from discreet.models.scorers.item_weights import ItemWeightsScorer
+from discreet.models.scorers.item_weights import MOST_FADING, ItemWeightsScorer
 
 # A search looks at this many of the most chosen items: each of its steps may cost their third power.
 _SEARCHED_ITEMS = 1024
@@ -19,6 +20,13 @@ _SEARCHED_ITEMS = 1024
 _FADING, _FADING_WAY = 0.7, Direction(1.5, 0.2, 2.5)
 # Among equals the better known comes first; no weight is as small as this.
 _TIE_BREAK = 1e-6
+
+
+def check_fading(fading: float | None) -> None:
+    """Refuse a fading that no model file may have."""
+    if fading is not None:
+        known = non_negative("fading", fading)
+        require(known <= MOST_FADING, "fading", fading, f"must be at most {MOST_FADING:g}")
 
 
 def most_chosen(data: Interactions, most: int) -> Indices:

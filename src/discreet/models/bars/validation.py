@@ -72,7 +72,7 @@ def hide_choices(data: Interactions, seed: int) -> HiddenChoices | None:
     first = np.argsort(_draws_of_people(part, seed)[several])[:_MOST_PEOPLE]
     people = np.sort(several[first])
     cells, hidden = cells_of_rows(part.indptr, people), np.zeros(part.n_ratings, dtype=np.bool_)
-    later = np.zeros(cells.size) if part.times is None else -part.times[cells]
+    later = np.zeros(cells.size) if part.times is None else ~part.times[cells]
     order = np.lexsort((_draws_of_cells(part, seed)[cells], later, part.rows()[cells]))
     hidden[cells[order[_starts(part, people)]]] = True
     return HiddenChoices(part.where(~hidden), people, part.items[hidden].astype(np.int64))

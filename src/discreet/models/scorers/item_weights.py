@@ -15,6 +15,7 @@ from discreet.models.scorers.choices import recency
 from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 
+MOST_FADING = 100.0
 _COUNTED = "counted without noise: the label says NOT PRIVATE"
 
 
@@ -37,7 +38,7 @@ class ItemWeightsScorer(Scorer):
         "base": Numbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "fading": Number(least=0.0, most=100.0),
+        "fading": Number(least=0.0, most=MOST_FADING),
         "decisions": Notes(),
     }
 

@@ -47,7 +47,8 @@ class Shares:
 
     `effects` go to the items' effects, `glance` to a rough second moment of ratings, `choices` to which items
     are chosen together, `places` to what follows if that shows crowds. Of all that is then left, `moment` (if
-    the glance showed taste) and `scales` are parts, and the rest goes to the refit, or to effects once more.
+    the glance showed taste, or a second look is worth it) and `scales` are parts, and the rest goes to the
+    refit, or to effects once more.
     """
 
     effects: float = 0.28

@@ -1,6 +1,7 @@
 """Learn who chooses what: directions in which choices go together, and where an item's crowd stands on them.
 
-Everything a person tells is a function of which items they chose and of earlier releases, scaled to length 1.
+Everything a person tells is a function of which items they chose, in which order, and of earlier releases,
+scaled to length 1.
 The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
 """
 
