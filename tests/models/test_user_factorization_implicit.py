@@ -142,12 +142,12 @@ def test_refuses_metrics_of_ratings_and_unknown_feedback(split):
         UserFactorization(epsilon=1.0, feedback="vibes")
 
 
-def test_later_choices_count_more_and_ties_by_their_listing():
+def test_later_choices_count_more_and_ties_share_what_they_have():
     data = Interactions.from_arrays(
         ["a"] * 3 + ["b"] * 2, [3, 1, 2, 1, 2], times=[50, 70, 50, 9, 1], n_items=4, low=1, high=1
     )
-    # Row a holds items 1, 2, 3: item 1 is the latest, and item 3 was listed before item 2.
-    np.testing.assert_allclose(recency(data, 1.0), [1, 1 / 2, 1 / 3, 1, 1 / 2])
+    # Row a holds items 1, 2, 3: item 1 is the latest, and the other two were chosen at one time.
+    np.testing.assert_allclose(recency(data, 1.0), [1, 5 / 12, 5 / 12, 1, 1 / 2])
     assert (recency(dataclasses.replace(data, times=None), 1.0) == 1).all()
     evenly = recency(dataclasses.replace(data, times=None), 1.0, 0.5)
     np.testing.assert_allclose(evenly, [3**-0.5] * 3 + [2**-0.5] * 2)

@@ -114,15 +114,20 @@ class ClickScorer(Scorer):
 def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
     """Return each choice's weight by its place in the person's own order from the latest.
 
-    Without times all n choices of a person weigh n to the minus `evenly`.
+    Choices made at one time share their weights evenly, in whatever order they are listed. Without times all
+    n choices of a person weigh n to the minus `evenly`.
     """
+    rows = histories.rows()
     if histories.times is None:
         lengths = np.maximum(np.diff(histories.indptr), 1)
-        return (lengths.astype(np.float64) ** -evenly)[histories.rows()]
-    rows = histories.rows()
-    standing = np.arange(histories.n_ratings) if histories.listed is None else histories.listed
-    order = np.lexsort((standing, histories.times, rows))
-    later = np.empty(histories.n_ratings)
-    later[order] = histories.indptr[1:][rows[order]] - 1 - np.arange(histories.n_ratings)
-    weights: Floats = (1 + later) ** -fading
+        return (lengths.astype(np.float64) ** -evenly)[rows]
+    order = np.lexsort((histories.times, rows))
+    people, times = rows[order], histories.times[order]
+    later = histories.indptr[1:][people] - 1 - np.arange(people.size)
+    first = np.ones(people.size, dtype=bool)
+    first[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
+    group = np.cumsum(first) - 1
+    shared = np.bincount(group, weights=(1 + later) ** -fading) / np.bincount(group)
+    weights = np.empty(people.size)
+    weights[order] = shared[group]
     return weights
