@@ -57,10 +57,10 @@ class Released:
 class ItemView:
     """Hold what releases told about the items so far.
 
-    `mean_variance` is that of the overall mean's noise, as far as it could not be shrunk. `part` is
-    what counting takes of a person's vector when effects are asked for, `power` that of an item's count by
-    which it weighs there. `columns` are further features that quality and taste may follow; a person's taste
-    for each is pulled to zero by its ridge, in units of the variance of a rating.
+    `mean_variance` is what the noise leaves unknown of the overall mean. `part` is what counting takes of a
+    person's vector when effects are asked for, `power` that of an item's count by which it weighs there.
+    `columns` are further features that quality and taste may follow; a person's taste for each is pulled to
+    zero by its ridge, in units of the variance of a rating.
     """
 
     middle: float

@@ -36,8 +36,8 @@ class Ease(Estimator):
     """Regress every item's choices on all other items, without privacy: a bar that is hard to beat.
 
     `regularization` and, where there are times, how fast choices fade are found by a small search on hidden
-    choices unless they are given. Items beyond the
-    `most_items` chosen most often are listed behind the others, since the time grows with the third power.
+    choices unless they are given. Items beyond the `most_items` chosen most often are listed behind the
+    others, since the time grows with the third power.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
