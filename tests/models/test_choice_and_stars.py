@@ -133,3 +133,22 @@ def test_a_person_is_believed_more_where_the_overall_mean_is_hardly_known(split)
         for epsilon in (0.01, 1.0, math.inf)
     ]
     assert ridges[0] < 1.5 < 2.9 < ridges[1] < ridges[2] == 3
+
+
+def test_what_hardly_anybody_chose_is_like_nothing_in_particular(split, model):
+    """A short vector points anywhere; the twin, by angles alone, takes one for the nearest of all."""
+    crowds = model.scorer.crowds.copy()
+    item = int(np.argmax(np.linalg.norm(crowds, axis=1)))
+    silent = int(np.argmin(model.scorer.popularity))
+    crowds[silent] = crowds[item] * 1e-3
+    factors = model.scorer.item_factors[:, :2]
+    bare = dataclasses.replace(
+        model.scorer, crowds=crowds, item_factors=factors, ridge=model.scorer.ridge[:3]
+    )
+    changed = dataclasses.replace(model, scorer=bare)
+    name, other = (model.catalog.id_at([one]).tolist()[0] for one in (item, silent))
+    assert other not in dict(changed.similar_items(name, k=10))
+    vectors = bare.item_vectors()
+    cosine = vectors @ vectors[item] / np.linalg.norm(vectors, axis=1)
+    cosine[item] = -np.inf
+    assert int(np.argmax(cosine)) == silent

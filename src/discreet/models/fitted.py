@@ -20,6 +20,7 @@ from discreet.models.diversity import diversified, likeness_vectors
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
 from discreet.models.lists import closed_items, recommend_rows
 from discreet.models.public_columns import PublicColumns, beside, read_columns
+from discreet.models.scorers.likeness import usual_length
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
@@ -163,13 +164,19 @@ class FittedModel:
         return vector
 
     def similar_items(self, item: ItemId, k: int = 10) -> list[tuple[ItemId, float]]:
-        """Return the `k` items most like this one by the angle between their vectors."""
+        """Return the `k` items most like this one by the angle between their vectors.
+
+        Where vectors are shrunk by noise, those shorter than usual count as less alike: they might point
+        anywhere.
+        """
         integer("k", k, least=1)
         vectors = self.scorer.item_vectors()
         index = int(self.catalog.index_of([item])[0])
         if index < 0:
             raise DataError("This item is not in the model's catalog.")
         lengths = np.linalg.norm(vectors, axis=1)
+        if self.scorer.shrunken:
+            lengths = np.maximum(lengths, usual_length(lengths))
         cosine = vectors @ vectors[index] / np.maximum(lengths * lengths[index], np.finfo(np.float64).tiny)
         cosine[index] = -np.inf
         best = np.argsort(-cosine, kind="stable")[: min(k, len(self.catalog) - 1)]

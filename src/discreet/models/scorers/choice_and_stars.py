@@ -38,6 +38,7 @@ class ChoiceAndStars(Scorer):
 
     kind: ClassVar[str] = "choice-and-stars"
     rankings: ClassVar[tuple[str, ...]] = ("both", "choice", "stars")
+    shrunken: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
         **RatingScorer.stored,
         "popularity": ClickScorer.stored["popularity"],

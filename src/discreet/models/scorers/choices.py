@@ -38,6 +38,7 @@ class ClickScorer(Scorer):
 
     kind: ClassVar[str] = "clicks"
     needs_ratings: ClassVar[bool] = False
+    shrunken: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
         # A logarithm is taken of it.
         "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),

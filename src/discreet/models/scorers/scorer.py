@@ -33,6 +33,8 @@ class Scorer(ABC):
     needs_ratings: ClassVar[bool] = True
     #: What lists can be ordered by; the first is what `worth` does.
     rankings: ClassVar[tuple[str, ...]] = ()
+    #: Whether an item's vector is the shorter, the less its noise lets through.
+    shrunken: ClassVar[bool] = False
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every array of the release by name."""
