@@ -75,16 +75,17 @@ def test_an_empty_moment_has_no_directions():
 
 def look(moment, noise, beyond=0):
     best_first = np.arange(len(moment))
-    return clearest_part(moment, best_first, noise, 0.0, fewest=20, most=10, above_edge=1.0, beyond=beyond)
+    return clearest_part(moment, best_first, noise, 0.0, fewest=20, most=10, above_edge=1.1, beyond=beyond)
 
 
-def test_what_drowns_among_weak_columns_shows_among_the_best():
+@pytest.mark.parametrize("seed", range(6))
+def test_what_drowns_among_weak_columns_shows_among_the_best(seed):
     """The twin, all columns at once, sees nothing of it."""
-    draw = np.random.default_rng(12)
+    draw = np.random.default_rng(seed)
     moment = np.zeros((400, 400))
     moment[:60, :60] = bare(signal(60, [13.0], draw)[0])
     moment += release(400, 1.0, draw)
-    assert outstanding(moment, 1.0, 0.0, most=10, above_edge=1.0).values.size == 0
+    assert outstanding(moment, 1.0, 0.0, most=10, above_edge=1.1).values.size == 0
     columns, found = look(moment, 1.0)
     assert columns.size < 200 and found.strengths.size == 1
 
