@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-slow test-lowest smoke lint bench flower clean
+.PHONY: browser docs demo test test-slow test-lowest smoke golden lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -14,6 +14,10 @@ test: $(VENV)/.ready-test
 
 test-slow: $(VENV)/.ready-test
 	$(BIN)/pytest -m slow
+
+# Add the arrays of new models to those that tests compare with; look at what it prints before you commit.
+golden: $(VENV)/.ready-test
+	PYTHONPATH=tests $(BIN)/python -m golden.make --missing
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

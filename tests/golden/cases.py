@@ -1,11 +1,11 @@
-"""Every estimator on two small data sets with simulated noise: what a pure move of code must reproduce."""
+"""Every estimator on two small data sets with simulated noise: what refactoring must reproduce.
+
+An array is known by data set, fit (the estimator's name in the registry and a label of the settings) and its
+own name, never by where the code stands.
+"""
 
 import dataclasses
-import hashlib
 import math
-import platform
-from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -28,8 +28,8 @@ VARIANTS = {
 }
 
 
-def worlds():
-    """Return the two data sets by name: a small one, and one with enough people for factors."""
+def data_sets():
+    """Return the two data sets by name: a small one, and one with enough users for factors."""
     return {
         "small": toy_interactions(n_users=60, n_items=20, per_user=8, seed=1),
         "larger": toy_interactions(n_users=1200, n_items=30, per_user=12, seed=2),
@@ -43,7 +43,7 @@ def recipes():
         found[f"{name} inf"] = (name, {"epsilon": math.inf})
         if not is_never_private(name):
             found[name] = (name, {"epsilon": 2.0})
-    return found
+    return dict(sorted(found.items()))
 
 
 def fitted_arrays(recipe, data):
@@ -53,38 +53,18 @@ def fitted_arrays(recipe, data):
     if chosen.feedback == "implicit":
         facts = dataclasses.replace(data.facts, low=1.0, high=1.0, step=None)
         data = data.with_values(np.ones_like(data.values), facts=facts)
-    model = chosen.fit(data, random=PrivacyRandom.simulate(7))
-    if chosen.answers_in_process:
-        model.scorer.predict(data, np.arange(4), np.arange(4))
+    # The number of threads of the linear-algebra library decides in which order it adds.
+    with threadpool_limits(1):
+        model = chosen.fit(data, random=PrivacyRandom.simulate(7))
+        if chosen.answers_in_process:
+            model.scorer.predict(data, np.arange(4), np.arange(4))
     return model.scorer.arrays()
 
 
-def fingerprint(array):
-    """Return what tells this array from any other: its type, its shape and a digest of its bytes."""
-    plain = np.ascontiguousarray(array)
-    return [str(plain.dtype), list(plain.shape), hashlib.sha256(plain.tobytes()).hexdigest()]
-
-
-def everything():
-    """Return the fingerprint of every array under the key `world/fit/array`."""
-    # The number of threads of the linear-algebra library decides in which order it adds.
-    with threadpool_limits(1):
-        return {
-            f"{world}/{name}/{key}": fingerprint(array)
-            for world, data in worlds().items()
-            for name, recipe in sorted(recipes().items())
-            for key, array in fitted_arrays(recipe, data).items()
-        }
-
-
-def machine():
-    """Return what the last bits of a float depend on: the processor and the numerical libraries."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
-        processor = next(
-            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), ""
-        )
-    except OSError:
-        processor = platform.processor()
-    libraries = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "llvmlite")]
-    return " ".join([platform.machine(), processor, *libraries])
+def arrays_of(fit):
+    """Return the arrays of one fit on both data sets under the keys `data set/fit/array`."""
+    return {
+        f"{where}/{fit}/{name}": array
+        for where, data in data_sets().items()
+        for name, array in fitted_arrays(recipes()[fit], data).items()
+    }
