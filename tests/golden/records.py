@@ -40,8 +40,10 @@ def machine():
         names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
         processor = next(names, "")
     compiled_for = os.environ.get("NUMBA_CPU_NAME") or llvmlite.binding.get_host_cpu_name()
-    settings = [os.environ.get(name, "") for name in ("NUMBA_CPU_FEATURES", "NPY_DISABLE_CPU_FEATURES")]
-    kernels = sorted({f"{found['internal_api']} {found.get('architecture')}" for found in threadpool_info()})
+    switches = ("NUMBA_CPU_FEATURES", "NPY_DISABLE_CPU_FEATURES", "GLIBC_TUNABLES")
+    settings = [f"{name}={os.environ[name]}" for name in switches if name in os.environ]
+    algebra = [found for found in threadpool_info() if found["user_api"] == "blas"]
+    kernels = sorted({f"{found['internal_api']} {found.get('architecture')}" for found in algebra})
     libraries = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "llvmlite")]
     libc = "".join(platform.libc_ver())
     parts = [platform.machine(), processor or platform.processor(), compiled_for, *settings, *kernels, libc]

@@ -43,6 +43,18 @@ def test_products_never_need_the_sum(operator):
     )
 
 
+def test_fixed_signs_do_not_depend_on_those_that_were_found():
+    matrix = np.random.default_rng(3).standard_normal((7, 4))
+    found = LowRank.of_dense(matrix)
+    flips = np.array([1.0, -1.0, -1.0, 1.0])
+    flipped = LowRank(found.left * flips, found.values, found.right * flips)
+    one, other = found.with_fixed_signs(), flipped.with_fixed_signs()
+    assert np.array_equal(one.left, other.left) and np.array_equal(one.right, other.right)
+    np.testing.assert_allclose(one.dense(), matrix, atol=1e-12)
+    assert (one.right.max(axis=0) > -one.right.min(axis=0)).all()
+    assert LowRank.zero((7, 4)).with_fixed_signs().rank == 0
+
+
 def test_mixing_and_distances_agree_with_dense_arithmetic(operator):
     rng = np.random.default_rng(1)
     first = operator.low

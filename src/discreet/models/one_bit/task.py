@@ -236,8 +236,9 @@ class Task:
 
     def factors(self, matrix: LowRank) -> tuple[Floats, Floats]:
         """Return both factors, sharing the values evenly, without the leveling."""
-        root, (rows, columns) = np.sqrt(matrix.values), self._levels
-        return matrix.left * root / rows[:, None], matrix.right * root / columns[:, None]
+        fixed, (rows, columns) = matrix.with_fixed_signs(), self._levels
+        root = np.sqrt(fixed.values)
+        return fixed.left * root / rows[:, None], fixed.right * root / columns[:, None]
 
     def scorer(self, matrix: LowRank) -> OneBitScorer:
         """Return the release of a matrix that may be published."""

@@ -70,6 +70,15 @@ class LowRank:
         """Return the shape of the whole matrix."""
         return self.left.shape[0], self.right.shape[0]
 
+    def with_fixed_signs(self) -> LowRank:
+        """Return the same matrix with signs that rounding does not decide.
+
+        In each column of the right factor the entry farthest from zero becomes positive.
+        """
+        farthest = np.argmax(np.abs(self.right), axis=0)
+        signs = np.where(self.right[farthest, np.arange(self.rank)] < 0, -1.0, 1.0)
+        return LowRank(self.left * signs, self.values, self.right * signs)
+
     def scaled(self) -> Floats:
         """Return the left factor times the values."""
         return self.left * self.values
