@@ -129,6 +129,19 @@ def test_profiles_never_exceed_their_length():
         assert lengths.max() == pytest.approx(profiles.lens.clip)
 
 
+@pytest.mark.parametrize("clip", [0.5, 2.5])
+def test_only_profiles_that_are_too_long_are_shortened(clip):
+    """Each user has one item of known length: inside it stays as it is, outside it ends at the clip."""
+    lengths = clip * np.array([0.0, 0.2, 0.9, 1.1, 30.0])
+    vectors = lengths[:, None] * np.array([0.6, -0.8])
+    alone = Interactions.from_arrays(
+        np.arange(5), np.arange(5), facts=PublicFacts(n_items=5, low=1, high=1), name="one item each"
+    )
+    profiles = party.Profiles.of(vectors, np.ones(5), center=np.zeros(2), scale=np.ones(2), clip=clip)
+    found = profiles.places(rows_of(alone))
+    np.testing.assert_allclose(found, np.minimum(lengths, clip)[:, None] * np.array([0.6, -0.8]), rtol=1e-12)
+
+
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.3, 5.0])
 def test_gaussian_releases_cost_exactly_what_was_promised(epsilon, rounds):
