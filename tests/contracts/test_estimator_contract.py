@@ -13,7 +13,6 @@ import discreet.models.storage
 from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.evaluation import measure
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
@@ -154,8 +153,8 @@ def asked(model, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saving_and_loading_keeps_promise_and_predictions(name, data, tmp_path):
-    model = asked(quiet(make(name), data(name)), data(name))
+def test_saving_and_loading_keeps_promise_and_predictions(name, data, fitted, tmp_path):
+    model = fitted(name)
     model.save(tmp_path / "m.discreet")
     loaded = discreet.load(tmp_path / "m.discreet")
     assert loaded.guarantee == model.guarantee and loaded.guarantee.simulated
@@ -165,8 +164,8 @@ def test_saving_and_loading_keeps_promise_and_predictions(name, data, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_file_lists_every_array_and_holds_no_row_of_a_user(name, data, tmp_path):
-    model = quiet(make(name), data(name))
+def test_file_lists_every_array_and_holds_no_row_of_a_user(name, data, fitted, tmp_path):
+    model = fitted(name)
     model.save(tmp_path / "m.discreet")
     label = discreet.models.storage.read_label(tmp_path / "m.discreet")
     stored = set(model.scorer.arrays()) | {"catalog"}
@@ -207,12 +206,12 @@ def test_what_is_published_of_users_is_what_mechanisms_returned(name, data, monk
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_refuses_a_cut_or_edited_file(name, data, tmp_path):
+def test_refuses_a_cut_or_edited_file(name, fitted, tmp_path):
     path = tmp_path / "m.discreet"
-    quiet(make(name), data(name)).save(path)
+    fitted(name).save(path)
     whole = path.read_bytes()
     with pytest.raises(FileError):
-        quiet(make(name), data(name)).save(path)
+        fitted(name).save(path)
     assert path.read_bytes() == whole
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FileError):
@@ -220,9 +219,8 @@ def test_refuses_a_cut_or_edited_file(name, data, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_recommends_unseen_items_of_the_catalog(name, data):
-    interactions = data(name)
-    model = quiet(make(name), interactions)
+def test_recommends_unseen_items_of_the_catalog(name, data, fitted):
+    interactions, model = data(name), fitted(name)
     if model.guarantee.unit is not Unit.USER:
         pytest.skip("this release holds rows of its own users and serves only them")
     span = slice(*interactions.indptr[:2])
@@ -243,27 +241,8 @@ def test_recommends_unseen_items_of_the_catalog(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_evaluation_ranks_the_lists_that_recommend_shows(name, data):
-    """One person, one hidden item: it is a hit at k exactly if it is among the k recommended."""
-    interactions = data(name)
-    model = quiet(make(name), interactions)
-    if model.guarantee.unit is not Unit.USER:
-        pytest.skip("this release holds rows of its own users and serves only them")
-    hidden = np.arange(interactions.n_ratings) == interactions.indptr[3]
-    train, test = interactions.where(~hidden), interactions.where(hidden)
-    span = slice(*train.indptr[3:5])
-    ids = interactions.catalog.id_at(train.items[span]).tolist()
-    order = [
-        item for item, _ in model.recommend(dict(zip(ids, train.values[span].tolist(), strict=True)), 40)
-    ]
-    place = 1 + order.index(interactions.catalog.id_at(test.items)[0])
-    found = measure(model, train, test, [f"hr@{place}", *([f"hr@{place - 1}"] if place > 1 else [])])
-    assert list(found.values()) == [1.0, 0.0][: len(found)]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_predictions_agree_with_scores(name, data):
-    model, interactions = quiet(make(name), data(name)), data(name)
+def test_predictions_agree_with_scores(name, data, fitted):
+    model, interactions = fitted(name), data(name)
     rows, items = np.repeat(np.arange(4), 3), np.tile(np.array([0, 5, 9]), 4)
     cells = model.predict(interactions, rows, items)
     assert cells.shape == (12,) and np.isfinite(cells).all()

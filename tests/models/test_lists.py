@@ -1,5 +1,7 @@
 """Lists for many people are the lists each would get alone; limits, unknown items, reasons and ids."""
 
+import dataclasses
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import discreet
 from discreet.checks import DataError
 from discreet.models.lists import best_places
+from discreet.models.scorers.choices import ClickScorer
 from toy import toy_interactions
 
 
@@ -115,3 +118,64 @@ def test_a_model_says_what_it_is_in_one_line(data):
     assert repr(model) == "FittedModel(biases, epsilon=2, 40 items)"
     simulated = discreet.Biases(epsilon=2.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
     assert "not private" in repr(simulated)
+
+
+@pytest.fixture(scope="module")
+def by_order(data):
+    """Return a model whose lists depend on the order of choices, and choices of which two have one time."""
+    fitted = discreet.Popularity(epsilon=8.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
+    factors = np.random.default_rng(3).standard_normal((data.n_items, 4))
+    scorer = ClickScorer.of(np.ones(data.n_items), factors, {})
+    times = {"item 03": 30, "item 11": 10, "item 20": 20, "item 07": 20, "item 36": 5}
+    return dataclasses.replace(fitted, scorer=scorer), times
+
+
+def test_a_list_is_read_oldest_first_and_only_tables_have_equal_times(by_order):
+    model, times = by_order
+    rows = [{"item": item, "time": time} for item, time in times.items()]
+    by_time = model.recommend(rows)
+    assert model.recommend(rows[::-1]) == by_time
+    dates = [{**row, "time": f"2001-02-{row['time']:02d}"} for row in rows if row["time"] < 29]
+    assert model.recommend(dates) == model.recommend([row for row in rows if row["time"] < 29])
+    frame = pl.DataFrame(rows)
+    assert model.recommend(frame) == model.recommend(frame.to_pandas()) == by_time
+    many = pl.concat([frame.with_columns(user=pl.lit(name)) for name in ("b", "a")])
+    assert model.recommend_all(many).filter(user="a")["item"].to_list() == [item for item, _ in by_time]
+    oldest_first = sorted(times, key=times.get)
+    listed = model.recommend(oldest_first)
+    assert listed != by_time and listed != model.recommend(oldest_first[::-1])
+    for other in ([(item, 4.0) for item in oldest_first], np.array(oldest_first), pl.Series(oldest_first)):
+        assert model.recommend(other) == listed
+    assert model.recommend([{"item": item} for item in oldest_first]) == listed
+    assert model.recommend([oldest_first[-1], *oldest_first]) == listed
+
+
+def test_mappings_sets_and_tables_without_times_have_no_order(by_order):
+    model, times = by_order
+    plain = model.recommend(set(times))
+    assert plain != model.recommend(list(times))
+    mapping = dict.fromkeys(times, 3.0)
+    table = pl.DataFrame({"item": list(times)})
+    for other in (mapping, dict(reversed(mapping.items())), mapping.keys(), frozenset(times), table):
+        assert model.recommend(other) == plain
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        7,
+        "item 03",
+        ["item 03", ("item 07", 3.0)],
+        [("item 03", 3.0, 1)],
+        [{"item": "item 03"}, {"item": "item 07", "time": 3}],
+        [{"item": "item 03", "when": 3}],
+        [{"item": "item 03", "time": 3}, {"item": "item 07", "time": "soon"}],
+        [{"item": "item 03", "time": None}],
+        [("item 03", "good")],
+        pl.DataFrame({"user": [1, 2], "item": ["item 03", "item 03"]}),
+    ],
+)
+def test_other_histories_are_refused_in_a_sentence(by_order, history):
+    with pytest.raises(DataError) as told:
+        by_order[0].recommend(history)
+    assert "soon" not in str(told.value) and "item 03" not in str(told.value)

@@ -25,3 +25,22 @@ def ask(*questions):
     )
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)
+
+
+_LISTS = """
+import { readFileSync } from "node:fs";
+const { readVectors, recommend } = await import(process.argv[1]);
+const { vectors, histories, k } = JSON.parse(readFileSync(0, "utf8"));
+const model = readVectors(Uint8Array.from(Buffer.from(vectors, "hex")).buffer);
+process.stdout.write(JSON.stringify(histories.map((one) => recommend(model, one, k))));
+"""
+
+
+def browser_lists(vectors, histories, k):
+    """Return the lists that the page makes of these histories, each of [item's place, rating] pairs."""
+    asked = json.dumps({"vectors": vectors.hex(), "histories": histories, "k": k})
+    page = (WEB / "page" / "recommending.js").as_uri()
+    command = [NODE, "--input-type=module", "-e", _LISTS, page]
+    told = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=120)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)

@@ -29,8 +29,7 @@ def explain(
     fitted = load(file)
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
-    known = {own: value for own, value in person.items() if own in fitted.catalog}
-    reasons = fitted.explain(known, item)
+    reasons = fitted.explain(person, item, ignore_unknown=True)
     beside = public_columns(titles, fitted, [own for own, _ in reasons])
     if as_json:
         emit({"item": item, "reasons": items_json(reasons, beside)})

@@ -28,16 +28,22 @@ def recommend(
     on: On = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", help="What the person rated, [user,]item,rating; or chose: [user,]item."),
+        typer.Option(
+            "--history",
+            help="What the person rated, [user,]item,rating[,time]; or chose: [user,]item[,time]. Times are "
+            "its order; a file of one column lists items, oldest first.",
+        ),
     ] = None,
     histories: Annotated[
-        Path | None, typer.Option("--histories", help="Histories of many people; needs --out.")
+        Path | None,
+        typer.Option("--histories", help="Histories of many people, in order if with times; needs --out."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write many people's lists: .csv or .parquet.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", help="Whose row of the history; needed if there are several.")
+        str | None,
+        typer.Option("--user", help="Who it is; needed if the history holds several people."),
     ] = None,
     k: HowMany = 10,
     columns: Columns = None,

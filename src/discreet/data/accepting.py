@@ -1,13 +1,69 @@
-"""Take data in whatever form a caller has it: interactions, a path, a data frame, a matrix."""
+"""Take data in whatever form a caller has it: interactions, a path, a data frame, a matrix; or one history.
+
+One rule says which histories have an order. Where there are times, they decide, and items of one time stand
+side by side. A list without times is read oldest first. Tables without times, mappings and sets have no
+order: many files are sorted by item, and JSON does not keep the order of an object's keys.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, final
 
-from discreet.checks import ParameterError
+import numpy as np
+import numpy.typing as npt
+
+from discreet.checks import DataError, ParameterError
 from discreet.data.declaring import Duplicates
 from discreet.data.interactions import Interactions
+
+ItemId: TypeAlias = str | int
+_FORMS = (
+    "A history is a list of item ids or of (item, rating) pairs, oldest first; a mapping from item to "
+    'rating; a list of {"item", "rating", "time"}; or a table of one person'
+)
+_RECORD = {"item", "rating", "time"}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonHistory:
+    """Hold what one person rated or chose, each item once; `times` is None where there is no order.
+
+    Only how times compare matters. `user` is who this is, for models that hold rows of their own people.
+    """
+
+    items: list[ItemId]
+    ratings: list[float] | None = None
+    times: npt.NDArray[np.int64] | None = None
+    user: ItemId | None = None
+
+    @classmethod
+    def of(
+        cls,
+        items: Sequence[ItemId],
+        ratings: Sequence[float] | None,
+        times: Sequence[int] | None,
+        user: ItemId | None = None,
+    ) -> PersonHistory:
+        """Return the history of these rows; of an item that comes twice the last row counts."""
+        last = sorted({item: place for place, item in enumerate(items)}.values())
+        return cls(
+            items=[items[place] for place in last],
+            ratings=None if ratings is None else [ratings[place] for place in last],
+            times=None if times is None else np.array([times[place] for place in last], dtype=np.int64),
+            user=user,
+        )
+
+
+History: TypeAlias = (
+    PersonHistory
+    | Interactions
+    | Mapping[ItemId, float]
+    | Iterable[ItemId | tuple[ItemId, float] | Mapping[str, Any]]
+)
 
 
 def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> Interactions:
@@ -31,3 +87,100 @@ def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> I
     raise ParameterError(
         f"data must be interactions, a path, a data frame or a scipy matrix, not {type(data).__name__}."
     )
+
+
+def accept_history(history: Any, *, implicit: bool = False) -> PersonHistory:
+    """Return one person's history, whatever form it has; the rule above says whether it has an order."""
+    if isinstance(history, PersonHistory):
+        return history
+    if isinstance(history, Interactions):
+        return of_row(history)
+    # A series is a stream of arrow's, too, but no table.
+    if hasattr(history, "columns") or hasattr(history, "collect_schema"):
+        return _of_frame(history, implicit=implicit)
+    if isinstance(history, str | bytes) or not isinstance(history, Iterable):
+        raise DataError(f"{_FORMS}.")
+    # A series of pandas is a mapping that does not say so.
+    pairs = getattr(history, "items", None)
+    if callable(pairs):
+        rated = dict(pairs())
+        return PersonHistory(items=list(rated), ratings=_numbers(rated.values()))
+    if isinstance(history, Set):
+        return PersonHistory(items=list(history))
+    return _of_list(history.tolist() if isinstance(history, np.ndarray) else list(history))
+
+
+def of_row(data: Interactions, row: int | None = None) -> PersonHistory:
+    """Return the history in one row; if it is not said which, there must be no other."""
+    if row is None and data.n_users != 1:
+        raise DataError(f"The history holds {data.n_users} people; give the rows of one.")
+    row = row or 0
+    cells = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
+    return PersonHistory(
+        items=data.catalog.id_at(data.items[cells]).tolist(),
+        ratings=data.values[cells].tolist(),
+        times=None if data.times is None else data.times[cells],
+        user=data.users.ids[row : row + 1].tolist()[0],
+    )
+
+
+def _of_frame(frame: Any, *, implicit: bool) -> PersonHistory:
+    """Read a frame of one person; without a column for the person all of it is one's."""
+    from discreet.data.reading.readers import from_frame
+
+    try:
+        named = from_frame(frame, implicit=implicit, duplicates="last")
+    except DataError:
+        alone = from_frame(frame, columns={"user": None}, implicit=implicit, duplicates="last")
+        return replace(of_row(alone), user=None)
+    return of_row(named)
+
+
+def _of_list(entries: list[Any]) -> PersonHistory:
+    """Return a list's history: ids, pairs or records, all of one kind."""
+    places = range(len(entries))
+    if entries and all(isinstance(entry, Mapping) for entry in entries):
+        return _of_records(entries)
+    if not any(isinstance(entry, Iterable) and not isinstance(entry, str) for entry in entries):
+        return PersonHistory.of(entries, None, places)
+    if not all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in entries):
+        raise DataError(f"{_FORMS}; all its entries must be of one kind.")
+    return PersonHistory.of([item for item, _ in entries], _numbers(value for _, value in entries), places)
+
+
+def _of_records(records: list[Mapping[str, Any]]) -> PersonHistory:
+    """Return the history in rows that name their fields; times decide if they are there, else the list."""
+    names = set(records[0])
+    if "item" not in names or not names <= _RECORD or any(set(record) != names for record in records):
+        raise DataError(
+            'Every row of a history needs "item" and may have "rating" and "time", and all the same of them.'
+        )
+    return PersonHistory.of(
+        [record["item"] for record in records],
+        _numbers(record["rating"] for record in records) if "rating" in names else None,
+        _moments([record["time"] for record in records]) if "time" in names else range(len(records)),
+    )
+
+
+def _numbers(values: Iterable[Any]) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise DataError("The history's ratings must be numbers.") from None
+
+
+def _moments(times: list[Any]) -> list[int]:
+    """Return times as whole numbers: numbers as they are, dates as tables' are read."""
+    if all(type(time) is int and abs(time) < 2**63 for time in times):
+        return times
+    import polars as pl
+
+    from discreet.data.building import to_times
+    from discreet.data.reading.columns import to_seconds
+
+    try:
+        found = to_times(to_seconds(pl.Series(times, strict=True)))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        raise DataError("The history's times must all be numbers, or all dates.") from None
+    assert found is not None
+    return [int(moment) for moment in found]

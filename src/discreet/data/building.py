@@ -111,6 +111,8 @@ def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
     """Return times as int64; refuse missing ones."""
     if times is None:
         return None
+    if isinstance(times, np.ndarray) and times.dtype == np.int64:
+        return times
     series = times if isinstance(times, pl.Series) else pl.Series("time", times)
     if not series.dtype.is_numeric():
         raise DataError(f"times must be whole numbers, not {series.dtype}; convert them first.")

@@ -17,6 +17,7 @@ from discreet.evaluation.metrics import SHOWN_METRICS, Metric
 from discreet.evaluation.negatives import sample_negatives
 from discreet.evaluation.predictor import Predictor, refuse_broken
 from discreet.evaluation.ranking import Places
+from discreet.models.lists import listable
 
 # Scores held at a time: a block of people times the catalog, in single precision (32 MB).
 _SCORES_PER_BLOCK = 1 << 23
@@ -80,7 +81,7 @@ def _block_of_candidates(
     targets = scores[rows, items]
     if negatives is not None:
         return _with_sampled(scores, negatives[block], rows, targets), rows, targets
-    scores[_cells(train, people)] = -np.inf
+    listable(scores, train, people)
     return scores, rows, targets
 
 

@@ -16,9 +16,8 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.exports import Later
-from discreet.models.diversity import diversified, likeness_vectors
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
-from discreet.models.lists import closed_items, recommend_rows
+from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.public_columns import PublicColumns, beside, read_columns
 from discreet.models.scorers.likeness import usual_length
 from discreet.models.scorers.scorer import Scorer
@@ -68,10 +67,10 @@ class FittedModel:
         self._same_catalog(histories)
         return self.scorer.scores(histories, np.asarray(rows, dtype=np.int64))
 
-    def worth(self, histories: Interactions, rows: npt.ArrayLike) -> Singles:
-        """Return what `recommend` orders items by, for each of these people; evaluations rank by it too."""
+    def worth(self, histories: Interactions, rows: npt.ArrayLike, *, rank_by: str | None = None) -> Singles:
+        """Return what all lists are ordered by, for each of these people: served ones and scored ones."""
         self._same_catalog(histories)
-        return self.scorer.worth(histories, np.asarray(rows, dtype=np.int64))
+        return self.scorer.worth_by(histories, np.asarray(rows, dtype=np.int64), rank_by)
 
     def recommend(
         self,
@@ -84,24 +83,31 @@ class FittedModel:
         ignore_unknown: bool = False,
         rank_by: str | None = None,
         diversify: float = 0.0,
+        user: ItemId | None = None,
     ) -> list[tuple[ItemId, float]]:
         """Return the `k` best items for a person with this history, best first.
 
-        `history` maps item ids to ratings, or lists the ids a person chose. It is used here and forgotten.
-        Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items of the
-        history that are not in the catalog. A model that knows both orders by `rank_by`: "choice" (what the
-        person would take), "stars" (how they would rate it) or, as usual, "both"; ratings are shown all the
-        same. `diversify` from 0 to 1 lets items that are unlike the others of the list come forward.
+        `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
+        `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
+        item to rating and a set have no order; a data frame of one person has one if it has times. The
+        history is used here and forgotten. `user` says who this is, for models that hold rows of their own
+        people. Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items
+        of the history that are not in the catalog. A model that knows both orders by `rank_by`: "choice"
+        (what the person would take), "stars" (how they would rate it) or, as usual, "both"; ratings are shown
+        all the same. `diversify` from 0 to 1 lets items that are unlike the others of the list come forward.
         """
-        integer("k", k, least=1)
-        person = self._person(history, ignore_unknown=ignore_unknown)
-        scores = self.scorer.worth_by(person, np.zeros(1, dtype=np.int64), rank_by)[0].astype(np.float64)
-        if exclude_seen:
-            scores[person.items] = -np.inf
-        scores[closed_items(self, among, exclude)] = -np.inf
-        best = diversified(scores, likeness_vectors(self.scorer, diversify), k, diversify)
-        shown = self.scorer.shown_items(person, np.zeros_like(best), best, scores[best])
-        return list(zip(self.catalog.id_at(best).tolist(), shown.tolist(), strict=True))
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown)
+        closed = closed_items(self, among, exclude)
+        _, _, items, scores = best_items(
+            self,
+            person,
+            k,
+            exclude_seen=exclude_seen,
+            closed=closed,
+            rank_by=rank_by,
+            diversify=diversify,
+        )
+        return list(zip(self.catalog.id_at(items).tolist(), scores.tolist(), strict=True))
 
     def recommend_all(
         self,
@@ -117,7 +123,8 @@ class FittedModel:
     ) -> pl.DataFrame:
         """Return the `k` best items for many people: a polars frame of user, rank, item and score.
 
-        `histories` are interactions, a path or a data frame; the other arguments are those of `recommend`.
+        `histories` are interactions, a path or a data frame, in order where they have times; the other
+        arguments are those of `recommend`.
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown)
         closed = closed_items(self, among, exclude)
@@ -140,15 +147,17 @@ class FittedModel:
         found = self.scorer.predict(self._person(history), np.zeros(places.size, dtype=np.int64), places)
         return dict(zip(ids, found.tolist(), strict=True))
 
-    def explain(self, history: History, item: ItemId) -> list[tuple[ItemId, float]]:
+    def explain(
+        self, history: History, item: ItemId, *, ignore_unknown: bool = False
+    ) -> list[tuple[ItemId, float]]:
         """Return which of a person's own ratings speak for an item, and how much, strongest first.
 
         A rating speaks for the item by what the prediction loses when the rating is left out. Like a list,
         this is made from the history that the person brings; nobody else's ratings are looked at.
         """
-        person = self._person(history)
+        person = self._person(history, ignore_unknown=ignore_unknown)
         ids = self.catalog.id_at(person.items).tolist()
-        told = variants(self, dict(zip(ids, person.values.tolist(), strict=True)))
+        told = variants(person)
         place = int(self.catalog.index_of([item])[0])
         if place < 0:
             raise DataError("This item is not in the model's catalog.")
@@ -223,6 +232,8 @@ class FittedModel:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:
             raise DataError("The histories name another catalog than the model was fitted on.")
 
-    def _person(self, history: History, *, ignore_unknown: bool = False) -> Interactions:
+    def _person(
+        self, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
+    ) -> Interactions:
         """Return the one row of a person, in the model's catalog."""
-        return person_row(self, history, ignore_unknown=ignore_unknown)
+        return person_row(self, history, user=user, ignore_unknown=ignore_unknown)

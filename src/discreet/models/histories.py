@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Singles
 from discreet.checks import DataError
-from discreet.data.accepting import accept
+from discreet.data.accepting import History, ItemId, PersonHistory, accept, accept_history
 from discreet.data.declaring import check_scale
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -17,41 +16,74 @@ from discreet.data.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
-ItemId = str | int
-History = Mapping[ItemId, float] | Iterable[ItemId]
+__all__ = ["History", "ItemId", "people_rows", "person_row", "variants"]
+
 # Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
 _NEWCOMER = "(a newcomer)"
 _DO = "pass ignore_unknown=True (--ignore-unknown) to leave them out"
 
 
-def person_row(model: FittedModel, history: History, *, ignore_unknown: bool = False) -> Interactions:
-    """Return the one row of a person, in the model's catalog."""
-    rated = _listed(model, history)
-    known = model.catalog.index_of(list(rated)) >= 0
+def person_row(
+    model: FittedModel, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
+) -> Interactions:
+    """Return the one row of a person, in the model's catalog; its order is kept as times.
+
+    `user` says who this is; a person without a name is a newcomer.
+    """
+    own = accept_history(history, implicit=not model.scorer.needs_ratings)
+    ratings = _ratings(model, own)
+    known = model.catalog.index_of(own.items) >= 0
     unknown = int(np.count_nonzero(~known))
     if unknown and not ignore_unknown:
         raise DataError(
-            f"{unknown} of the history's {len(rated)} items are not in the model's catalog; {_DO}."
+            f"{unknown} of the history's {len(own.items)} items are not in the model's catalog; {_DO}."
         )
-    kept = [(item, value) for (item, value), fits in zip(rated.items(), known, strict=True) if fits]
-    return _rows(model, [dict(kept)])
+    items = [item for item, fits in zip(own.items, known.tolist(), strict=True) if fits]
+    if model.scorer.needs_ratings:
+        _check_scale(model, ratings[known])
+    names = [user, own.user, _NEWCOMER]
+    name = next(one for one in names if one is not None)
+    return Interactions.from_arrays(
+        [name] * len(items),
+        items,
+        ratings[known].astype(np.float64),
+        None if own.times is None else own.times[known],
+        catalog=model.catalog,
+        people=Vocabulary.of([name]),
+        facts=model.facts,
+        name="history",
+        duplicates="last",
+    )
 
 
-def variants(model: FittedModel, history: Mapping[ItemId, float]) -> Interactions:
-    """Return a person's history, and below it the same without each of its items in turn."""
-    without = [{other: value for other, value in history.items() if other != item} for item in history]
-    return _rows(model, [dict(history), *without])
+def variants(person: Interactions) -> Interactions:
+    """Return a person's row, and below it the same without each of its ratings in turn."""
+    kept = np.vstack([np.ones(person.n_ratings, dtype=bool), ~np.eye(person.n_ratings, dtype=bool)])
+    rows, cells = np.nonzero(kept)
+    names = [_NEWCOMER if row == 0 else f"{_NEWCOMER} {row}" for row in range(len(kept))]
+    return Interactions(
+        indptr=np.searchsorted(rows, np.arange(len(kept) + 1)),
+        items=person.items[cells],
+        values=person.values[cells],
+        times=None if person.times is None else person.times[cells],
+        users=Vocabulary.of(names),
+        catalog=person.catalog,
+        facts=person.facts,
+        name=person.name,
+    )
 
 
 def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = False) -> Interactions:
     """Return many people's rows in the model's catalog.
 
-    `histories` are interactions, or what can be read as such: a path, a data frame. Of an item that somebody
-    rated twice the last rating counts.
+    `histories` are interactions, or what can be read as such: a path, a data frame. Times are kept; without
+    them the rows have no order. Of an item that somebody rated twice the last rating counts.
     """
     implicit = not model.scorer.needs_ratings
     data = accept(histories, implicit=implicit, duplicates="last")
     if data.catalog is model.catalog or data.catalog == model.catalog:
+        if not implicit:
+            _check_scale(model, data.values)
         return data
     place = model.catalog.index_of(data.catalog.ids)
     known = place[data.items] >= 0
@@ -61,12 +93,14 @@ def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = Fa
             f"{unknown:,} of the histories' {place.size:,} items are not in the model's catalog; {_DO}."
         )
     values = np.full(data.n_ratings, model.facts.high, np.float32) if implicit else data.values
-    _check_scale(model, values[known])
+    if not implicit:
+        _check_scale(model, values[known])
     rows = data.rows()[known]
     return Interactions.from_arrays(
         data.users.id_at(rows),
         model.catalog.id_at(place[data.items[known]]),
         values[known],
+        None if data.times is None else data.times[known],
         catalog=model.catalog,
         people=data.users,
         facts=model.facts,
@@ -74,39 +108,15 @@ def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = Fa
     )
 
 
-def _rows(model: FittedModel, people: list[dict[ItemId, float]]) -> Interactions:
-    names = [_NEWCOMER if place == 0 else f"{_NEWCOMER} {place}" for place in range(len(people))]
-    values = np.asarray([value for rated in people for value in rated.values()], dtype=np.float32)
-    if model.scorer.needs_ratings:
-        _check_scale(model, values)
-    return Interactions.from_arrays(
-        [name for name, rated in zip(names, people, strict=True) for _ in rated],
-        [item for rated in people for item in rated],
-        values.astype(np.float64),
-        catalog=model.catalog,
-        people=Vocabulary.of(names),
-        facts=model.facts,
-        name="history",
-    )
-
-
-def _listed(model: FittedModel, history: History) -> dict[ItemId, float]:
-    if isinstance(history, str | bytes) or not isinstance(history, Iterable):
-        raise DataError("A history is a mapping from item to rating, or a list of item ids.")
-    # A series of pandas is a mapping that does not say so.
-    pairs = getattr(history, "items", None)
-    if callable(pairs):
-        history = dict(pairs())
+def _ratings(model: FittedModel, own: PersonHistory) -> Singles:
     if not model.scorer.needs_ratings:
-        return dict.fromkeys(history, model.facts.high)
-    if not isinstance(history, Mapping):
+        return np.full(len(own.items), model.facts.high, dtype=np.float32)
+    if own.ratings is None and own.items:
         raise DataError(
-            "This model was fitted on ratings; give the history as a mapping from item to rating."
+            "This model was fitted on ratings; give the history as (item, rating) pairs, oldest first, or as "
+            "a mapping from item to rating."
         )
-    try:
-        return {item: float(value) for item, value in history.items()}
-    except (TypeError, ValueError):
-        raise DataError("The history's ratings must be numbers.") from None
+    return np.asarray(own.ratings or [], dtype=np.float32)
 
 
 def _check_scale(model: FittedModel, values: Singles) -> None:

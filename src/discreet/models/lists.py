@@ -1,8 +1,8 @@
-"""Make lists for many people at once, in blocks of bounded size."""
+"""Make lists, for one person or many, in blocks of bounded size; evaluations rank the same candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats, Indices, Singles
 from discreet.checks import DataError, integer
 from discreet.data.interactions import Interactions
+from discreet.data.ordering import cells_of_rows
 from discreet.models.diversity import diversified_rows, likeness_vectors
 
 if TYPE_CHECKING:
@@ -37,27 +38,11 @@ def recommend_rows(
 
     `closed` items are never listed. Somebody who has seen everything has no row.
     """
-    integer("k", k, least=1)
-    block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
-    vectors = likeness_vectors(model.scorer, diversify)
-    parts = [
-        _block(
-            model,
-            histories,
-            people,
-            model.scorer.worth_by(histories, people, rank_by),
-            lambda worth: (
-                diversified_rows(worth, vectors, k, diversify) if diversify else best_places(worth, k)
-            ),
-            exclude_seen,
-            closed,
-        )
-        for start in range(0, histories.n_users, block)
-        for people in [np.arange(start, min(start + block, histories.n_users))]
-    ]
+    rows, ranks, items, scores = best_items(
+        model, histories, k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by, diversify=diversify
+    )
     import polars as pl
 
-    rows, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
     return pl.DataFrame(
         {
             "user": histories.users.id_at(rows).tolist(),
@@ -68,28 +53,44 @@ def recommend_rows(
     )
 
 
-def _block(
+def best_items(
     model: FittedModel,
     histories: Interactions,
-    rows: Indices,
-    singles: Singles,
-    choose: Callable[[Floats], Indices],
+    k: int,
+    *,
     exclude_seen: bool,
     closed: Indices,
+    rank_by: str | None = None,
+    diversify: float = 0.0,
 ) -> tuple[Indices, Indices, Indices, Floats]:
-    """Return person, rank, item and score of each place in the lists of these people, by the items' worth."""
-    worth = singles.astype(np.float64)
-    worth[:, closed] = -np.inf
-    if exclude_seen:
-        first, last = histories.indptr[rows[0]], histories.indptr[rows[-1] + 1]
-        seen = np.repeat(np.arange(rows.size), np.diff(histories.indptr[rows[0] : rows[-1] + 2]))
-        worth[seen, histories.items[first:last]] = -np.inf
-    best = choose(worth)
-    found = np.take_along_axis(worth, best, axis=1)
-    listed = np.isfinite(found)
-    place, rank = np.nonzero(listed)
-    shown = model.scorer.shown_items(histories, rows[place], best[listed], found[listed])
-    return rows[place], rank + 1, best[listed], shown
+    """Return person, rank, item and score of each place in everybody's list."""
+    integer("k", k, least=1)
+    block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
+    vectors = likeness_vectors(model.scorer, diversify)
+    parts = []
+    for start in range(0, histories.n_users, block):
+        rows = np.arange(start, min(start + block, histories.n_users))
+        worth = model.worth(histories, rows, rank_by=rank_by).astype(np.float64)
+        listable(worth, histories if exclude_seen else None, rows, closed)
+        best = diversified_rows(worth, vectors, k, diversify) if diversify else best_places(worth, k)
+        found = np.take_along_axis(worth, best, axis=1)
+        listed = np.isfinite(found)
+        place, rank = np.nonzero(listed)
+        shown = model.scorer.shown_items(histories, rows[place], best[listed], found[listed])
+        parts.append((rows[place], rank + 1, best[listed], shown))
+    people, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
+    return people, ranks, items, scores
+
+
+def listable(
+    worth: Floats | Singles, seen: Interactions | None, rows: Indices, closed: Indices | None = None
+) -> None:
+    """Put minus infinity, in place, where an item is in no list: seen by the person, or closed to all."""
+    if closed is not None:
+        worth[:, closed] = -np.inf
+    if seen is not None:
+        place = np.repeat(np.arange(rows.size), np.diff(seen.indptr)[rows])
+        worth[place, seen.items[cells_of_rows(seen.indptr, rows)]] = -np.inf
 
 
 def best_places(worth: Floats, k: int) -> npt.NDArray[np.int64]:

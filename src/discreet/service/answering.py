@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.service.limits import RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
@@ -18,10 +18,26 @@ _MOST_ITEMS = 1000
 ItemId = str | int
 
 
-class Question(BaseModel):
-    """What a person rated, or a list of what was chosen, and how many items to recommend."""
+class Row(BaseModel):
+    """One item of a history; where rows have times, these are its order."""
 
-    history: dict[str, float] | list[ItemId]
+    model_config = ConfigDict(extra="forbid")
+
+    item: ItemId
+    rating: float | None = None
+    time: int | float | str | None = None
+
+
+class Question(BaseModel):
+    """What a person rated or chose, and how many items to recommend.
+
+    `history` is a list, read oldest first: of items, of [item, rating] pairs, or of rows with times. An
+    object of ratings by item has no order. `user` says who asks, for models that hold rows of their own
+    people.
+    """
+
+    history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
+    user: ItemId | None = None
     k: int = Field(default=10, ge=1, le=_MOST_ITEMS)
     exclude_seen: bool = True
     ignore_unknown: bool = False
@@ -86,11 +102,14 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
 
 
 def _best(published: Published, question: Question) -> list[Scored]:
-    model, history = published.model, question.history
-    if question.ignore_unknown:
-        if isinstance(history, dict):
-            history = {item: rating for item, rating in history.items() if item in model.catalog}
-        else:
-            history = [item for item in history if item in model.catalog]
-    found = model.recommend(history, question.k, exclude_seen=question.exclude_seen)
+    history: Any = question.history
+    if isinstance(history, list):
+        history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
+    found = published.model.recommend(
+        history,
+        question.k,
+        exclude_seen=question.exclude_seen,
+        ignore_unknown=question.ignore_unknown,
+        user=question.user,
+    )
     return [Scored(item=item, score=score) for item, score in found]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from discreet.checks import DataError, DiscreetError
+from discreet.data.accepting import PersonHistory, of_row
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import ITEM, USER, choose
 from discreet.data.reading.layouts import sniff
@@ -21,15 +23,15 @@ _NOWHERE = "\x1f"
 
 def read_history(
     path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
-) -> dict[str | int, float]:
-    """Return one person's ratings by item id; with several people in the file, `user` says whose.
+) -> PersonHistory:
+    """Return one person's history; with several people in the file, `user` says whose.
 
-    Of an item that comes twice the last rating counts. With `implicit` ratings are not read, and a file of
-    one column is a list of items.
+    A table is in order if it has times. Of an item that comes twice the last row counts. With `implicit`
+    ratings are not read, and a file of one column is a list of items, oldest first.
     """
     listed = _listed_items(path, columns) if user is None else None
     if implicit and listed is not None:
-        return dict.fromkeys(listed, 1.0)
+        return PersonHistory.of(listed, None, range(len(listed)))
     if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
         raise DataError(
             "This model learned from ratings and the history has none; give it a column of them "
@@ -42,14 +44,11 @@ def read_history(
     if user is None:
         if data.n_users != 1:
             raise DataError(f"The history holds {data.n_users} people. Say whose with --user.")
-        row = 0
-    else:
-        row = int(data.users.index_of([user])[0])
-        if row < 0:
-            raise DataError("This user has no row in the history. Give a file with the person's own ratings.")
-    span = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
-    items = data.catalog.id_at(data.items[span]).tolist()
-    return dict(zip(items, data.values[span].tolist(), strict=True))
+        return replace(of_row(data), user=None)
+    row = int(data.users.index_of([user])[0])
+    if row < 0:
+        raise DataError("This user has no row in the history. Give a file with the person's own ratings.")
+    return of_row(data, row)
 
 
 def _read_people(

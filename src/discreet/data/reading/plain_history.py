@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from discreet.checks import DataError, DiscreetError
-from discreet.data.reading.columns import ITEM, RATING, USER
+from discreet.data.accepting import PersonHistory
+from discreet.data.reading.columns import ITEM, RATING, TIME, USER
 from discreet.data.reading.layouts import Layout, sniff
 
 _MOST_BYTES = 1 << 16
 _SEPARATORS = (",", ";", "\t")
 # Written so, a number is the same float32 whoever reads it; a zero may be worth a remark.
 _RATING = re.compile(r"-?[0-9]{1,5}(\.[0-9]{1,4})?")
+_SECONDS = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def read_plain_history(
     path: Path, columns: Mapping[str, str] | None, *, implicit: bool
-) -> dict[str | int, float] | None:
+) -> PersonHistory | None:
     """Return what the reader of tables would, or None for a file that needs it: long, quoted, or odd."""
     try:
         if not path.is_file() or path.stat().st_size >= _MOST_BYTES:
@@ -51,16 +53,19 @@ def _is_plain(rows: list[list[str]], layout: Layout) -> bool:
     )
 
 
-def _by_item(rows: list[list[str]], layout: Layout) -> dict[str | int, float] | None:
+def _by_item(rows: list[list[str]], layout: Layout) -> PersonHistory | None:
     place = {role: layout.names.index(name) for role, name in layout.roles.items()}
     if USER in place and len({row[place[USER]] for row in rows}) > 1:
         return None
     ratings = [row[place[RATING]] for row in rows] if RATING in place else ["1"] * len(rows)
+    times = [row[place[TIME]] for row in rows] if TIME in place else None
     if not all(_RATING.fullmatch(text) and float(text) for text in ratings):
         return None
-    items = [row[place[ITEM]] for row in rows]
-    # Of an item that comes twice the last rating counts.
-    found = {one: float(np.float32(text)) for one, text in zip(items, ratings, strict=True)}
-    if layout.roles[ITEM] in layout.whole:
-        return {int(one): found[one] for one in sorted(found, key=int)}
-    return {one: found[one] for one in sorted(found)}
+    if times is not None and not all(_SECONDS.fullmatch(text) for text in times):
+        return None
+    whole = layout.roles[ITEM] in layout.whole
+    return PersonHistory.of(
+        [int(row[place[ITEM]]) if whole else row[place[ITEM]] for row in rows],
+        [float(np.float32(text)) for text in ratings],
+        None if times is None else [int(text) for text in times],
+    )

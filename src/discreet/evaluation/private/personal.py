@@ -20,6 +20,7 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.predictor import Predictor
 from discreet.evaluation.private.hiding import hide_one_each
 from discreet.evaluation.ranking import Places
+from discreet.models.lists import listable
 
 KNOWN = ("hr", "ndcg", "rmse")
 
@@ -84,11 +85,12 @@ def personal_scores(model: Predictor, split: Split, metric: Metric) -> Floats:
 
 def _listed(model: Predictor, split: Split, metric: Metric, person: int) -> float:
     own, hidden = split.train.span(person, person + 1), split.test.span(person, person + 1)
-    scores = np.array(model.worth(own, np.zeros(1, np.int64)), dtype=np.float32)
+    alone = np.zeros(1, np.int64)
+    scores = np.array(model.worth(own, alone), dtype=np.float32)
     target = scores[0, hidden.items]
-    scores[0, own.items] = -np.inf
+    listable(scores, own, alone)
     assert metric.k is not None
-    better, tied = ranking.place(scores, np.zeros(1, np.int64), target, metric.k)
+    better, tied = ranking.place(scores, alone, target, metric.k)
     places = Places(starts=np.zeros(1, np.int64), better=better, tied=tied)
     gain = ranking.hit_rate if metric.kind == "hr" else ranking.ndcg
     return float(gain(places, metric.k)[0])

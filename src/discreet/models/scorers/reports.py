@@ -12,7 +12,7 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.collect.estimate import Collected
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.factors import RatingScorer, folded
 from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.rows import predict_cells
@@ -27,9 +27,9 @@ _FROM_REPORTS = "computed from reports that were private before they were collec
 class LocalScorer(Scorer):
     """Predict for the people of the collection from vectors learned from their reports.
 
-    Histories that name exactly the people of the collection are answered by the collector's vectors, and the
-    ratings in them are not looked at. Any other history is folded in on the device of whoever brings it
-    (`device`), from true ratings that never leave it.
+    Somebody of the collection, by id, is answered by the collector's vector, and the ratings in that history
+    are not looked at. Any other history is folded in on the device of whoever brings it (`device`), from true
+    ratings that never leave it.
     """
 
     kind: ClassVar[str] = "local-ratings"
@@ -66,23 +66,23 @@ class LocalScorer(Scorer):
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return bias and factors: the collector's for its own people, else from each history on its own."""
-        return self.user_vectors if self._are_known(histories) else self.device.fold_in(histories)
+        known = self._places(histories.users)
+        if (known >= 0).all():
+            return self.user_vectors[known]
+        vectors = self.device.fold_in(histories)
+        vectors[known >= 0] = self.user_vectors[known[known >= 0]]
+        return vectors
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings inside the scale."""
-        device = self.device
-        if not self._are_known(histories):
-            return device.predict(histories, rows, items)
-        personal = predict_cells(self.user_vectors, self._design(), rows, items)
-        return np.clip(device.mean + device.item_bias[items] + personal, device.low, device.high)
+        people, place = folded(self, histories, rows)
+        personal = predict_cells(people, self._design(), place, items)
+        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return predicted ratings, not clipped."""
-        device = self.device
-        if not self._are_known(histories):
-            return device.scores(histories, rows)
-        personal = self.user_vectors[rows] @ self._design().T
-        return (personal + (device.mean + device.item_bias)).astype(np.float32)
+        people, place = folded(self, histories, rows)
+        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
 
     def shown(self, scores: Floats) -> Floats:
         """Return ratings inside the scale."""
@@ -92,12 +92,14 @@ class LocalScorer(Scorer):
         """Return the item factors."""
         return self.device.item_vectors()
 
-    def _are_known(self, histories: Interactions) -> bool:
-        return histories.users == self.people
+    def _places(self, users: Vocabulary) -> Indices:
+        """Return each person's place in the collection, -1 for others: a row number alone names nobody."""
+        if users.is_positional and users != self.people:
+            return np.full(len(users), -1)
+        return self.people.index_of(users.series).astype(np.int64)
 
     def _design(self) -> Floats:
-        factors = self.device.item_factors
-        return np.column_stack([np.ones(len(factors)), factors])
+        return np.column_stack([np.ones(len(self.item_factors)), self.item_factors])
 
 
 def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: float) -> LocalScorer:
