@@ -6,6 +6,8 @@
     python benchmarks/accuracy.py --generated 500000          a generated file with a known best error
     python benchmarks/accuracy.py --check                     only say which cells fail
 
+`--json` prints `{data: {model: {epsilon: {metric: mean}}}}`, or what `--search`, `--generated` or `--check`
+found.
 Results go to benchmarks/results/accuracy.json as `means[data][model][epsilon][metric]`, the sample standard
 deviation over seeds as `spreads` in the same form and every seed's value as `runs`. A cell that is there is
 not measured again, and several processes may share the file. Lists are those of `fit` and `recommend` with
@@ -19,11 +21,14 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 
 OUT = Path(__file__).with_name("results") / "accuracy.json"
@@ -69,6 +74,12 @@ SEARCHES: dict[str, list[dict[str, Any]]] = {
     "ease": [{"regularization": ridge} for ridge in (10.0, 50.0, 200.0, 1000.0, 5000.0)],
     "item-knn": [{"shrinkage": shrinkage} for shrinkage in (0.0, 10.0, 100.0, 1000.0)],
 }
+TOY = {
+    "datasets": ["movielens-100k"],
+    "models": ["user-factorization", "als", "ease"],
+    "epsilons": ["5"],
+    "seeds": 1,
+}
 
 
 def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
@@ -102,76 +113,74 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
                 yield name, model, epsilon
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace, results: Results) -> None:
     """Measure what is missing."""
     loaded: dict[str, Any] = {}
     for name, model, epsilon in cells(options):
-        if not options.again and known(name, model, epsilon):
+        if not options.again and results.known(name, model, epsilon):
             continue
-        data = loaded.get(name) or _load(name)
+        data = loaded.get(name) or harness.ratings(name, toy=options.toy)
         loaded = {name: data}
         start, found = time.process_time(), {}
         for metrics in MODELS[model]:
             for seed in range(options.seeds):
                 for metric, value in score(make(model, epsilon), data, metrics, seed).items():
                     found.setdefault(metric, []).append(value)
-        keep(lambda all_, cell=(name, model, epsilon), runs=found: _put(all_, *cell, runs))
+        results.keep(lambda all_, cell=(name, model, epsilon), runs=found: _put(all_, *cell, runs))
         people = int(np.count_nonzero(np.diff(data.indptr) > 1))
-        keep(lambda all_, name=name, people=people: all_["people"].update({name: people}))
+        results.keep(lambda all_, name=name, people=people: all_["people"].update({name: people}))
         text = "  ".join(f"{metric} {np.mean(values):.4f}" for metric, values in found.items())
-        print(f"{name}  {model}  {epsilon}  {text}  ({time.process_time() - start:.0f} s)", flush=True)
+        say(f"{name}  {model}  {epsilon}  {text}  ({time.process_time() - start:.0f} s)")
 
 
-def search(options: argparse.Namespace) -> None:
+def search(options: argparse.Namespace, results: Results) -> None:
     """Measure bars over a grid of settings, on the test part itself: the best a bar could look."""
     for name in options.datasets:
         data = None
         for bar in [model for model in options.models if model in BARS]:
-            for settings in SEARCHES[bar]:
+            for settings in SEARCHES[bar][:1] if options.toy else SEARCHES[bar]:
                 label = json.dumps(settings)
-                if label in read()["search"].get(name, {}).get(bar, {}) and not options.again:
+                if label in results.read()["search"].get(name, {}).get(bar, {}) and not options.again:
                     continue
-                data = data or _load(name)
+                data = data or harness.ratings(name, toy=options.toy)
                 found = score(make(bar, "inf", settings), data, MODELS[bar][0], 0)
                 put = {"name": name, "bar": bar, "label": label, "found": found}
-                keep(lambda all_, put=put: _put_search(all_, **put))
-                print(name, bar, label, {k: round(v, 4) for k, v in found.items()}, flush=True)
+                results.keep(lambda all_, put=put: _put_search(all_, **put))
+                say(name, bar, label, {k: round(v, 4) for k, v in found.items()})
 
 
-def _load(name: str):
-    from discreet.data.datasets import catalog
-
-    return catalog.load(name)
-
-
-def read() -> dict[str, Any]:
-    """Return everything measured so far."""
-    empty = {
-        "delta": DELTA,
-        "people": {},
-        "means": {},
-        "spreads": {},
-        "runs": {},
-        "search": {},
-        "generated": {},
-    }
-    return json.loads(OUT.read_text(encoding="utf8")) if OUT.exists() else empty
+def say(*words: object) -> None:
+    """Tell how far it is, beside the answer."""
+    print(*words, file=sys.stderr, flush=True)
 
 
-def known(name: str, model: str, epsilon: str) -> bool:
-    return epsilon in read()["means"].get(name, {}).get(model, {})
+class Results:
+    """A file of everything measured so far, which several processes may share."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-def keep(change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the results in one step, also if another process does so at the same time."""
-    OUT.parent.mkdir(exist_ok=True)
-    with OUT.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        all_ = read()
-        change(all_)
-        new = OUT.with_suffix(".new")
-        new.write_text(json.dumps(all_, indent=1, sort_keys=True) + "\n", encoding="utf8")
-        new.replace(OUT)
+    def read(self) -> dict[str, Any]:
+        """Return everything measured so far."""
+        if self._path.exists():
+            return json.loads(self._path.read_text(encoding="utf8"))
+        parts = ("people", "means", "spreads", "runs", "search", "generated")
+        return {"delta": DELTA, **{part: {} for part in parts}}
+
+    def known(self, name: str, model: str, epsilon: str) -> bool:
+        """Tell whether a cell was measured."""
+        return epsilon in self.read()["means"].get(name, {}).get(model, {})
+
+    def keep(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the results in one step, also if another process does so at the same time."""
+        self._path.parent.mkdir(exist_ok=True)
+        with self._path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            all_ = self.read()
+            change(all_)
+            new = self._path.with_suffix(".new")
+            new.write_text(json.dumps(all_, indent=1, sort_keys=True) + "\n", encoding="utf8")
+            new.replace(self._path)
 
 
 def _put(all_: dict[str, Any], name: str, model: str, epsilon: str, runs: dict[str, list[float]]) -> None:
@@ -187,7 +196,7 @@ def _put_search(all_: dict[str, Any], name: str, bar: str, label: str, found: di
     all_["search"].setdefault(name, {}).setdefault(bar, {})[label] = rounded
 
 
-def generated(n_users: int, options: argparse.Namespace) -> None:
+def generated(n_users: int, options: argparse.Namespace, results: Results) -> None:
     """Measure on ratings of known origin: no model can be better than who knows the items' true vectors."""
     from accuracy_generated import known_world
 
@@ -199,7 +208,7 @@ def generated(n_users: int, options: argparse.Namespace) -> None:
             found = score(make(model, epsilon), world.data, RATINGS, 0)["rmse"]
             best = world.best_error(0)
             entry = {"rmse": round(found, 5), "best": round(best, 5), "over": round(found / best - 1, 5)}
-            keep(
+            results.keep(
                 lambda all_, where=(model, epsilon), entry=entry: (
                     all_["generated"]
                     .setdefault(f"{n_users} x {world.data.n_items}", {})
@@ -207,7 +216,7 @@ def generated(n_users: int, options: argparse.Namespace) -> None:
                     .update({where[1]: entry})
                 )
             )
-            print(f"generated {n_users:,}", model, epsilon, entry, flush=True)
+            say(f"generated {n_users:,}", model, epsilon, entry)
 
 
 def _listed(text: str) -> list[str]:
@@ -224,20 +233,30 @@ def main() -> None:
     parser.add_argument("--search", action="store_true", help="search over the bars' settings")
     parser.add_argument("--generated", type=int, help="measure on this many generated people")
     parser.add_argument("--check", action="store_true", help="measure nothing, say which cells fail")
-    parser.add_argument("--json", action="store_true", help="print failing cells as JSON")
-    options = parser.parse_args()
+    options = harness.options(parser, toy=TOY)
+    if not options.toy:
+        measure(options, OUT)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measure(options, Path(folder) / "accuracy.json")
+
+
+def measure(options: argparse.Namespace, out: Path) -> None:
+    """Measure what is asked for into a file, and say what the file holds."""
+    results, part = Results(out), "means"
     if options.generated:
-        generated(options.generated, options)
+        generated(options.generated, options, results)
+        part = "generated"
     elif options.search:
-        search(options)
+        search(options, results)
+        part = "search"
     elif not options.check:
-        run(options)
+        run(options, results)
     from accuracy_checks import failures, report
 
-    if options.json:
-        print(json.dumps({"benchmark": "accuracy", "failures": failures(read())}))
-    else:
-        report(read())
+    all_ = results.read()
+    found = failures(all_) if options.check else all_[part]
+    harness.tell(found, options.json, lambda _: report(all_))
 
 
 if __name__ == "__main__":

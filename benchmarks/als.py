@@ -16,17 +16,14 @@ compare the latter on a shared machine. Every run has a process of its own, and 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
 import resource
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
+import harness
 import numpy as np
 
 ALPHA = 1.0  # a click counts 1 + ALPHA, an empty cell 1
@@ -46,19 +43,9 @@ class Factors:
         """Return the scores of single cells."""
         return np.einsum("ij,ij->i", self.users[rows], self.items[items])
 
-    def scores(self, histories, rows):
+    def worth(self, histories, rows):
         """Return a score for every item."""
         return self.users[rows] @ self.items.T
-
-
-def load():
-    """Return MovieLens 1M if it is here, else generated ratings of about its size."""
-    from discreet.data.datasets import catalog
-    from discreet.data.datasets.synthetic import popularity_skewed
-
-    if catalog.find("movielens-1m") is not None:
-        return catalog.load("movielens-1m")
-    return popularity_skewed(n_users=6_000, n_items=2_400, mean_per_user=166, name="generated")
 
 
 def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
@@ -79,9 +66,6 @@ def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
 
 
 def fit_theirs(clicks, factors: int, iterations: int, seed: int) -> Factors:
-    # This folder has an implicit.py of its own, which must not stand in for the package.
-    here = Path(__file__).resolve().parent
-    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
     from implicit.als import AlternatingLeastSquares
 
     model = AlternatingLeastSquares(
@@ -89,7 +73,7 @@ def fit_theirs(clicks, factors: int, iterations: int, seed: int) -> Factors:
         iterations=iterations,
         alpha=1 + ALPHA,
         regularization=REGULARIZATION,
-        num_threads=int(os.environ["NUMBA_NUM_THREADS"]),
+        num_threads=int(os.environ.get("NUMBA_NUM_THREADS", 1)),
         random_state=seed,
         use_gpu=False,
     )
@@ -101,19 +85,19 @@ def fit_theirs(clicks, factors: int, iterations: int, seed: int) -> Factors:
 SIDES = {"ours": fit_ours, "implicit": fit_theirs}
 
 
-def run(side: str, factors: int, iterations: int, seed: int, sender) -> None:
+def run(side: str, factors: int, iterations: int, seed: int, toy: bool) -> dict[str, object]:
     """Warm up on a small part, then time one fit and score it."""
     from discreet.data.splits import leave_one_out
     from discreet.evaluation import measure
 
-    split = leave_one_out(load())
+    split = leave_one_out(harness.ratings("movielens-1m", toy=toy))
     clicks = split.train.with_values(np.ones(split.train.n_ratings, dtype=np.float32))
     warm_up, first = _timed(SIDES[side], clicks.select_users(np.arange(20)), factors, 1, seed)
     assert warm_up.items.shape[1] == factors
     model, seconds = _timed(SIDES[side], clicks, factors, iterations, seed)
     quality = measure(model, split.train, split.test, ["ndcg@10", "hr@10"])
     size = {"people": clicks.n_users, "items": clicks.n_items, "clicks": clicks.n_ratings}
-    sender.send({"seconds": seconds, "first_call": first, "data": clicks.name, **size, **quality})
+    return {"seconds": seconds, "first_call": first, "data": clicks.name, **size, **quality}
 
 
 def _timed(fit, *arguments):
@@ -142,30 +126,30 @@ def fit_clicks(data) -> None:
 RATING_SIDES = {"als": fit_bar, "user-factorization": fit_private, "implicit": fit_clicks}
 
 
-def run_ratings(side: str, ratings: int, sender) -> None:
+def run_ratings(side: str, ratings: int, toy: bool) -> dict[str, float]:
     """Compile on a small part, then time one fit of generated ratings."""
     from discreet.data.datasets.synthetic_large import LargeShape, large
 
     data = large(LargeShape.of(ratings))
     fit = RATING_SIDES[side]
-    fit(large(LargeShape(n_users=500, n_items=300, n_ratings=20_000)))
+    if not toy:
+        fit(large(LargeShape(n_users=500, n_items=300, n_ratings=20_000)))
     start, cpu = time.perf_counter(), time.process_time()
     fit(data)
-    sender.send(
-        {
-            "seconds": time.perf_counter() - start,
-            "cpu_seconds": time.process_time() - cpu,
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        }
-    )
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - cpu,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
 
 
-def compare_ratings(millions: float, repeat: int) -> dict[str, object]:
+def compare_ratings(millions: float, repeat: int, toy: bool) -> dict[str, object]:
     """Return the medians of every side, and the ratios of `als` to the others."""
     runs: dict[str, list[dict[str, float]]] = {side: [] for side in RATING_SIDES}
     for _ in range(repeat):
         for side in RATING_SIDES:
-            runs[side].append(in_own_process(run_ratings, side, round(millions * 1e6)))
+            found = harness.in_own_process(run_ratings, side, round(millions * 1e6), toy, toy=toy)
+            runs[side].append(found)
     middle = {
         what: {side: statistics.median(run[what] for run in done) for side, done in runs.items()}
         for what in ("seconds", "cpu_seconds", "peak_mb")
@@ -177,32 +161,21 @@ def compare_ratings(millions: float, repeat: int) -> dict[str, object]:
     return {"benchmark": "als", "millions": millions, "ratios": ratios, **middle}
 
 
-def in_own_process(job, *arguments) -> dict[str, object]:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=job, args=(*arguments, sender))
-    process.start()
-    sender.close()
-    result = receiver.recv()
-    process.join()
-    return result
-
-
 def compile_seconds(factors: int) -> float:
     """Return how long the first call takes when nothing has been compiled yet."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder
-        first = in_own_process(run, "ours", factors, 1, 0)["first_call"]
+        first = harness.in_own_process(run, "ours", factors, 1, 0, False)["first_call"]
         del os.environ["NUMBA_CACHE_DIR"]
     return first
 
 
-def compare(factors: int, iterations: int, repeat: int, threads: int) -> dict[str, object]:
-    compiling = compile_seconds(factors)
+def compare(factors: int, iterations: int, repeat: int, threads: int, toy: bool) -> dict[str, object]:
+    compiling = None if toy else compile_seconds(factors)
     runs: dict[str, list[dict[str, object]]] = {side: [] for side in SIDES}
     for seed in range(repeat):
         for side in SIDES:
-            runs[side].append(in_own_process(run, side, factors, iterations, seed))
+            runs[side].append(harness.in_own_process(run, side, factors, iterations, seed, toy, toy=toy))
     seconds = {side: statistics.median(run["seconds"] for run in done) for side, done in runs.items()}
     quality = {
         metric: {side: statistics.mean(run[metric] for run in done) for side, done in runs.items()}
@@ -223,16 +196,23 @@ def compare(factors: int, iterations: int, repeat: int, threads: int) -> dict[st
     }
 
 
-def show_ratings(result: dict[str, object], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(result))
-        return
+def show_ratings(result: dict[str, object]) -> None:
     for side in RATING_SIDES:
         cpu, peak = result["cpu_seconds"][side], result["peak_mb"][side]
         print(f"{side}: {result['seconds'][side]:.1f} s, {cpu:.1f} s of processor, peak {peak:,.0f} MB")
     for side, ratio in result["ratios"]["cpu_seconds"].items():
         clock = result["ratios"]["seconds"][side]
         print(f"als / {side}: {ratio:.2f} in processor seconds, {clock:.2f} by the clock")
+
+
+def show(result: dict[str, object]) -> None:
+    print(f"{result['data']}: {result['clicks']:,} clicks, {result['threads']} threads")
+    for side in SIDES:
+        print(
+            f"{side}: {result['seconds'][side]:.2f} s, full-catalog NDCG@10 {result['ndcg@10'][side]:.4f}, "
+            f"HR@10 {result['hr@10'][side]:.4f}"
+        )
+    print(f"ratio {result['ratio']:.2f}; compiling, once: {result['compile_seconds']} s")
 
 
 def main() -> None:
@@ -242,24 +222,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--millions", type=float, help="time ratings instead, so many million of them")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    threads = str(options.threads)
-    os.environ |= {"NUMBA_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    options = harness.options(parser, toy={"factors": 4, "iterations": 1, "repeat": 1})
+    harness.use_threads(options.threads, toy=options.toy)
     if options.millions:
-        show_ratings(compare_ratings(options.millions, options.repeat), options.json)
+        found = compare_ratings(options.millions, options.repeat, options.toy)
+        harness.tell(found, options.json, show_ratings)
         return
-    result = compare(options.factors, options.iterations, options.repeat, options.threads)
-    if options.json:
-        print(json.dumps(result))
-        return
-    print(f"{result['data']}: {result['clicks']:,} clicks, {options.threads} threads")
-    for side in SIDES:
-        print(
-            f"{side}: {result['seconds'][side]:.2f} s, full-catalog NDCG@10 {result['ndcg@10'][side]:.4f}, "
-            f"HR@10 {result['hr@10'][side]:.4f}"
-        )
-    print(f"ratio {result['ratio']:.2f}; compiling, once: {result['compile_seconds']:.1f} s")
+    given = (options.factors, options.iterations, options.repeat, options.threads, options.toy)
+    harness.tell(compare(*given), options.json, show)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,21 @@
 """Compare our bounds with a public auditor on the same Laplace, Gaussian and randomized response.
 
 The peer is `CanaryScoreAuditor` of jax-privacy 2.0 (its module needs numpy, scipy and dp-accounting only):
-`pip install --no-deps jax-privacy`. Both see the same scores; each chooses its own threshold on half of them.
-DP-Auditorium is not on the package index, so it could not be compared. Run `python benchmarks/audit.py`.
+`pip install --no-deps jax-privacy`; where it is absent its columns are empty. Both see the same scores; each
+chooses its own threshold on half of them. DP-Auditorium is not on the package index, so it could not be
+compared. Run `python benchmarks/audit.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import math
 import sys
 import time
 from pathlib import Path
 
+import harness
 import numpy as np
 
 from discreet.audit.canaries.one_run import one_run_epsilon, one_run_gaussian_epsilon
@@ -23,14 +24,16 @@ from discreet.audit.games.scores import Cuts
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 
 EPSILON, DELTA, ERROR = 1.0, 1e-6, 0.01
-SAMPLES = (2_000, 20_000, 100_000)
+SAMPLES = "2000,20000,100000"
+COUNTS = (10_000, 2_000, 1_240)
+TOY_COUNTS = (200, 50, 40)
 
 
 def peer():
-    """Return the peer's module, loaded by itself: its package would need jax."""
+    """Return the peer's module, loaded by itself (its package would need jax), or None if it is not here."""
     found = importlib.util.find_spec("jax_privacy")
     if found is None or found.origin is None:
-        sys.exit("The peer is not here: pip install --no-deps jax-privacy")
+        return None
     place = Path(found.origin).with_name("auditing.py")
     spec = importlib.util.spec_from_file_location("jax_privacy_auditing", place)
     module = importlib.util.module_from_spec(spec)
@@ -72,11 +75,12 @@ def ours(kind, told, truth, delta):
 
 
 def theirs(module, told, truth, delta):
-    """Return the peer's bound from Clopper-Pearson intervals, the strategy it recommends."""
+    """Return the peer's bound from Clopper-Pearson intervals, the strategy it recommends; None without it."""
+    if module is None:
+        return None
     auditor = module.CanaryScoreAuditor(told[truth], told[~truth])
-    return auditor.epsilon_clopper_pearson(
-        ERROR, delta, threshold_strategy=module.Split(seed=0), one_sided=True
-    )
+    strategy = module.Split(seed=0)
+    return float(auditor.epsilon_clopper_pearson(ERROR, delta, threshold_strategy=strategy, one_sided=True))
 
 
 def timed(function, *arguments):
@@ -86,12 +90,12 @@ def timed(function, *arguments):
     return answer, time.perf_counter() - start
 
 
-def measure(module):
+def measure(module, samples):
     """Return a row for each mechanism and number of games."""
     rows = []
     for kind in ("laplace", "gaussian", "response"):
         delta = DELTA if kind == "gaussian" else 0.0
-        for count in SAMPLES:
+        for count in samples:
             told, truth = scores(kind, count, np.random.default_rng(count))
             (free, curve), seconds = timed(ours, kind, told, truth, delta)
             bound, peer_seconds = timed(theirs, module, told, truth, delta)
@@ -102,41 +106,50 @@ def measure(module):
                     "ours": free,
                     "ours_curve": curve,
                     "seconds": seconds,
-                    "peer": float(bound),
-                    "peer_seconds": peer_seconds,
-                    "ratio": free / bound if bound > 0 else None,
+                    "peer": bound,
+                    "peer_seconds": None if module is None else peer_seconds,
+                    "ratio": free / bound if bound else None,
                 }
             )
     return rows
 
 
-def one_run(module):
+def one_run(module, counts):
     """Return both one-run bounds of both auditors on the same counts."""
-    counts = (10_000, 2_000, 1_240)
     return {
         "ours": one_run_epsilon(*counts, DELTA, ERROR),
-        "peer": module._epsilon_one_run(0.0, *counts, ERROR, DELTA),
+        "peer": module and module._epsilon_one_run(0.0, *counts, ERROR, DELTA),
         "ours_curve": one_run_gaussian_epsilon(*counts, DELTA, ERROR),
-        "peer_curve": module._epsilon_one_run_fdp(1e-3, *counts, ERROR, DELTA),
+        "peer_curve": module and module._epsilon_one_run_fdp(1e-3, *counts, ERROR, DELTA),
     }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", default=SAMPLES, help="how many games, separated by commas")
+    options = harness.options(parser, toy={"samples": "400"})
     module = peer()
-    answer = {"rows": measure(module), "one_run": one_run(module)}
-    if as_json:
-        print(json.dumps(answer))
-        return
+    answer = {
+        "benchmark": "audit",
+        "peer": "jax-privacy" if module else "absent: pip install --no-deps jax-privacy",
+        "rows": measure(module, [int(count) for count in options.samples.split(",")]),
+        "one_run": one_run(module, TOY_COUNTS if options.toy else COUNTS),
+    }
+    harness.tell(answer, options.json, show)
+
+
+def show(answer):
+    """Print a table; a peer that is absent has no number."""
     print(f"{'mechanism':10} {'samples':>8} {'ours':>7} {'curve':>7} {'s':>6} {'peer':>7} {'s':>6}")
     for row in answer["rows"]:
+        theirs = ("peer", 7, ".3f"), ("peer_seconds", 6, ".2f")
+        peer = " ".join(f"{'-':>{w}}" if row[k] is None else f"{row[k]:{w}{f}}" for k, w, f in theirs)
         print(
             f"{row['mechanism']:10} {row['samples']:8,} {row['ours']:7.3f} {row['ours_curve']:7.3f} "
-            f"{row['seconds']:6.2f} {row['peer']:7.3f} {row['peer_seconds']:6.2f}"
+            f"{row['seconds']:6.2f} {peer}"
         )
     print("one run, 1,240 of 2,000 guesses right of 10,000 canaries:", answer["one_run"])
+    print("peer:", answer["peer"])
 
 
 if __name__ == "__main__":

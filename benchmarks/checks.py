@@ -10,10 +10,11 @@ threads, for the cheapest model (`popularity`), for `biases` and for the default
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
+
+import harness
 
 from discreet import Biases, Popularity, UserFactorization
 from discreet.data.datasets.synthetic_large import LargeShape, large
@@ -31,7 +32,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def measured(millions: float, runs: int) -> dict[str, object]:
     ratings = round(millions * 1e6)
-    data = large(LargeShape(n_users=ratings // 200, n_items=17_770, n_ratings=ratings))
+    data = large(LargeShape(n_users=max(ratings // 200, 1), n_items=17_770, n_ratings=ratings))
     checks, fits = [], {name: [] for name in MODELS}
     for _ in range(runs):
         checks.append(seconds(lambda: refuse_unsound(data)))
@@ -50,15 +51,19 @@ def measured(millions: float, runs: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--millions", default="1,10")
     parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args()
-    # The first fit of a process compiles loops, or loads them.
-    measured(0.02, 1)
-    for millions in map(float, options.millions.split(",")):
-        found = measured(millions, options.runs)
-        print(json.dumps(found) if options.json else f"{found['ratings']:,} ratings: {found['ratio']}")
+    options = harness.options(parser, toy={"millions": "0.002", "runs": 1})
+    if not options.toy:
+        # The first fit of a process compiles loops, or loads them.
+        measured(0.02, 1)
+    sizes = [measured(float(millions), options.runs) for millions in options.millions.split(",")]
+    harness.tell({"benchmark": "checks", "peer": "the fit itself", "sizes": sizes}, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
+    for one in result["sizes"]:
+        print(f"{one['ratings']:,} ratings: {one['ratio']}")
 
 
 if __name__ == "__main__":

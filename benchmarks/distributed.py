@@ -20,7 +20,6 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import multiprocessing
 import os
 import resource
 import sys
@@ -29,10 +28,8 @@ import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import harness
 import numpy as np
-
-# This file is called as the package it measures; the package is meant.
-sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 RATINGS_PER_SHARD = 4_000_000
 # So many shards have ratings of their own: a hundred million.
@@ -124,13 +121,14 @@ def fingerprint(model) -> str:
     return total.hexdigest()
 
 
-def fit(way: str, folder: Path, model: str, epsilon: float) -> dict[str, object]:
+def fit(way: str, folder: Path, model: str, epsilon: float, toy: bool) -> dict[str, object]:
     """Fit in one way; the noise is simulated, so that the ways can be compared."""
     from discreet.crowds.cluster import on_cluster
     from discreet.crowds.connecting import connected
     from discreet.shards import open_shards
 
-    warm_up(model, epsilon)
+    if not toy:
+        warm_up(model, epsilon)
     if way != "dask":
         return measured(model, epsilon, in_memory(folder) if way == "memory" else open_shards(folder))
     with connected("dask://local", workers=2) as client:
@@ -170,10 +168,10 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def shard_files(folder: Path, n_ratings: int, n_files: int) -> dict[str, object]:
+def shard_files(folder: Path, n_ratings: int, n_files: int, toy: bool) -> dict[str, object]:
     """Write files in which nobody's rows stand together, then measure cutting them into shards."""
-    in_own_process(write_files, folder, n_ratings, n_files)
-    return in_own_process(cut_files, folder)
+    harness.in_own_process(write_files, folder, n_ratings, n_files, toy=toy)
+    return harness.in_own_process(cut_files, folder, toy=toy)
 
 
 def write_files(folder: Path, n_ratings: int, n_files: int) -> None:
@@ -182,13 +180,14 @@ def write_files(folder: Path, n_ratings: int, n_files: int) -> None:
     from discreet.data.datasets.synthetic_large import LargeShape, large
 
     whole = LargeShape.of(n_ratings)
-    shape = LargeShape(
-        n_users=whole.n_users // 10, n_items=whole.n_items // n_files, n_ratings=n_ratings // n_files
-    )
+    items, ratings = whole.n_items // n_files, n_ratings // n_files
+    # A tenth of the people, or as many as it takes to leave three cells of four empty.
+    people = min(max(whole.n_users // 10, -(-4 * ratings // items)), whole.n_users)
+    shape = LargeShape(n_users=people, n_items=items, n_ratings=ratings)
     data = large(shape)
     rows = data.rows()
     for number in range(n_files):
-        # Every file has a tenth of the people and items of its own; every person is in several files.
+        # Every file has items of its own; every person is in several files.
         order = np.random.default_rng(number).permutation(data.n_ratings)
         pl.DataFrame(
             {
@@ -213,27 +212,13 @@ def cut_files(folder: Path) -> dict[str, object]:
     }
 
 
-def _answer(sender, job, *arguments) -> None:
-    sender.send(job(*arguments))
-
-
-def in_own_process(job, *arguments):
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(sender, job, *arguments))
-    process.start()
-    sender.close()
-    result = receiver.recv()
-    process.join()
-    return result
-
-
-def compare(sizes: list[str], ways: list[str], model: str, epsilon: float, place: str | None) -> dict:
+def compare(sizes: list[str], ways: list[str], asked: argparse.Namespace) -> dict[str, object]:
+    model, epsilon, toy = asked.model, asked.epsilon, asked.toy
     found: dict[str, dict[str, dict[str, object]]] = {way: {} for way in ways}
     for size in sizes:
-        with ready(size, place) as folder:
+        with ready(size, asked.folder, toy) as folder:
             for way in ways:
-                found[way][size] = in_own_process(fit, way, folder, model, epsilon)
+                found[way][size] = harness.in_own_process(fit, way, folder, model, epsilon, toy, toy=toy)
                 print(way, size, found[way][size], file=sys.stderr)
         first = found[ways[0]][size]["fingerprint"]
         for way in ways:
@@ -242,12 +227,12 @@ def compare(sizes: list[str], ways: list[str], model: str, epsilon: float, place
 
 
 @contextmanager
-def ready(size: str, place: str | None):
+def ready(size: str, place: str | None, toy: bool):
     """Yield a folder of so many million ratings; in a place that was named it is kept, and used again."""
     with tempfile.TemporaryDirectory() if place is None else nullcontext(Path(place) / size) as chosen:
         folder = Path(chosen)
         if not (folder / "manifest.json").exists():
-            in_own_process(generate, folder, round(float(size) * 1e6))
+            harness.in_own_process(generate, folder, round(float(size) * 1e6), toy=toy)
         yield folder
 
 
@@ -259,17 +244,19 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--files", type=int, help="cut so many files into shards instead of fitting")
     parser.add_argument("--folder", help="keep the generated shards here, and use them again")
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
+    asked = harness.options(parser, toy={"millions": "0.02", "ways": "memory,shards"})
+    if not asked.toy:
+        for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            os.environ[name] = "1"
     if asked.files:
-        with tempfile.TemporaryDirectory(dir=asked.folder) as place:
-            result = {"sharding": shard_files(Path(place), round(float(asked.millions) * 1e6), asked.files)}
+        result = {"files": asked.files, "sharding": {}}
+        for size in asked.millions.split(","):
+            with tempfile.TemporaryDirectory(dir=asked.folder) as place:
+                n_ratings = round(float(size) * 1e6)
+                result["sharding"][size] = shard_files(Path(place), n_ratings, asked.files, asked.toy)
     else:
-        sizes, ways = asked.millions.split(","), asked.ways.split(",")
-        result = compare(sizes, ways, asked.model, asked.epsilon, asked.folder)
-    print(json.dumps(result, indent=None if asked.json else 2))
+        result = compare(asked.millions.split(","), asked.ways.split(","), asked)
+    harness.tell(result, asked.json, lambda found: print(json.dumps(found, indent=2)))
 
 
 if __name__ == "__main__":

@@ -12,15 +12,12 @@ Between processes, over Flower: benchmarks/federated_flower.py.
 from __future__ import annotations
 
 import argparse
-import json
 
+import harness
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from discreet.checks import DiscreetError
-from discreet.data.datasets import catalog
-from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.scoring import measure
@@ -39,13 +36,6 @@ from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"
 RUN = "benchmark"
-
-
-def movies() -> Interactions:
-    try:
-        return catalog.load("movielens-1m")
-    except DiscreetError:
-        return popularity_skewed(n_users=6000, n_items=3000, mean_per_user=150)
 
 
 def parts(train: Interactions, parties: int) -> dict[str, Interactions]:
@@ -92,7 +82,7 @@ class Scores:
         """Return the scores of cells."""
         return self.table[rows, items]
 
-    def scores(self, histories, rows):
+    def worth(self, histories, rows):
         """Return whole rows."""
         return self.table[rows].astype(np.float32)
 
@@ -158,15 +148,14 @@ def compared(alone: list[float], runs: dict[str, list[float]]) -> dict[str, obje
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--epsilons", default="2,5,10")
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--parties", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = harness.options(parser, toy={"epsilons": "5", "parties": 4, "seeds": 1})
     if arguments.parties < 3:
         parser.error("--parties must be at least 3: one may be missing, and two must be left.")
-    data = movies()
+    data = harness.ratings("movielens-1m", toy=arguments.toy)
     split = leave_one_out(data)
     epsilons = [float(text) for text in arguments.epsilons.split(",")]
     result: dict[str, object] = {
@@ -190,10 +179,7 @@ def main() -> None:
         }
         for epsilon in (epsilons[-1], float("inf"))
     }
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    harness.tell(result, arguments.json, show)
 
 
 def show(result) -> None:

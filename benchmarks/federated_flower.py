@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import re
 import socket
 import subprocess
@@ -22,15 +23,15 @@ import threading
 import time
 from pathlib import Path
 
+import harness
 import numpy as np
+import polars as pl
 
 import discreet
-from discreet.checks import DiscreetError, FileError
-from discreet.data.datasets import catalog
-from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.checks import FileError
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.scoring import measure
-from discreet.federated.flower.processes import Flower
+from discreet.federated.flower.processes import VARIABLE, Flower
 from discreet.federated.flower.transport import FlowerTransport
 from discreet.federated.identity.agreement import COORDINATOR, Agreement
 from discreet.federated.serving.daemon import LocalServer
@@ -39,6 +40,8 @@ from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"
 EMPTY_MESSAGES = 3
+# Where `make flower` puts it.
+MADE = Path(__file__).resolve().parents[1] / ".venv-flower" / "bin"
 
 
 def free_port() -> int:
@@ -56,8 +59,9 @@ def found(root: Path, split: Split, names: list[str], epsilon: float, delta: flo
     for number, name in enumerate(names):
         mine = rows % len(names) == number
         users, items = train.users.id_at(rows[mine]), train.catalog.id_at(train.items[mine])
-        lines = "\n".join(f"{user},{item},1" for user, item in zip(users, items, strict=True))
-        (root / f"{name}.csv").write_text("user,item,rating\n" + lines)
+        # Titles have commas: quotes are polars' to write.
+        table = pl.DataFrame({"user": users.tolist(), "item": items.tolist(), "rating": 1})
+        table.write_csv(root / f"{name}.csv")
     (root / "items.txt").write_text("\n".join(map(str, train.catalog.ids)))
     given = ["--parties", ",".join(names), "--items", root / "items.txt", "--epsilon", epsilon]
     given += ["--delta", delta, "--implicit", "--missing", max(1, len(names) // 5)]
@@ -97,19 +101,26 @@ def empty_message(folder: Path, names: list[str]) -> list[float]:
     return taken[1:]
 
 
+def started(root: Path, name: str, *arguments) -> subprocess.Popen[bytes]:
+    """Start a member; what it says goes to a file."""
+    with (root / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(called(*arguments), stdout=subprocess.DEVNULL, stderr=log)
+
+
 def run(root: Path, folder: Path, names: list[str]) -> tuple[list[dict[str, float]], Path]:
     """Run the federation; return each round's seconds and bytes, and the model's file."""
-    members = [subprocess.Popen(called("keeper", "serve", folder / "keeper"), stderr=subprocess.DEVNULL)]
+    members = [started(root, "keeper", "keeper", "serve", folder / "keeper")]
     for name in names:
         given = ["--data", root / f"{name}.csv", "--ledger", root / f"{name}.ledger", "--yes"]
-        command = called("party", "serve", folder / name, *given)
-        members.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        members.append(started(root, name, "party", "serve", folder / name, *given))
     out = root / "model"
     command = called("federation", "run", folder / COORDINATOR, "--out", out, "--seconds", 1800, "--json")
     rounds: list[dict[str, float]] = []
+    said = []
     try:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in process.stderr:
+            said.append(line)
             size = int(re.sub(r"\D", "", re.search(r"([\d,]+) bytes", line)[1])) if "bytes" in line else 0
             if line.startswith("Question"):
                 rounds.append(
@@ -124,29 +135,35 @@ def run(root: Path, folder: Path, names: list[str]) -> tuple[list[dict[str, floa
             member.terminate()
         for member in members:
             member.wait(60)
+    if process.returncode:
+        logs = "".join(f"{name}:\n{(root / f'{name}.log').read_text()[-500:]}\n" for name in names)
+        sys.exit("The federation failed:\n" + "".join(said[-20:]) + logs)
     return [{key: value for key, value in entry.items() if key != "began"} for entry in rounds], out
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--parties", type=int, default=3)
     parser.add_argument("--epsilon", type=float, default=5.0)
     parser.add_argument("--delta", type=float, default=1e-5)
-    arguments = parser.parse_args()
-    try:
-        data = catalog.load("movielens-1m")
-    except DiscreetError:
-        data = popularity_skewed(n_users=6000, n_items=3000, mean_per_user=150)
-    split = leave_one_out(data)
+    arguments = harness.options(parser, toy={})
+    split = leave_one_out(harness.ratings("movielens-1m", toy=arguments.toy))
     names = [f"party-{number}" for number in range(arguments.parties)]
-    root = Path(tempfile.mkdtemp(prefix="fed-"))
+    with tempfile.TemporaryDirectory(prefix="fed-") as place:
+        result = measured(Path(place), split, names, arguments)
+    harness.tell(result, arguments.json, lambda found: print(json.dumps(found, indent=2)))
+
+
+def measured(root: Path, split: Split, names: list[str], arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what a federation costs and reaches; where Flower is absent, the sentence that says so."""
+    if VARIABLE not in os.environ and MADE.exists():
+        os.environ[VARIABLE] = str(MADE)
     try:
-        folder = found(root, split, names, arguments.epsilon, arguments.delta)
-        empty = empty_message(folder, names)
+        Flower(root)
     except FileError as error:
-        print(json.dumps({"skipped": str(error)}))
-        return
+        return {"skipped": str(error)}
+    folder = found(root, split, names, arguments.epsilon, arguments.delta)
+    empty = empty_message(folder, names)
     rounds, out = run(root, folder, names)
     alone = UserFactorization(epsilon=arguments.epsilon, delta=arguments.delta, feedback="implicit")
     central = alone.fit(split.train, random=PrivacyRandom.simulate(0))
@@ -160,7 +177,7 @@ def main() -> None:
     ]
     # The first round waits for nodes to come.
     later = [entry["seconds"] for entry in rounds[1:]]
-    result = {
+    return {
         "parties": arguments.parties,
         "epsilon": arguments.epsilon,
         "empty_message_seconds": empty,
@@ -170,7 +187,6 @@ def main() -> None:
         "bytes": sum(entry["question_bytes"] + entry["answer_bytes"] for entry in rounds),
         "hr@10": {"one_holder": scores[0], "over_flower": scores[1]},
     }
-    print(json.dumps(result, indent=None if arguments.json else 2))
 
 
 if __name__ == "__main__":

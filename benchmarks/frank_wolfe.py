@@ -16,32 +16,27 @@ vectors of a number an item. `gap` is the duality gap of the solver without priv
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import os
 import resource
 import statistics
 import time
 
-os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
+import harness
 import numpy as np
 
 STEPS = 8
 REPEAT = 3
-WIDE_ITEMS = 1_000_000
+WIDE_ITEMS, TOY_WIDE_ITEMS = 1_000_000, 7_000
 
 
-def one_round(view, factors, random) -> None:
+def one_round(data, view, factors, random) -> None:
     """Do what a fit does between two directions."""
     from discreet.models.low_rank.directions import item_factor
     from discreet.models.low_rank.frank_wolfe import oja_direction
     from discreet.solvers.low_rank.oja import random_signs
 
-    told = view.told(factors)
-    start = view.look.counts * random_signs(told.n_columns, "benchmark")
-    item_factor(oja_direction(told, start, [1.0] * STEPS, random), view.look)
+    start = view.look.counts * random_signs(data.n_items, "benchmark")
+    item_factor(oja_direction(data, view.told(factors), start, [1.0] * STEPS, random), view.look)
 
 
 def bare_products(matrix, vector) -> None:
@@ -70,8 +65,8 @@ def time_size(n_ratings: int) -> dict[str, float]:
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
     matrix = data.to_scipy()
     view = centered(data, 1.0, random, silent)
-    ours = fastest(one_round, view, np.zeros((data.n_items, 0)), random)
-    later = fastest(one_round, view, np.full((data.n_items, 3), 0.1), random)
+    ours = fastest(one_round, data, view, np.zeros((data.n_items, 0)), random)
+    later = fastest(one_round, data, view, np.full((data.n_items, 3), 0.1), random)
     bare = fastest(bare_products, matrix, np.ones(data.n_items, dtype=np.float32))
     size = {"ratings": n_ratings, "people": data.n_users, "items": data.n_items}
     return {
@@ -83,7 +78,7 @@ def time_size(n_ratings: int) -> dict[str, float]:
     }
 
 
-def fit_wide(sender) -> None:
+def fit_wide(wide_items: int, people: int) -> dict[str, float]:
     """Fit on a catalog so wide that a matrix of pairs would take 8 TB."""
     from discreet.data.datasets.synthetic import numbered
     from discreet.data.facts import PublicFacts
@@ -91,11 +86,11 @@ def fit_wide(sender) -> None:
     from discreet.randomness import PrivacyRandom, experiment_generator
 
     draw = experiment_generator(0, "wide")
-    people, per_user = 100_000, 20
-    spread = np.sort(draw.integers(0, WIDE_ITEMS - per_user, (people, per_user)), axis=1)
+    per_user = 20
+    spread = np.sort(draw.integers(0, wide_items - per_user, (people, per_user)), axis=1)
     items = (spread + np.arange(per_user)).astype(np.int32)
     stars = draw.integers(1, 6, items.size).astype(np.float32)
-    facts = PublicFacts(n_items=WIDE_ITEMS, low=1, high=5, step=1, n_users=people)
+    facts = PublicFacts(n_items=wide_items, low=1, high=5, step=1, n_users=people)
     data = numbered(np.full(people, per_user), items.reshape(-1), stars, facts=facts, name="wide")
     small = data.select_users(np.arange(50)).select_items(np.arange(6_000))
     FrankWolfe(epsilon=1.0, rounds=1, solver="oja").fit(small, random=PrivacyRandom.simulate(0))
@@ -104,27 +99,14 @@ def fit_wide(sender) -> None:
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rise = (peak - before) / 1024
-    sender.send(
-        {
-            "items": WIDE_ITEMS,
-            "ratings": data.n_ratings,
-            "seconds": seconds,
-            "peak_mb": peak / 1024,
-            "fit_mb": rise,
-            "vectors_of_items": rise * 2**20 / (8 * WIDE_ITEMS),
-        }
-    )
-
-
-def in_own_process(work) -> dict[str, float]:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(sender,))
-    process.start()
-    sender.close()
-    result = receiver.recv()
-    process.join()
-    return result
+    return {
+        "items": wide_items,
+        "ratings": data.n_ratings,
+        "seconds": seconds,
+        "peak_mb": peak / 1024,
+        "fit_mb": rise,
+        "vectors_of_items": rise * 2**20 / (8 * wide_items),
+    }
 
 
 def duality_gap() -> dict[str, float]:
@@ -139,10 +121,12 @@ def duality_gap() -> dict[str, float]:
     return {"objective": solved.objective, "gap": solved.gap, "rounds": solved.rounds}
 
 
-def compare(sizes: list[int]) -> dict[str, object]:
+def compare(sizes: list[int], toy: bool) -> dict[str, object]:
     # First of all: a process starts with the largest memory that its parent ever had.
-    wide = in_own_process(fit_wide)
-    time_size(20_000)  # compiling is not what is measured
+    size = (TOY_WIDE_ITEMS, 60) if toy else (WIDE_ITEMS, 100_000)
+    wide = harness.in_own_process(fit_wide, *size, toy=toy)
+    if not toy:
+        time_size(20_000)  # compiling is not what is measured
     runs = [time_size(size) for size in sizes]
     per_rating = [run["round_seconds"] / run["ratings"] for run in runs]
     return {
@@ -159,22 +143,27 @@ def compare(sizes: list[int]) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="up to a million ratings")
-    options = parser.parse_args()
-    millions = [0.3, 1] if options.quick else [1, 4, 10, 40]
-    result = compare([round(1e6 * size) for size in millions])
-    if options.json:
-        print(json.dumps(result))
-        return
+    options = harness.options(parser, toy={})
+    if not options.toy:
+        os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+    millions = [0.02] if options.toy else [0.3, 1] if options.quick else [1, 4, 10, 40]
+    result = compare([round(1e6 * size) for size in millions], options.toy)
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
     for run in result["sizes"]:
         print(
             f"{run['ratings']:>12,} ratings: {run['round_seconds']:.2f} s a round, {run['ratio']:.2f} x bare"
         )
     print(f"time a rating, largest over smallest: {result['linear']:.2f}")
     wide = result["wide"]
-    print(f"1,000,000 items: {wide['fit_mb']:.0f} MB, {wide['vectors_of_items']:.0f} vectors of items")
+    print(
+        f"{wide['items']:,} items: {wide['fit_mb']:.0f} MB, {wide['vectors_of_items']:.0f} vectors of items"
+    )
     print(f"without privacy: duality gap {result['without privacy']['gap']:.1e}")
 
 

@@ -17,24 +17,18 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import time
-from pathlib import Path
 
+import harness
 import numpy as np
-
-# This file bears the name of the package it is compared with.
-sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
 
 FACTORS = 64
 GROWTH_FACTORS = 8
 
 
-def load():
+def load(toy: bool):
     """Return MovieLens 1M as choices if it is here, else generated choices of about its size."""
-    from discreet.data.datasets import catalog
-
-    data = catalog.load("movielens-1m") if catalog.find("movielens-1m") is not None else generated(1_000_000)
+    data = harness.ratings("movielens-1m", toy=toy)
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32))
 
 
@@ -83,7 +77,7 @@ def their_sweeper(data):
     """Return a function that runs one iteration of the `implicit` package."""
     from implicit.als import AlternatingLeastSquares
 
-    threads = int(os.environ["NUMBA_NUM_THREADS"])
+    threads = int(os.environ.get("NUMBA_NUM_THREADS", 1))
     model = AlternatingLeastSquares(
         factors=FACTORS, iterations=1, regularization=1.0, num_threads=threads, random_state=0, use_gpu=False
     )
@@ -119,9 +113,9 @@ def timed(sweep, clock=time.perf_counter) -> float:
     return clock() - start
 
 
-def compare(runs: int) -> dict[str, object]:
+def compare(runs: int, toy: bool) -> dict[str, object]:
     """Alternate sweeps of both sides."""
-    data = load()
+    data = load(toy)
     ours, theirs = sweeper(data), their_sweeper(data)
     timed(ours), timed(theirs)
     pairs = [(timed(ours), timed(theirs)) for _ in range(runs)]
@@ -154,13 +148,14 @@ def growth(sizes: list[int]) -> list[dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--millions", type=int, nargs="*", default=[1, 2, 4, 8])
-    options = parser.parse_args()
-    os.environ.setdefault("NUMBA_NUM_THREADS", str(len(os.sched_getaffinity(0))))
-    result = {**compare(options.runs), "growth": growth([10**6 * size for size in options.millions])}
-    print(json.dumps(result) if options.json else json.dumps(result, indent=1))
+    parser.add_argument("--millions", type=float, nargs="*", default=[1, 2, 4, 8])
+    options = harness.options(parser, toy={"runs": 1, "millions": [0.005]})
+    if not options.toy:
+        os.environ.setdefault("NUMBA_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+    sizes = [round(1e6 * size) for size in options.millions]
+    result = {**compare(options.runs, options.toy), "growth": growth(sizes)}
+    harness.tell(result, options.json, lambda found: print(json.dumps(found, indent=1)))
 
 
 if __name__ == "__main__":

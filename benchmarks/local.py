@@ -10,14 +10,13 @@ weighted alternating least squares over the same cells, both measured in this ru
 from __future__ import annotations
 
 import argparse
-import json
 import time
 
+import harness
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from discreet.checks import DiscreetError
 from discreet.collect.estimate import collect_from
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
@@ -34,11 +33,10 @@ from discreet.solvers.mixture import expect, fit_mixture
 from discreet.solvers.rows import Rows
 
 
-def jester() -> Interactions:
-    try:
-        return catalog.load("jester")
-    except DiscreetError:
-        return invented()
+def jester(toy: bool) -> Interactions:
+    if toy:
+        return invented(people=60, items=20)
+    return catalog.load("jester") if catalog.find("jester") is not None else invented()
 
 
 def invented(people: int = 25_000, items: int = 100) -> Interactions:
@@ -144,13 +142,13 @@ def wire_bytes(items: int = 1682, rated: int = 65) -> dict[str, float]:
     }
 
 
-def measure(repeats: int, factors: int) -> dict[str, object]:
-    data = jester()
+def measure(repeats: int, factors: int, toy: bool) -> dict[str, object]:
+    data = jester(toy)
     return {
         "data": data.name,
         **{f"mixture_{rank}": mixture_against_sweep(data, rank, repeats) for rank in (1, factors)},
         "channel": linearity(data, repeats),
-        "device": device(repeats),
+        "device": device(repeats, ratings=10 if toy else 1000),
         "bytes": wire_bytes(),
     }
 
@@ -168,15 +166,11 @@ def show(result) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--factors", type=int, default=10)
-    arguments = parser.parse_args()
-    result = measure(arguments.repeats, arguments.factors)
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    arguments = harness.options(parser, toy={"repeats": 1, "factors": 2})
+    result = measure(arguments.repeats, arguments.factors, arguments.toy)
+    harness.tell(result, arguments.json, show)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ OpenDP is timed on fewer draws (the output says how many): its rate does not dep
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import tracemalloc
 from collections.abc import Callable
 
+import harness
 import numpy as np
 import opendp.prelude as dp
 from rich.console import Console
@@ -58,7 +58,7 @@ def opendp_mechanism(kind: str, number: str, scale: float) -> Callable[[int], ob
 def side_by_side(ours, opendp, numpy, count: int, repeats: int) -> dict[str, float]:
     rates = (
         per_second(ours, count, repeats),
-        per_second(opendp, OPENDP_DRAWS, 2),
+        per_second(opendp, min(OPENDP_DRAWS, count), 2),
         per_second(numpy, count, repeats),
     )
     return {
@@ -88,7 +88,8 @@ def measure(count: int, repeats: int) -> dict[str, object]:
         "laplace": Laplace(scale=1.0, l1_sensitivity=1.0),
         "gaussian": Gaussian(sigma=1.0, l2_sensitivity=1.0),
     }
-    result: dict[str, object] = {"draws": count, "opendp_draws": OPENDP_DRAWS, "scale": SCALE}
+    opendp_draws = min(OPENDP_DRAWS, count)
+    result: dict[str, object] = {"draws": count, "opendp_draws": opendp_draws, "scale": SCALE}
     for kind, sampler in samplers.items():
         reference = numpy.laplace if kind == "laplace" else numpy.normal
         draws = side_by_side(
@@ -127,15 +128,10 @@ def show(result) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
-    result = measure(arguments.draws, arguments.repeats)
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    arguments = harness.options(parser, toy={"draws": 200, "repeats": 1})
+    harness.tell(measure(arguments.draws, arguments.repeats), arguments.json, show)
 
 
 if __name__ == "__main__":

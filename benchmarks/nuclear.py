@@ -15,7 +15,6 @@ the paper takes them, unweighted.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import time
@@ -24,6 +23,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import harness
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -40,7 +40,6 @@ from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.nuclear import recover
 from discreet.solvers.rows import Rows
 
-RUNS = 9
 TOLERANCE = 4e-4
 
 
@@ -77,9 +76,9 @@ def by_cvxpy(values: np.ndarray, mask: np.ndarray, rho: float) -> tuple[np.ndarr
     return matrix.value, float(problem.value)
 
 
-def against_cvxpy() -> dict[str, float]:
+def against_cvxpy(runs: int) -> dict[str, float]:
     ours, theirs, apart, norms = [], [], [], []
-    for seed in range(RUNS):
+    for seed in range(runs):
         cells, values, mask, rho = small(seed)
         seconds, answer = quickest(partial(recover, cells, 40, rho, tolerance=TOLERANCE))
         ours.append(seconds)
@@ -96,7 +95,7 @@ def against_cvxpy() -> dict[str, float]:
     }
 
 
-def ratings(m: int = 943, n: int = 1_682, count: int = 100_000) -> Interactions:
+def ratings(m: int, n: int, count: int) -> Interactions:
     """Return ratings with popular items, active people and a rank of 4."""
     rng = np.random.default_rng(0)
     odds = np.outer(rng.exponential(size=m) + 0.1, (np.arange(n) + 20.0) ** -1.0)
@@ -114,8 +113,8 @@ def ratings(m: int = 943, n: int = 1_682, count: int = 100_000) -> Interactions:
     )
 
 
-def large() -> dict[str, float]:
-    data, mechanism = ratings(), HiddenStars(epsilon=0.5)
+def large(data: Interactions) -> dict[str, float]:
+    mechanism = HiddenStars(epsilon=0.5)
     collected = collect_cells(data, mechanism, PrivacyRandom.simulate(1))
     reports = collected.reports
     begin = time.perf_counter()
@@ -149,7 +148,7 @@ def large() -> dict[str, float]:
     }
 
 
-def stream(devices: int = 10_000, items: int = 10_000) -> dict[str, object]:
+def stream(devices: int, items: int) -> dict[str, object]:
     campaign = CatalogCampaign(
         name="stream", mechanism=HiddenStars(epsilon=6.0), catalog=Vocabulary.of(range(items))
     )
@@ -175,15 +174,18 @@ def stream(devices: int = 10_000, items: int = 10_000) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--stream", action="store_true", help="stream 10,000 devices too")
-    arguments = parser.parse_args()
-    result: dict[str, object] = {"peer": "cvxpy (SCS)", **against_cvxpy(), "large": large()}
-    if arguments.stream:
-        result["stream"] = stream()
-    if arguments.json:
-        print(json.dumps(result))
-        return
+    options = harness.options(parser, toy={"runs": 1, "stream": True})
+    size = (30, 25, 200) if options.toy else (943, 1_682, 100_000)
+    result: dict[str, object] = {"peer": "cvxpy (SCS)", **against_cvxpy(options.runs)}
+    result["large"] = large(ratings(*size))
+    if options.stream:
+        result["stream"] = stream(4, 80) if options.toy else stream(10_000, 10_000)
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
     for name, value in result.items():
         print(f"{name}: {value}")
 

@@ -14,7 +14,6 @@ seconds for machines that are busy. `peak_mb` is what numpy allocated at most du
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import time
@@ -22,10 +21,9 @@ import tracemalloc
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+import harness
 import numpy as np
 
-from discreet.data.datasets import catalog
-from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.models.one_bit.verdicts import verdicts_of
 from discreet.solvers.algebra_threads import one_algebra_thread
 from discreet.solvers.low_rank.losses import OneBitLoss
@@ -76,15 +74,6 @@ class DenseBall:
         return LowRank.zero(self.cells.shape)
 
 
-def load(name: str):
-    if catalog.find(name) is not None:
-        return catalog.load(name)
-    size = (943, 600, 60) if name.endswith("100k") else (6_000, 2_400, 166)
-    return popularity_skewed(
-        n_users=size[0], n_items=size[1], mean_per_user=size[2], name=f"generated, like {name}"
-    )
-
-
 def solve(loss, domain, steps: int):
     """Return seconds, processor seconds and the solution; ours runs as the package runs it."""
     start, busy = time.perf_counter(), time.process_time()
@@ -101,14 +90,14 @@ def peak(loss, domain, steps: int) -> int:
     return most
 
 
-def compare(name: str, steps: int, repeats: int) -> dict:
-    data = load(name)
+def compare(name: str, steps: int, repeats: int, toy: bool) -> dict:
+    data = harness.ratings(name, toy=toy)
     cells = Cells(data.indptr, data.items, data.n_items)
     radius = math.sqrt(data.n_users * data.n_items)
     loss = OneBitLoss(verdicts=verdicts_of(data, 3.5))
     thin, dense = NuclearBall(cells=cells, radius=radius, accuracy=ACCURACY), DenseBall(cells, radius)
     solve(loss, thin, 1)  # compile
-    ours = [solve(loss, thin, steps) for _ in range(max(repeats, 3))]
+    ours = [solve(loss, thin, steps) for _ in range(1 if toy else max(repeats, 3))]
     theirs = [solve(loss, dense, steps) for _ in range(repeats)]
     seconds = [statistics.median(wall for wall, _, _ in side) for side in (ours, theirs)]
     busy = [statistics.median(cpu for _, cpu, _ in side) for side in (ours, theirs)]
@@ -133,20 +122,21 @@ def compare(name: str, steps: int, repeats: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--small-steps", type=int, default=100, help="steps of both sides on ML-100K")
     parser.add_argument("--steps", type=int, default=3, help="steps of both sides on ML-1M")
     parser.add_argument("--small-only", action="store_true", help="leave out ML-1M")
-    options = parser.parse_args()
-    found = {"movielens-100k": compare("movielens-100k", 100, 1)}
+    options = harness.options(parser, toy={"small_steps": 3, "steps": 2})
+    found = {"movielens-100k": compare("movielens-100k", options.small_steps, 1, options.toy)}
     if not options.small_only:
-        found["movielens-1m"] = compare("movielens-1m", options.steps, 1)
-    result = {"ratio": found["movielens-100k"]["ratio"], **found}
-    if options.json:
-        print(json.dumps(result, indent=1))
-        return
-    for name, row in found.items():
-        gap = row["objective_gap"]
-        print(f"{name}: {row['ratio']} times faster, objective off by {gap:.1e}, {row['peak_mb']} MB")
+        found["movielens-1m"] = compare("movielens-1m", options.steps, 1, options.toy)
+    harness.tell({"ratio": found["movielens-100k"]["ratio"], **found}, options.json, show)
+
+
+def show(result: dict) -> None:
+    for name, row in result.items():
+        if name != "ratio":
+            gap = row["objective_gap"]
+            print(f"{name}: {row['ratio']} times faster, objective off by {gap:.1e}, {row['peak_mb']} MB")
 
 
 if __name__ == "__main__":

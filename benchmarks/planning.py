@@ -15,6 +15,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 
 HERE = Path(__file__).parent
@@ -81,12 +82,12 @@ def _ends(models: dict[str, Any], metric: str) -> tuple[float | None, float | No
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print the curves, too")
+    options = harness.options(parser, toy={})
     run = json.loads((HERE / "results" / "accuracy.json").read_text(encoding="utf8"))
     found = curves(run)
-    OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    if parser.parse_args().json:
-        print(json.dumps({"curves": found}))
+    if not options.toy:
+        OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+    harness.tell({"curves": found}, options.json, lambda _: print(f"{len(found)} curves"))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ find the file in the page cache. `ratio` is the median of ours over the median o
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import resource
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
+import harness
 import numpy as np
 
 _BLOCK = 5_000_000
@@ -87,27 +86,15 @@ def read_polars(path: Path) -> dict[str, float]:
 
 
 def measure(job, path: Path) -> dict[str, float]:
-    """Run one reading in a fresh process and add its peak memory."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(job, path, sender))
-    process.start()
-    result = receiver.recv()
-    process.join()
-    return result
+    """Read once, and add the peak memory of the process."""
+    return {**job(path), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def _run(job, path: Path, sender) -> None:
-    result = job(path)
-    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send(result)
-
-
-def compare(path: Path, repeat: int) -> dict[str, object]:
+def compare(path: Path, repeat: int, toy: bool) -> dict[str, object]:
     runs = {"ours": [], "polars": []}
     for _ in range(repeat):
-        runs["polars"].append(measure(read_polars, path))
-        runs["ours"].append(measure(read_ours, path))
+        runs["polars"].append(harness.in_own_process(measure, read_polars, path, toy=toy))
+        runs["ours"].append(harness.in_own_process(measure, read_ours, path, toy=toy))
     seconds = {side: statistics.median(run["seconds"] for run in done) for side, done in runs.items()}
     return {
         "ratio": seconds["ours"] / seconds["polars"],
@@ -124,19 +111,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    options = harness.options(parser, toy={"rows": 1_000, "repeat": 1})
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         found = {
-            kind: compare(path, options.repeat)
+            kind: compare(path, options.repeat, options.toy)
             for kind, path in write_ratings(Path(folder), options.rows).items()
         }
     result = {"benchmark": "reading", "peer": "polars", "ratio": found["csv"]["ratio"], **found}
-    if options.json:
-        print(json.dumps(result))
-        return
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
     for kind in ("csv", "parquet"):
-        side = found[kind]
+        side = result[kind]
         print(
             f"{kind}: {side['rows']:,} rows, ours {side['seconds']['ours']:.2f} s, "
             f"polars {side['seconds']['polars']:.2f} s, ratio {side['ratio']:.2f}, "

@@ -10,38 +10,37 @@ without earlier releases; and a fit with a twelfth of epsilon, which is what add
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import harness
 import numpy as np
 
 import discreet
-from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
 from discreet.planning.schedule import schedule
 from discreet.randomness import PrivacyRandom
 
-MONTHS, EPSILON, DELTA = 12, 5.0, 1e-6
+EPSILON, DELTA = 5.0, 1e-6
 
 
-def months(data: Interactions) -> Iterator[Interactions]:
+def months(data: Interactions, count: int) -> Iterator[Interactions]:
     """Yield the parts, each with the people who rated in it."""
     part = np.empty(data.n_ratings, dtype=np.int64)
-    part[np.argsort(data.times, kind="stable")] = np.arange(data.n_ratings) * MONTHS // data.n_ratings
-    for month in range(MONTHS):
+    part[np.argsort(data.times, kind="stable")] = np.arange(data.n_ratings) * count // data.n_ratings
+    for month in range(count):
         one = data.where(part == month)
         yield one.select_users(np.diff(one.indptr) > 0)
 
 
-def run(data: Interactions, seed: int, folder: Path) -> dict[str, float]:
+def run(data: Interactions, count: int, seed: int, folder: Path) -> dict[str, float]:
     """Return the RMSE of the three models on hidden ratings of the last part."""
-    each = schedule(EPSILON, DELTA, MONTHS).per_release.epsilon
-    *earlier, latest = months(data)
+    each = schedule(EPSILON, DELTA, count).per_release.epsilon
+    *earlier, latest = months(data, count)
     split = random_split(latest, 0.1, seed)
     prior: str | None = None
     for month, part in enumerate([*earlier, split.train]):
@@ -52,7 +51,7 @@ def run(data: Interactions, seed: int, folder: Path) -> dict[str, float]:
     fresh = {
         "twelfth refit": model,
         "without earlier releases": _fit(split.train, each, seed),
-        "a twelfth of epsilon": _fit(split.train, EPSILON / MONTHS, seed),
+        "a twelfth of epsilon": _fit(split.train, EPSILON / count, seed),
     }
     return {name: measure(one, split.train, split.test, ["rmse"])["rmse"] for name, one in fresh.items()}
 
@@ -64,22 +63,24 @@ def _fit(data: Interactions, epsilon: float, seed: int) -> discreet.FittedModel:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--months", type=int, default=12)
     parser.add_argument("--dataset", default="movielens-1m")
-    options = parser.parse_args()
-    data = catalog.load(options.dataset)
+    options = harness.options(parser, toy={"runs": 1, "months": 2})
+    data = harness.ratings(options.dataset, toy=options.toy)
     with tempfile.TemporaryDirectory() as folder:
-        runs = [run(data, seed, Path(folder)) for seed in range(options.runs)]
+        runs = [run(data, options.months, seed, Path(folder)) for seed in range(options.runs)]
     found = {name: [one[name] for one in runs] for name in runs[0]}
     means = {name: statistics.fmean(values) for name, values in found.items()}
     ratio = means["twelfth refit"] / means["a twelfth of epsilon"]
-    if options.json:
-        print(json.dumps({"dataset": options.dataset, "rmse": found, "ratio": ratio}))
-        return
-    for name, values in found.items():
-        print(f"{name}: {means[name]:.4f} ({', '.join(f'{value:.4f}' for value in values)})")
-    print(f"ratio: {ratio:.4f}")
+    result = {"dataset": data.name, "months": options.months, "rmse": found, "ratio": ratio}
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
+    for name, values in result["rmse"].items():
+        print(f"{name}: {statistics.fmean(values):.4f} ({', '.join(f'{value:.4f}' for value in values)})")
+    print(f"ratio: {result['ratio']:.4f}")
 
 
 if __name__ == "__main__":

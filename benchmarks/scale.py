@@ -14,17 +14,15 @@ alternate. On a shared machine compare `cpu_seconds`, which count all threads.
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import os
 import resource
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
+import harness
 import numpy as np
-from als import fit_theirs, load
+from als import fit_theirs
 
 FACTORS, ITERATIONS = 64, 15
 
@@ -44,11 +42,12 @@ def warm_up(epsilon: float) -> None:
     estimator(np.inf).fit(small)
 
 
-def fit_file(path: Path, epsilon: float) -> dict[str, object]:
+def fit_file(path: Path, epsilon: float, toy: bool) -> dict[str, object]:
     """Read a file and fit it."""
     from discreet.data.reading.readers import read
 
-    warm_up(epsilon)
+    if not toy:
+        warm_up(epsilon)
     before = [time.perf_counter(), time.process_time()]
     data = read(path, low=1, high=5, step=1)
     between = [time.perf_counter(), time.process_time()]
@@ -71,16 +70,17 @@ def fit_file(path: Path, epsilon: float) -> dict[str, object]:
     }
 
 
-def fit_ours(epsilon: float) -> dict[str, float]:
-    warm_up(epsilon)
-    return _timed(estimator(epsilon).fit, load())
+def fit_ours(epsilon: float, toy: bool) -> dict[str, float]:
+    if not toy:
+        warm_up(epsilon)
+    return _timed(estimator(epsilon).fit, harness.ratings("movielens-1m", toy=toy))
 
 
-def fit_peer(seed: int) -> dict[str, float]:
-    data = load()
+def fit_peer(seed: int, toy: bool) -> dict[str, float]:
+    data = harness.ratings("movielens-1m", toy=toy)
     clicks = data.with_values(np.ones(data.n_ratings, dtype=np.float32))
     fit_theirs(clicks.select_users(np.arange(20)), FACTORS, 1, seed)
-    return _timed(fit_theirs, clicks, FACTORS, ITERATIONS, seed)
+    return _timed(fit_theirs, clicks, FACTORS, 1 if toy else ITERATIONS, seed)
 
 
 def _timed(fit, *arguments) -> dict[str, float]:
@@ -95,36 +95,21 @@ def write(path: Path, ratings: int) -> None:
     write_large(path, LargeShape.of(ratings))
 
 
-def _answer(sender, job, *arguments) -> None:
-    sender.send(job(*arguments))
-
-
-def in_own_process(job, *arguments):
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(sender, job, *arguments))
-    process.start()
-    sender.close()
-    result = receiver.recv()
-    process.join()
-    return result
-
-
-def sizes(millions: list[float], epsilon: float, folder: str | None) -> list[dict[str, object]]:
+def sizes(millions: list[float], epsilon: float, folder: str | None, toy: bool) -> list[dict[str, object]]:
     found = []
     for size in millions:
         with tempfile.TemporaryDirectory(dir=folder) as place:
             path = Path(place) / "ratings.parquet"
-            in_own_process(write, path, round(size * 1e6))
-            found.append(in_own_process(fit_file, path, epsilon))
+            harness.in_own_process(write, path, round(size * 1e6), toy=toy)
+            found.append(harness.in_own_process(fit_file, path, epsilon, toy, toy=toy))
     return found
 
 
-def beside_peer(epsilon: float, repeat: int) -> dict[str, object]:
+def beside_peer(epsilon: float, repeat: int, toy: bool) -> dict[str, object]:
     runs: dict[str, list[dict[str, float]]] = {"ours": [], "implicit": []}
     for seed in range(repeat):
-        runs["implicit"].append(in_own_process(fit_peer, seed))
-        runs["ours"].append(in_own_process(fit_ours, epsilon))
+        runs["implicit"].append(harness.in_own_process(fit_peer, seed, toy, toy=toy))
+        runs["ours"].append(harness.in_own_process(fit_ours, epsilon, toy, toy=toy))
     middle = {
         what: {side: statistics.median(run[what] for run in done) for side, done in runs.items()}
         for what in ("seconds", "cpu_seconds")
@@ -144,27 +129,28 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", help="where to write the files; a temporary folder by default")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    threads = str(options.threads)
-    os.environ |= {"NUMBA_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": threads}
-    found = sizes([float(size) for size in options.millions.split(",")], options.epsilon, options.folder)
+    options = harness.options(parser, toy={"millions": "0.02", "repeat": 1})
+    harness.use_threads(options.threads, toy=options.toy)
+    millions = [float(size) for size in options.millions.split(",")]
+    found = sizes(millions, options.epsilon, options.folder, options.toy)
     growth = {
         key: max(one[key] for one in found) / min(one[key] for one in found)
         for key in ("per_million", "cpu_per_million", "fit_cpu_per_million")
     }
-    beside = beside_peer(options.peer_epsilon, options.repeat)
+    beside = beside_peer(options.peer_epsilon, options.repeat, options.toy)
     result = {"benchmark": "scale", "peer": "implicit", **beside, "growth": growth, "sizes": found}
-    if options.json:
-        print(json.dumps(result))
-        return
-    for one in found:
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, object]) -> None:
+    for one in result["sizes"]:
         print(
             f"{one['ratings']:,} ratings: read {one['read_seconds']:.1f} s, fit {one['fit_seconds']:.1f} s, "
             f"{one['per_million']:.2f} s a million ({one['cpu_per_million']:.2f} s of processor), "
             f"peak {one['peak_mb']:,.0f} MB"
         )
-    print(f"growth {growth['per_million']:.2f}; MovieLens 1M against implicit: {beside['ratio']:.2f}")
+    growth = result["growth"]["per_million"]
+    print(f"growth {growth:.2f}; MovieLens 1M against implicit: {result['ratio']:.2f}")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
+import harness
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -31,8 +32,22 @@ from discreet.service.stores.opening import open_store
 from service.crowd import killed_while_sending, letters_of, send_all
 from service.servers import Postgresql, Server, postgresql_programs
 
-POSTS = {1: 500, 32: 6000, 128: 6000}
 REPORTS = 10
+
+
+class Size(NamedTuple):
+    """How much to send: posts by connections, posts of the peer, people and kills of the last part."""
+
+    posts: dict[int, int]
+    alone: int = 1000
+    people: int = 1000
+    kills: int = 5
+    kinds: tuple[str, ...] = ("sqlite", "postgresql")
+
+
+WHOLE = Size({1: 500, 32: 6000, 128: 6000})
+QUICK = Size({1: 50, 32: 600, 128: 600}, people=100, kills=2)
+TOY = Size({32: 40}, alone=5, people=20, kills=1, kinds=("sqlite",))
 
 
 def campaign() -> Campaign:
@@ -65,7 +80,7 @@ def throughput(asked, path, url, connections, posts):
     }
 
 
-def alone(asked, folder, posts=1000):
+def alone(asked, folder, posts):
     """Return posts a second of the peer: one process, one commit a post, no network."""
     letters = letters_of(asked, posts, REPORTS, REPORTS)
     store = open_store(f"sqlite:///{folder}/alone.db", asked)
@@ -92,14 +107,14 @@ def kills(asked, path, url, people, times):
     }
 
 
-def measure(quick: bool) -> dict:
+def measure(size: Size) -> dict:
     asked = campaign()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         Path(folder).chmod(0o755)
         path = Path(folder) / "asked.campaign"
         path.write_bytes(asked.to_bytes())
         fresh = {"sqlite": lambda name: f"sqlite:///{folder}/{name}.db"}
-        if postgresql_programs() is not None:
+        if "postgresql" in size.kinds and postgresql_programs() is not None:
             (place := Path(folder) / "postgresql").mkdir()
             database = Postgresql(place).start()
             stack.callback(database.stop)
@@ -107,13 +122,11 @@ def measure(quick: bool) -> dict:
         stores, killed = {}, {}
         for kind, url in fresh.items():
             stores[kind] = {
-                str(connections): throughput(
-                    asked, path, url(f"c{connections}"), connections, posts // 10 if quick else posts
-                )
-                for connections, posts in POSTS.items()
+                str(connections): throughput(asked, path, url(f"c{connections}"), connections, posts)
+                for connections, posts in size.posts.items()
             }
-            killed[kind] = kills(asked, path, url("kills"), 100 if quick else 1000, 2 if quick else 5)
-        peer = alone(asked, folder)
+            killed[kind] = kills(asked, path, url("kills"), size.people, size.kills)
+        peer = alone(asked, folder, size.alone)
     return {
         "stores": stores,
         "kills": {name: sum(one[name] for one in killed.values()) for name in next(iter(killed.values()))},
@@ -127,13 +140,13 @@ def measure(quick: bool) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="a tenth of the posts, two kills")
-    chosen = parser.parse_args()
-    found = measure(chosen.quick)
-    if chosen.json:
-        print(json.dumps(found))
-        return
+    options = harness.options(parser, toy={})
+    size = TOY if options.toy else QUICK if options.quick else WHOLE
+    harness.tell(measure(size), options.json, show)
+
+
+def show(found: dict) -> None:
     for kind, rows in found["stores"].items():
         for connections, row in rows.items():
             print(

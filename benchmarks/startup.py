@@ -8,12 +8,16 @@ Processor time of the child (user and system), the least of several runs: other 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import harness
+
+VERB = ["-m", "discreet"]
+IMPORTS = ("discreet", "numpy", "polars", "numba")
 
 
 def cost(arguments: list[str], repeat: int) -> float:
@@ -29,37 +33,36 @@ def cost(arguments: list[str], repeat: int) -> float:
     return min(found)
 
 
+def with_a_model(folder: Path) -> dict[str, list[str]]:
+    """Fit a model, and return the commands that read it."""
+    model, history = str(folder / "m.discreet"), folder / "me.csv"
+    fit = ["fit", "discreet-demo", "--epsilon", "1", "--out", model]
+    subprocess.run([sys.executable, *VERB, *fit], check=True, stdout=subprocess.DEVNULL)
+    history.write_text("item,rating\nReturn of the Satellite,5\nThe Cursed Doll and I,1\n")
+    return {
+        "discreet label": [*VERB, "label", model, "--json"],
+        "discreet recommend": [*VERB, "recommend", model, "--history", str(history), "--json"],
+    }
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=5)
-    options = parser.parse_args()
+    options = harness.options(parser, toy={"repeat": 1})
+    runs = {"python -c pass": ["-c", "pass"], "discreet --version": [*VERB, "--version"]}
     with tempfile.TemporaryDirectory() as folder:
-        model, history = str(Path(folder) / "m.discreet"), Path(folder) / "me.csv"
-        verb = ["-m", "discreet"]
-        fit = ["fit", "discreet-demo", "--epsilon", "1", "--out", model]
-        subprocess.run([sys.executable, *verb, *fit], check=True, stdout=subprocess.DEVNULL)
-        history.write_text("item,rating\nReturn of the Satellite,5\nThe Cursed Doll and I,1\n")
-        recommend = ["recommend", model, "--history", str(history), "--json"]
-        runs = {
-            "python -c pass": ["-c", "pass"],
-            "import discreet": ["-c", "import discreet"],
-            "import numpy": ["-c", "import numpy"],
-            "import polars": ["-c", "import polars"],
-            "import numba": ["-c", "import numba"],
-            "discreet --version": [*verb, "--version"],
-            "discreet --help": [*verb, "--help"],
-            "discreet label": [*verb, "label", model, "--json"],
-            "discreet recommend": [*verb, *recommend],
-        }
+        if not options.toy:
+            runs |= {f"import {name}": ["-c", f"import {name}"] for name in IMPORTS}
+            runs |= {"discreet --help": [*VERB, "--help"], **with_a_model(Path(folder))}
         seconds = {name: cost(arguments, options.repeat) for name, arguments in runs.items()}
-    base = seconds["python -c pass"]
+    base = max(seconds["python -c pass"], 1e-3)
     rows = {
         name: {"seconds": round(value, 3), "ratio": round(value / base, 1)} for name, value in seconds.items()
     }
-    if options.json:
-        print(json.dumps(rows))
-        return
+    harness.tell(rows, options.json, show)
+
+
+def show(rows: dict[str, dict[str, float]]) -> None:
     for name, row in rows.items():
         print(f"{name:22} {row['seconds']:6.3f} s  {row['ratio']:6.1f} x")
 

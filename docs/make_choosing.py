@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from make_readme import fill
+from making import making
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "choosing.md"
@@ -72,5 +73,7 @@ def filled(text: str, results: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    found = json.loads(RESULTS.read_text(encoding="utf8"))
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf8"), found), encoding="utf8")
+    with making(__doc__) as made:
+        measured = json.loads(RESULTS.read_text(encoding="utf8"))
+        page = filled(PAGE.read_text(encoding="utf8"), measured)
+        made.place(PAGE).write_text(page, encoding="utf8")

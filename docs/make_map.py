@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from html import escape
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from making import ROOT, making
+
 PICTURE = ROOT / "docs" / "images" / "house.svg"
 # What a floor is for, by a room of it.
 _FLOORS = {
@@ -82,4 +82,5 @@ def _floor(place: int, rooms: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(text(), encoding="utf8")
+    with making(__doc__) as made:
+        made.place(PICTURE).write_text(text(), encoding="utf8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from making import making
+
 from discreet.reproduce import papers_folder, papers_page
 
 PAGE = Path(__file__).parent / "papers.md"
@@ -15,4 +17,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf8")
+    with making(__doc__) as made:
+        made.place(PAGE).write_text(text(), encoding="utf8")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from pathlib import Path
 
+from making import making
 from rich.console import Console
 
 from discreet import demo
@@ -49,7 +49,8 @@ def fill(text: str, part: str, content: str) -> str:
 
 
 if __name__ == "__main__":
-    filled = fill(README.read_text(encoding="utf8"), "models", models_table())
-    if "--demo" in sys.argv:
-        filled = fill(filled, "demo", demo_output())
-    README.write_text(filled, encoding="utf8")
+    with making(__doc__, demo="also run the demo and show what it prints") as made:
+        readme = fill(README.read_text(encoding="utf8"), "models", models_table())
+        if made.options.demo:
+            readme = fill(readme, "demo", demo_output())
+        made.place(README).write_text(readme, encoding="utf8")

@@ -1,15 +1,19 @@
-"""Take the pictures of docs/collecting.md: the page at two widths, by day and by night.
+"""Take the pictures of docs/collecting.md: the page at two widths, by day and by night; needs a browser.
 
-Run with PYTHONPATH=tests, where the browser is driven from; `make browser` brings one.
+`make browser` brings one; it is driven from tests/service.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from making import ROOT, Making, making
+
+sys.path.append(str(ROOT / "tests"))
 
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
@@ -27,9 +31,9 @@ RATED = {"Beyond the Astronaut": 5, "Beyond the Cellar Door": 2, "Beyond the Bou
 SIZES = {1280: 1100, 390: 844}
 
 
-def main() -> None:
+def main(made: Making) -> None:
     """Collect from some people of the demo, learn, and look at the page as one more person."""
-    data = load("discreet-demo").select_users(np.arange(300))
+    data = load("discreet-demo").select_users(np.arange(30 if made.toy else 300))
     asked = Campaign(
         name="Films of our town",
         mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
@@ -47,11 +51,11 @@ def main() -> None:
         published = Path(folder) / "films.discreet"
         fit_store(store, "local-channel").save(published)
         with InProcess(collecting_app(store, publish=published)) as service, browsing() as profile:
-            photograph(profile.open(service.url))
+            photograph(profile.open(service.url), made)
         store.dispose()
 
 
-def photograph(page: Any) -> None:
+def photograph(page: Any, made: Making) -> None:
     """Rate, send, rate once more, and take four pictures."""
     for title, stars in list(RATED.items())[:2]:
         rate(page, title, stars)
@@ -64,8 +68,10 @@ def photograph(page: Any) -> None:
         for width, height in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            page.screenshot(path=IMAGES / f"collecting-{width}-{scheme}.png", full_page=True)
+            place = made.place(IMAGES / f"collecting-{width}-{scheme}.png")
+            page.screenshot(path=place, full_page=True)
 
 
 if __name__ == "__main__":
-    main()
+    with making(__doc__.partition("\n")[0]) as made:
+        main(made)

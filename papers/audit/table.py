@@ -1,10 +1,12 @@
 """Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
 
-`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show.
+`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show; with
+`--toy` it writes nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -15,10 +17,14 @@ EPSILONS = (0.5, 1.0, 4.0)
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--toy", action="store_true", help="write nothing")
+    options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
     shipped = Path(last.__file__).with_name("last_audits.json")
     content = last.summarized(run["found"], run["version"])
-    shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+    if not options.toy:
+        shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
     print(table(run["found"]))
 
 

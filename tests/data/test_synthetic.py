@@ -197,6 +197,7 @@ def test_large_shape_keeps_the_proportions_of_a_film_service():
     top = LargeShape.of(100_000_000)
     assert (top.n_users, top.n_items) == (480_000, 17_770)
     assert LargeShape.of(1_000_000).n_users == 4_800
+    assert all(LargeShape.of(n_ratings).n_ratings == n_ratings for n_ratings in (1_000, 2_000, 5_000, 15_000))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -54,11 +54,10 @@ class LargeShape:
         """Return 480,000 people and 17,770 items at 100 million ratings, fewer of both below."""
         integer("n_ratings", n_ratings, least=1_000)
         share = n_ratings / 100_000_000
-        return cls(
-            n_users=max(20, round(480_000 * share)),
-            n_items=round(17_770 * min(1, share**0.35)),
-            n_ratings=n_ratings,
-        )
+        n_items = round(17_770 * min(1, share**0.35))
+        # Few ratings in proportion would fill more than a quarter of the cells.
+        n_users = max(20, round(480_000 * share), -(-4 * n_ratings // n_items))
+        return cls(n_users=n_users, n_items=n_items, n_ratings=n_ratings)
 
 
 def large(shape: LargeShape, *, seed: int = 0) -> Interactions:
