@@ -1,9 +1,11 @@
 """Find the matrix of least nuclear norm that fits observed cells, and prove how close to the least it is.
 
 The nuclear norm of M is the least (|U|^2 + |V|^2) / 2 over all M = U V', so that with a price on the norm the
-problem is alternating ridge regression; the price is then moved until the misfit is the one asked for. A
-factorization with too few columns can get stuck: singular vectors of the slope that still pay for themselves
-are added as columns until none is left, which makes the answer the global one. The dual value proves it.
+problem is alternating ridge regression; the price is then moved until the misfit is the one asked for. Where
+the price is close to the largest singular value, sweeps change the length of the product slowly, so then
+it is set to the best one. A factorization with too few columns can get stuck: singular vectors of the slope
+that still pay for themselves are added as columns until none is left, which makes the answer the global one.
+The dual value proves it.
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ _NEGLIGIBLE = 1e-6
 _POWER, _LEAST_POWER, _LARGEST_POWER = 0.5, 0.02, 1.5
 # A certificate costs a decomposition, so before the misfit is right it is looked at now and then only.
 _ROUNDS_BETWEEN_LOOKS = 5
+# At the answer many singular values of the slope equal the price, and an iterative method takes for ever to
+# separate their vectors. A large basis and residuals of 1e-6 (the square of this tolerance) suffice for the
+# values.
+_BASIS, _VECTOR_TOLERANCE = 40, 1e-3
 
 
 @final
@@ -120,7 +126,9 @@ def largest_singular(matrix: csr_array[Any] | Floats, count: int) -> Triples:
         u, s, v = np.linalg.svd(whole, full_matrices=False)
         return u[:, :count], s[:count], v[:count].T
     begin = experiment_generator(0, "singular").standard_normal(min(matrix.shape))
-    u, s, v = (np.asarray(part, dtype=np.float64) for part in svds(matrix, k=count, tol=1e-6, v0=begin))
+    basis = min(max(_BASIS, 4 * count), min(matrix.shape))
+    found = svds(matrix, k=count, tol=_VECTOR_TOLERANCE, ncv=basis, v0=begin)
+    u, s, v = (np.asarray(part, dtype=np.float64) for part in found)
     order = np.argsort(-s)
     return u[:, order], s[order], v[order].T
 
@@ -199,6 +207,18 @@ class _Problem:
             right = _moved(self.by_column, left, right, price)
         return left, right
 
+    def scaled(self, left: Floats, right: Floats, price: float) -> tuple[Floats, Floats, Floats]:
+        """Scale the factors so that their product is best at this price; return the residuals too."""
+        off = self.residuals(left, right)
+        shown = self.values - off
+        square = float(self.weights @ shown**2)
+        cost = price * float(np.sum(left**2) + np.sum(right**2)) / 2
+        best = (float(self.weights @ (shown * self.values)) - cost) / square if square else 0.0
+        if best <= 0.0:
+            return left, right, off
+        root = math.sqrt(best)
+        return root * left, root * right, self.values - best * shown
+
     def widened(
         self, left: Floats, right: Floats, price: float, limit: int, known: Triples | None = None
     ) -> tuple[Floats, Floats]:
@@ -267,7 +287,7 @@ def _descend(
     while True:
         left, right = problem.improved(left, right, price.price)
         done += _SWEEPS
-        off = problem.residuals(left, right)
+        left, right, off = problem.scaled(left, right, price.price)
         misfit = problem.misfit(off)
         fits = abs(misfit - rho) <= tolerance * rho
         if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_LOOKS * _SWEEPS) == 0:
