@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import discreet
+from ports import free_port
 
 _HERE = Path(__file__).resolve().parent.parent
 NAMES = ("north", "east", "south")
@@ -150,11 +150,6 @@ class Federation:
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def wait_until(is_so, seconds=300.0):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from audit.twins import spoil
+from discreet.audit import full
 from discreet.audit.canaries.files import CanaryFileAttack
 from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.full import SMALL, _settled, costliest_pair, play_view
@@ -29,32 +30,34 @@ def transcript(name, epsilon=1.0):
 
 @pytest.mark.parametrize("name", PURE)
 def test_pure_models_are_told_apart_by_nine_tenths_of_their_promise(name):
-    found = play_view(name, MODELS[name](epsilon=1.0), "transcript", seconds=20)
+    found = play_view(name, MODELS[name](epsilon=1.0), "transcript", seconds=math.inf)
     assert 0.9 < found.refuted <= 1.0 and found.verdict == "not refuted"
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_a_gaussian_model_is_told_apart_on_its_curve(epsilon):
-    found = play_view("popularity", MODELS["popularity"](epsilon=epsilon), "transcript", seconds=20)
+    found = play_view("popularity", MODELS["popularity"](epsilon=epsilon), "transcript", seconds=math.inf)
     # 400,000 games leave an error of about 0.02 in the shift, which is 0.12 at epsilon 0.5.
     assert (0.75 if epsilon < 1 else 0.9) * epsilon < found.curve <= epsilon and found.refuted <= epsilon
     assert found.verdict == "not refuted"
 
 
-def test_many_canaries_use_up_most_of_a_gaussian_promise():
-    found = play_view("biases", MODELS["biases"](epsilon=4.0), "transcript", seconds=2)
+def test_many_canaries_use_up_most_of_a_gaussian_promise(monkeypatch):
+    monkeypatch.setattr(full, "_MOST_FITS", 60)
+    found = play_view("biases", MODELS["biases"](epsilon=4.0), "transcript", seconds=math.inf)
     assert found.verdict == "not refuted" and 0.8 * 4 < found.curve <= 4
 
 
 def test_half_of_the_noise_is_refuted_by_many_canaries(monkeypatch):
+    monkeypatch.setattr(full, "_MOST_FITS", 60)
     estimator = spoil(monkeypatch, "half noise", "biases")
-    found = play_view("biases", estimator, "transcript", seconds=2)
+    found = play_view("biases", estimator, "transcript", seconds=math.inf)
     assert found.verdict == "refuted" and found.curve > 1.2
 
 
 def test_half_of_the_noise_is_refuted_twice(monkeypatch):
     estimator = spoil(monkeypatch, "half noise", "popularity")
-    found = play_view("popularity", estimator, "transcript", seconds=20)
+    found = play_view("popularity", estimator, "transcript", seconds=math.inf)
     assert found.verdict == "refuted" and found.curve > 1.5
 
 

@@ -48,7 +48,7 @@ def test_one_fit_on_your_own_data(discreet, ratings):
 
 
 def test_games_are_played_in_the_view_asked_for(discreet):
-    code, out, error = discreet("audit", "neighbours", "--view", "transcript", "--seconds", "5", "--json")
+    code, out, error = discreet("audit", "neighbours", "--view", "transcript", "--seconds", "600", "--json")
     assert code == 0, error
     (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
     assert 0.9 < game["refuted"] < 1 and game["curve"] is not None

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
@@ -97,10 +98,19 @@ def test_somebody_more_shows(crowd_data, shard_folders):
     assert any(not np.array_equal(memory[name], less[name]) for name in memory)
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def two_workers():
+    """Yield a client of a cluster of its own, once both workers are there."""
     pytest.importorskip("distributed", reason="needs the extra `distributed`")
     with connected("dask://local", workers=2) as found:
+        found.wait_for_workers(2)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Share one cluster among the tests that leave its workers alone."""
+    with two_workers() as found:
         yield found
 
 
@@ -136,20 +146,20 @@ def test_a_hostile_shard_is_a_sentence_also_in_lists(crowd_data, shard_folders, 
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders, client):
-    pids = list(client.run(os.getpid).values())
+def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders):
     killed = threading.Event()
-
-    def kill_once(done, total):
-        if not killed.is_set():
-            killed.set()
-            os.kill(pids[0], signal.SIGKILL)
-
-    shards = dataclasses.replace(open_shards(shard_folders[8]), report=kill_once)
     recipe = ("user-factorization", {})
-    assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, crowd_data))
+    with two_workers() as client:
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill_once(done, total):
+            if not killed.is_set():
+                killed.set()
+                os.kill(victim, signal.SIGKILL)
+
+        shards = dataclasses.replace(open_shards(shard_folders[8]), report=kill_once)
+        assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, crowd_data))
     assert killed.is_set()
-    client.wait_for_workers(2)
 
 
 def test_a_mixed_cluster_is_refused(shard_folders, client, monkeypatch):

@@ -13,6 +13,22 @@ from discreet.privacy.ledger import Ledger
 
 # Reads all shards once in each of very many steps: longer than any test waits.
 LONG = ("--model", "frank-wolfe", "--set", "solver=oja", "--set", "rounds=400", "--epsilon", "1")
+# The command line, which leaves a file where it is told to once a fit is paid and its training begins.
+PROGRAM = """
+import sys
+from pathlib import Path
+from discreet.cli import main
+from discreet.models import estimator
+
+begun, shown = Path(sys.argv.pop(1)), estimator.terminal_progress
+
+def training(progress):
+    begun.touch()
+    return shown(progress)
+
+estimator.terminal_progress = training
+main()
+"""
 
 
 def members(group):
@@ -28,7 +44,7 @@ def members(group):
     return found
 
 
-def wait_until(happened, seconds=60):
+def wait_until(happened, seconds=300):
     for _ in range(seconds * 20):
         if happened():
             return
@@ -37,10 +53,10 @@ def wait_until(happened, seconds=60):
 
 
 def stop_a_fit(folder, place, *more):
-    """Begin a long fit, press Ctrl-C as a terminal does once it is paid, and return what came of it."""
-    book = place / "shop.ledger"
+    """Begin a long fit, press Ctrl-C as a terminal does once it is trained, and return what came of it."""
+    book, begun = place / "shop.ledger", place / "begun"
     Ledger.open(book)
-    command = [sys.executable, "-m", "discreet", "fit", folder, *LONG]
+    command = [sys.executable, "-c", PROGRAM, begun, "fit", folder, *LONG]
     process = subprocess.Popen(
         [*command, "--out", place / "m.discreet", "--ledger", book, *more],
         stdout=subprocess.PIPE,
@@ -48,10 +64,9 @@ def stop_a_fit(folder, place, *more):
         text=True,
         start_new_session=True,
     )
-    wait_until(lambda: process.poll() is not None or Ledger.open(book).entries())
-    time.sleep(0.3)
+    wait_until(lambda: process.poll() is not None or begun.exists())
     os.killpg(process.pid, signal.SIGINT)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=300)
     wait_until(lambda: not members(process.pid))
     (entry,) = Ledger.open(book).entries()
     assert entry.state == "failed" and not (place / "m.discreet").exists()

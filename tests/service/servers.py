@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,15 +16,10 @@ from urllib.request import Request, urlopen
 import uvicorn
 
 from discreet.service.running import configured
+from ports import free_port
 
 SOURCE = Path(__file__).parents[2] / "src"
-_PATIENCE = 60
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+_PATIENCE = 300
 
 
 class Server:
@@ -65,7 +59,7 @@ class Server:
     def stop(self):
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=_PATIENCE)
 
     def __enter__(self):
         return self.start()
@@ -98,7 +92,7 @@ def ask(url, body=None, kind="application/octet-stream", method=None):
     """Return status, headers and body of an answer, whatever its status."""
     request = Request(url, data=body, headers={"content-type": kind}, method=method)
     try:
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=_PATIENCE) as answer:
             return answer.status, answer.headers, answer.read()
     except HTTPError as error:
         return error.code, error.headers, error.read()
@@ -125,7 +119,9 @@ class Postgresql:
         data = self._folder / "data"
         self._run("initdb", "-D", data, "-A", "trust", "-U", "discreet", "--no-sync")
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
-        self._run("pg_ctl", "-D", data, "-w", "-l", self._folder / "log", "-o", options, "start")
+        self._run(
+            "pg_ctl", "-D", data, "-w", "-t", _PATIENCE, "-l", self._folder / "log", "-o", options, "start"
+        )
         return self
 
     def fresh(self):
