@@ -1,12 +1,15 @@
-"""Run one target for some seconds in a process of its own and print what happened, as JSON.
+"""Run targets, each in a process of its own, and print what happened, as JSON.
 
-`python -m fuzz.run model --seconds 5`: every execution must end in a value or a `DiscreetError`, and the
-process must not need more memory than the target allows. A crash of the process is a finding, too.
+`python -m fuzz.run model table --executions 100`, or `--seconds 5`: every execution must end in a value or a
+`DiscreetError`, and the process must not need more memory than the target allows. A crash of the process is a
+finding, too.
 """
 
 import argparse
 import importlib
 import json
+import math
+import os
 import random
 import resource
 import sys
@@ -34,20 +37,25 @@ TARGETS = {
 _GIGABYTE = 1 << 30
 
 
-def execute(name: str, seconds: float, seed: int) -> dict:
-    """Return how often the target was tried and what came of it, with the first findings in full."""
+def kind_of(name: str) -> type:
+    """Return the class of a target."""
     module, _, kind = TARGETS[name].partition(":")
+    return getattr(importlib.import_module(module), kind)
+
+
+def execute(name: str, executions: float, seconds: float, seed: int) -> dict:
+    """Return how often the target was tried and what came of it, with the first findings in full."""
     warnings.simplefilter("ignore")
     counts = {"executions": 0, "accepted": 0, "refused": 0}
     findings = []
     # In memory, where there is such a folder: syncing to a disk is not what is tried here.
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        target = getattr(importlib.import_module(module), kind)(Path(folder))
+        target = kind_of(name)(Path(folder))
         target.honest()
         before = peak()
         end = time.monotonic() + seconds
-        while time.monotonic() < end and len(findings) < 3:
+        while counts["executions"] < executions and time.monotonic() < end and len(findings) < 3:
             chance = random.Random(f"{seed}/{counts['executions']}")
             counts["executions"] += 1
             try:
@@ -59,7 +67,25 @@ def execute(name: str, seconds: float, seed: int) -> dict:
                     findings.append(f"not one plain sentence: {error!r}")
             except Exception:
                 findings.append(f"execution {counts['executions'] - 1}: {traceback.format_exc()}")
-    return {"target": name, **counts, "megabytes": (peak() - before) // 1024, "findings": findings}
+    return {**counts, "megabytes": (peak() - before) // 1024, "findings": findings}
+
+
+def apart(name: str, *limits: float) -> dict | None:
+    """Execute a target in a child of this process, which has imported everything; None if the child died."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with os.fdopen(write, "w") as answer:
+                json.dump(execute(name, *limits), answer)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        said = answer.read()
+    return json.loads(said) if os.waitpid(child, 0)[1] == 0 else None
 
 
 def peak() -> int:
@@ -70,13 +96,17 @@ def peak() -> int:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("targets", nargs="+", choices=TARGETS)
+    parser.add_argument("--executions", type=float, default=math.inf)
+    parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     # What asks for more than this fails at once instead of taking the machine down.
     resource.setrlimit(resource.RLIMIT_AS, (6 * _GIGABYTE, 6 * _GIGABYTE))
-    json.dump(execute(asked.target, asked.seconds, asked.seed), sys.stdout)
+    for name in asked.targets:
+        kind_of(name)
+    limits = asked.executions, asked.seconds, asked.seed
+    json.dump({name: apart(name, *limits) for name in asked.targets}, sys.stdout)
 
 
 if __name__ == "__main__":
