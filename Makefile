@@ -3,14 +3,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-slow test-lowest smoke golden lint bench flower clean
+.PHONY: browser docs demo test test-random test-slow test-lowest smoke golden lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
 
-# Two processes share the tests; neighbors in a file stay together where they can, so that fits are made once.
+# Two processes share the tests, in an order that is new each time (the seed is printed; --randomly-seed repeats it).
+# Tests of a file stay together, so that fits are made once.
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Hypothesis with fresh seeds and many examples; what it finds becomes an `@example` of its test.
+test-random: $(VENV)/.ready-test
+	$(BIN)/pytest -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
 
 test-slow: $(VENV)/.ready-test
 	$(BIN)/pytest -m slow

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import DataError
@@ -103,7 +103,6 @@ def test_invented_senders_stop_at_the_limit():
     assert collector.senders == 3 and collector.refusals == {ReportRefusal.TOO_MANY_SENDERS: 7}
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.binary(max_size=80), st.binary(max_size=60).map(lambda tail: binary()[:-1] + tail)))
 def test_no_bytes_stop_the_collection(raw):
     collector = Collector(ASKED)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import ParameterError
@@ -98,7 +98,6 @@ def local_model(n_items, size, rng):
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 6), st.sampled_from([1e-9, 1.0, 1e4]))
 def test_what_a_person_tells_about_vectors_is_at_most_1_long(seed, ratings, size, spread):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.contributions import scaled_rows as second_moment
@@ -101,7 +101,6 @@ def test_threads_do_not_change_a_bit(threads, monkeypatch):
     np.testing.assert_array_equal(moment_product(rows, vector), plain[1])
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=COLUMNS),
     st.sampled_from([0.0, 0.2, 3.0]),

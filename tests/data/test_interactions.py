@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import DataError, ParameterError
@@ -31,7 +31,6 @@ pairs = st.dictionaries(
 
 
 @given(pairs)
-@settings(max_examples=100, deadline=None)
 def test_every_rating_comes_back_in_order_whatever_the_order_it_came_in(table):
     users, items = ([pair[axis] for pair, _ in table] for axis in (0, 1))
     data = Interactions.from_arrays(users, items, [value for _, value in table])
@@ -44,7 +43,6 @@ def test_every_rating_comes_back_in_order_whatever_the_order_it_came_in(table):
 
 
 @given(pairs)
-@settings(max_examples=50, deadline=None)
 def test_the_twin_by_item_is_the_transpose(table):
     data = Interactions.from_arrays(
         [u for (u, _), _ in table], [i for (_, i), _ in table], [v for _, v in table]

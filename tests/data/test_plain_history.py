@@ -1,7 +1,7 @@
 """The short way of reading a history says what the long way says, or nothing."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import DiscreetError
@@ -69,7 +69,6 @@ def test_what_is_not_plain_is_left_to_the_reader_of_tables(tmp_path, content):
 field = st.one_of(st.integers(-50, 50).map(str), st.text("ab 01.,-\"\u00e9'", max_size=4))
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=st.lists(st.tuples(field, field, field), min_size=1, max_size=4), implicit=st.booleans())
 def test_any_file_is_read_alike_or_left(tmp_path_factory, rows, implicit):
     path = tmp_path_factory.getbasetemp() / "any.csv"

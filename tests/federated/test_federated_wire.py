@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import FileError
@@ -85,7 +85,6 @@ def test_a_length_is_not_believed():
     assert reason(encode(MESSAGE), most=50) is Refusal.OVERSIZED
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10_000), st.binary(max_size=4))
 def test_damaged_messages_are_read_or_refused_but_never_crash(place, patch):
     raw = bytearray(encode(MESSAGE))

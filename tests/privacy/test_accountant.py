@@ -22,7 +22,7 @@ from dp_accounting.dp_event import (
     SelfComposedDpEvent,
     ZCDpEvent,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import ParameterError, PrivacyError
@@ -46,8 +46,6 @@ from discreet.privacy.accounting.events import FailureEvent, Leaf, tally
 from discreet.privacy.accounting.gaussian import least, log_delta_above
 from discreet.privacy.accounting.loss_bounds import DistributionBound, _laplace_loss
 from discreet.privacy.accounting.rounding import round_up, sum_up, times_up
-
-steady = settings(max_examples=60, deadline=None, derandomize=True)
 
 # One example per priced event, as a function of how much noise there is.
 NOISY = {
@@ -336,7 +334,6 @@ def test_gaussian_multiplier_agrees_with_dp_accounting(epsilon, delta):
     assert gaussian_multiplier(epsilon, delta) == pytest.approx(get_sigma_gaussian(epsilon, delta), rel=1e-9)
 
 
-@steady
 @given(shift=st.floats(1e-5, 1e3), epsilon=st.floats(0, 300))
 def test_the_gaussian_bound_is_never_below_the_exact_delta(shift, epsilon):
     x = epsilon / shift - shift / 2
@@ -354,7 +351,6 @@ def test_gaussian_edges():
     assert gaussian_delta(1e-3, 0.0) == 1
 
 
-@steady
 @given(st.lists(st.floats(0.01, 1e3), min_size=1, max_size=8), st.floats(0.01, 1e3))
 def test_split_gaussians_compose_to_the_whole(weights, total):
     parts = split_gaussian(total, weights)
@@ -534,7 +530,6 @@ def test_least_finds_the_step_and_gives_up_in_time():
     assert least(lambda x: True, guess=1.0) < 1e-290
 
 
-@steady
 @given(st.lists(st.floats(0, 1e6), max_size=10), st.integers(1, 10**6))
 def test_sums_round_up_and_stay_exact_where_they_can(values, count):
     total, exact = sum_up(values), sum(map(Fraction, values), Fraction(0))

@@ -5,7 +5,7 @@ from fractions import Fraction
 import dp_accounting
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -143,7 +143,6 @@ def test_discrete_gaussian_noise_hides_as_much_as_continuous_noise_with_less_var
     assert max(profile(sigma**2, at) - continuous(at) for at in epsilons) > 1e-6
 
 
-@settings(max_examples=200)
 @given(epsilon=st.floats(min_value=1e-3, max_value=32), sensitivity=magnitudes)
 def test_laplace_is_calibrated_to_a_pure_promise(epsilon, sensitivity):
     mechanism = Laplace.calibrated(epsilon=epsilon, l1_sensitivity=sensitivity)
@@ -350,7 +349,6 @@ def quiet_grid(exponent):
     return NoiseGrid(exponent=exponent, noise=1.0, off_diagonal=1.0, add=lambda steps, noise, random: None)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.integers(-(2**62) + 1, 2**62 - 1), min_size=1, max_size=5),
     st.sampled_from([24, 26, 28]),

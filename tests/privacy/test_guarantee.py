@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -17,7 +17,6 @@ from discreet.checks import ParameterError, PrivacyError
 from discreet.commands.output.label import label_table
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
-steady = settings(max_examples=60, deadline=None, derandomize=True)
 FRAMES = list(itertools.product(Unit, Neighbors, Trust))
 epsilons = st.floats(1e-9, 1e3)
 deltas = st.floats(0, 0.3)
@@ -47,7 +46,6 @@ def guarantees(draw):
     )
 
 
-@steady
 @given(guarantees())
 def test_json_both_ways(promise):
     record = json.loads(json.dumps(promise.to_json(), allow_nan=False))
@@ -127,7 +125,6 @@ def test_a_promise_cannot_be_edited():
         make().epsilon = 0.1
 
 
-@steady
 @given(epsilons, epsilons, deltas, deltas)
 def test_adding_rounds_up_and_never_by_more_than_one_float(first, second, delta, other):
     total = make(first, delta=delta) + make(second, delta=other)
@@ -143,7 +140,6 @@ def test_exact_sums_stay_exact():
     assert (make(0.5) + make(0.5)).epsilon == 1.0
 
 
-@steady
 @given(guarantees(), st.data())
 def test_addition_commutes_and_weakens(first, data):
     second = replace(
@@ -187,7 +183,6 @@ def test_order_is_by_both_numbers():
     assert not make(2.0, delta=0.1) <= make(1.0, delta=0.2)
 
 
-@steady
 @given(st.floats(1e-6, 2.0), st.floats(1e-300, 1e-3) | st.just(5e-324), st.integers(1, 300))
 def test_group_privacy_is_never_below_the_exact_sum(epsilon, delta, size):
     group = make(epsilon, delta=delta, unit=Unit.CELL).for_user(size)
@@ -240,7 +235,6 @@ def test_simulated_noise_protects_nobody_for_ever():
     assert simulated.sentence().startswith("SIMULATED NOISE, protects nobody")
 
 
-@steady
 @given(guarantees())
 def test_the_sentence_says_the_whole_promise(promise):
     text = promise.sentence()
@@ -260,7 +254,6 @@ def test_the_sentence_says_the_whole_promise(promise):
     assert words[promise.unit] in text
 
 
-@steady
 @given(st.floats(1e-300, 1e300))
 def test_written_numbers_are_never_below_the_real_ones(epsilon):
     written = dict(make(epsilon).rows())["epsilon"]

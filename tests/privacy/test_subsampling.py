@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
@@ -25,7 +25,6 @@ def exact_loss(size, weight):
     scale=st.floats(1e-6, 1e6),
     cap=st.floats(1, 2.0**32),
 )
-@settings(max_examples=300, deadline=None, derandomize=True)
 def test_every_weight_costs_at_most_epsilon_and_no_larger_one_does(epsilon, share, scale, cap):
     sampling = ImportanceSampling(epsilon=epsilon, scale=scale, max_weight=cap)
     norm = share * sampling.largest_norm()

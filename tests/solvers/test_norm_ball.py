@@ -3,7 +3,7 @@
 import cvxpy
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.checks import DataError, ParameterError
@@ -42,7 +42,6 @@ def test_agrees_with_the_quadratic_program_of_cvxpy(radius):
 
 
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 9), radius=st.sampled_from([1e-3, 0.5, 2.0, 1e3]))
-@settings(max_examples=60, deadline=None)
 def test_meets_the_conditions_that_make_a_point_the_global_minimum(seed, size, radius):
     matrices, linear = problems(np.random.default_rng(seed), 8, size)
     points = minimize_in_ball(matrices, linear, radius)
