@@ -1,8 +1,13 @@
-"""What the package index shows: no link that leads nowhere there."""
+"""The container builds the whole wheel, and the package index shows no link that leads nowhere."""
 
 import importlib.util
 import re
+import shutil
+import zipfile
 from pathlib import Path
+
+import pytest
+from hatchling.build import build_wheel
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://forge.example/us/discreet/"
@@ -39,3 +44,50 @@ def test_with_an_address_links_lead_to_the_files_of_the_version():
     for address in hook().urls(ADDRESS, "1.2.3").values():
         named = address.partition("/v1.2.3/")[2]
         assert address.startswith(start) and (ROOT / named).exists()
+
+
+def copied_into_the_container():
+    """Return the sources that each COPY of the first stage takes from here, and where they go."""
+    first = (ROOT / "Containerfile").read_text(encoding="utf8").split("\nFROM ")[1].replace("\\\n", " ")
+    return [line.split()[1:] for line in first.splitlines() if line.startswith("COPY ")]
+
+
+def files(folder):
+    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(folder).as_posix() for path in found}
+
+
+@pytest.fixture
+def container(tmp_path, monkeypatch):
+    """Lay out the folder that the container builds in, and work there."""
+    place = tmp_path / "build"
+    place.mkdir()
+    for *sources, target in copied_into_the_container():
+        for source in sources:
+            if (ROOT / source).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / source, place / target, ignore=ignored, dirs_exist_ok=True)
+            else:
+                shutil.copy(ROOT / source, place / target)
+    monkeypatch.chdir(place)
+    return place
+
+
+def test_the_container_builds_the_whole_wheel(container, tmp_path):
+    with zipfile.ZipFile(tmp_path / build_wheel(str(tmp_path))) as wheel:
+        built = set(wheel.namelist())
+        metadata = wheel.read(next(name for name in built if name.endswith("/METADATA"))).decode()
+        commands = wheel.read(next(name for name in built if name.endswith("/entry_points.txt"))).decode()
+    expected = {f"discreet/{name}" for name in files(ROOT / "src" / "discreet")}
+    expected |= {f"discreet/proofs/{name}" for name in files(ROOT / "proofs")}
+    assert {name for name in built if ".dist-info/" not in name} == expected
+    assert {".html", ".css", ".js", ".json", ".md"} <= {Path(name).suffix for name in built}
+    assert "# discreet" in metadata and "discreet = discreet.cli:main" in commands
+    assert any(name.endswith("/LICENSE") for name in built)
+
+
+@pytest.mark.parametrize("missing", ["hatch_build.py", "README.md"])
+def test_without_what_the_build_reads_there_is_no_wheel(missing, container, tmp_path):
+    (container / missing).unlink()
+    with pytest.raises(OSError, match=missing):
+        build_wheel(str(tmp_path))
