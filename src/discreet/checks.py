@@ -30,6 +30,10 @@ class DiscreetError(Exception):
         """Return the sentence on one line; names of columns and files in it may come from strangers."""
         return visible(super().__str__()).replace("\n", "\\n")
 
+    def add_sentence(self, sentence: str) -> None:
+        """Say something more at the end of the message."""
+        self.args = (f"{super().__str__()} {sentence}", *self.args[1:])
+
 
 class ParameterError(DiscreetError, ValueError):
     """Report an argument outside its rule."""

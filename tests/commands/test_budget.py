@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+import discreet as package
 from command_line import one_sentence, other_remarks
 
 
@@ -55,14 +58,61 @@ def test_a_budget_is_shown_for_one_name_and_set_with_epsilon_only(discreet, tmp_
     assert "--reason" in error
 
 
-def test_paying_beside_the_budget_is_remarked_on(discreet, ratings, tmp_path):
+def test_paying_beside_the_budget_is_refused_and_remarked_on(discreet, ratings, tmp_path):
     ledger = tmp_path / "shop.ledger"
     assert discreet("budget", ledger, "--name", "shop", "--epsilon", "3")[0] == 0
     arguments = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--ledger", ledger, "--json", "--out")
-    code, shown, error = discreet(*arguments, tmp_path / "a.discreet")
+    one_sentence(*discreet(*arguments, tmp_path / "a.discreet"))
+    code, shown, error = discreet(*arguments, tmp_path / "a.discreet", "--allow-unbudgeted")
     assert code == 0 and json.loads(shown)["name"] == tmp_path.name
     assert repr(tmp_path.name) in error and "'shop'" in error and len(other_remarks(error)) == 1
     assert not other_remarks(discreet(*arguments, tmp_path / "b.discreet", "--name", "shop")[2])
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_no_verb_that_spends_goes_around_a_budget(discreet, ratings, tmp_path, dry):
+    """The file is called otherwise than the budget: nothing is paid, and --name leads to the budget."""
+    ledger, model = tmp_path / "year.ledger", tmp_path / "one.discreet"
+    assert discreet("fit", ratings, "--epsilon", "1", "--out", model)[0] == 0
+    assert discreet("budget", ledger, "--name", "songs", "--epsilon", "5")[0] == 0
+    learn, score = ("--model", "biases", "--epsilon", "20"), ("--metric", "rmse", "--private")
+    verbs = [
+        ("fit", ratings, *learn, "--out", tmp_path / "m.discreet", *dry),
+        ("refit", model, ratings, "--epsilon", "20", "--out", tmp_path / "m.discreet", *dry),
+        ("evaluate", ratings, *learn, *score, *dry),
+        (
+            "compare",
+            ratings,
+            "--models",
+            "biases",
+            "--epsilons",
+            "20",
+            "--out",
+            tmp_path / "p.html",
+            *score,
+            *dry,
+        ),
+    ]
+    if not dry:
+        verbs.append(("federation", "simulate", ratings, *learn, "--parties", "3"))
+    for verb in verbs:
+        for name in ((), ("--name", "songs")):
+            one_sentence(*discreet(*verb, "--ledger", ledger, *name))
+    with package.Ledger.open(ledger, read_only=True) as book:
+        assert book.entries() == []
+
+
+@pytest.mark.parametrize("verb", [("evaluate", "--model", "biases", "--epsilon", "1"), ("federation",)])
+def test_every_verb_that_spends_says_where_it_paid(discreet, ratings, tmp_path, verb):
+    ledger = tmp_path / "year.ledger"
+    if verb == ("federation",):
+        verb = ("federation", "simulate", ratings, "--model", "biases", "--epsilon", "1", "--parties", "3")
+    else:
+        verb = (verb[0], ratings, *verb[1:], "--metric", "rmse", "--private")
+    code, shown, _ = discreet(*verb, "--ledger", ledger, "--name", "songs")
+    assert code == 0 and "Paid as 'songs' in" in " ".join(shown.split())
+    with package.Ledger.open(ledger, read_only=True) as book:
+        assert [entry.dataset for entry in book.entries()] == ["songs"]
 
 
 def test_an_empty_name_pays_nothing(discreet, ratings, tmp_path):

@@ -1,6 +1,9 @@
 """The next release starts from the last one, keeps its catalog, and says what is new."""
 
 import json
+import math
+
+import pytest
 
 import discreet as package
 from command_line import one_sentence
@@ -13,7 +16,8 @@ def test_the_next_release_starts_from_the_last(discreet, ratings, tmp_path):
     assert code == 0 and json.loads(shown)["guarantee"]["epsilon"] == 2.0
     one, two = package.load(first), package.load(second)
     assert one.catalog == two.catalog and two.parameters["prior"] == str(first)
-    assert any("an earlier release" in text for text in two.guarantee.assumes)
+    assert any("an earlier release with epsilon=2" in text for text in two.guarantee.assumes)
+    assert "It starts from an earlier release with epsilon=2" in two.guarantee.sentence()
     # What was taken from the data once is not made public by being taken from a model.
     assert one.guarantee.conditions == two.guarantee.conditions == ("the catalog", "the scale")
     listed.write_text("\n".join([str(item) for item in one.catalog.ids.tolist()[1:]] + ["1000"]) + "\n")
@@ -39,6 +43,62 @@ def test_what_cannot_be_refitted_is_one_sentence(discreet, ratings, tmp_path):
     one_sentence(*discreet("refit", first, ratings, "--out", first, "--force"))
     one_sentence(*discreet("refit", tmp_path / "nothing.discreet", ratings, "--out", out))
     assert not out.exists()
+
+
+def test_a_refit_keeps_what_was_declared_and_says_what_it_paid(discreet, ratings, tmp_path):
+    first, second, listed = tmp_path / "one.discreet", tmp_path / "two.discreet", tmp_path / "items.txt"
+    items = sorted({line.split(",")[1] for line in ratings.read_text().splitlines()[1:]}, key=int)
+    listed.write_text("\n".join(items) + "\n")
+    declared = ("--scale", "1,5,1", "--items", listed, "--max-per-user", "6")
+    assert discreet("fit", ratings, "--epsilon", "2", "--out", first, *declared)[0] == 0
+    code, shown, error = discreet("refit", first, ratings, "--out", second, "--ledger", tmp_path / "y.ledger")
+    one, two = package.load(first), package.load(second)
+    assert code == 0 and error == "" and one.facts == two.facts and two.guarantee.conditions == ()
+    assert f"Paid as {tmp_path.name!r} in" in " ".join(shown.split())
+    again = ("refit", first, ratings, "--out", second, "--force", "--scale", "0,10", "--max-per-user", "3")
+    assert discreet(*again)[0] == 0
+    assert (package.load(second).facts.high, package.load(second).facts.max_per_user) == (10.0, 3)
+
+
+def test_a_refit_keeps_a_chosen_scale_and_catalog(discreet, tmp_path):
+    """What was chosen with noise is a release, so the next one takes it as known, and clips as before."""
+    first, second, data = tmp_path / "one.discreet", tmp_path / "two.discreet", tmp_path / "r.csv"
+    rows = [f"{user},{item},{1 + (user + item) % 5}" for user in range(400) for item in range(6)]
+    data.write_text("\n".join(["user,item,rating", *rows]) + "\n")
+    fit = ("fit", data, "--epsilon", "8", "--private-catalog", "--catalog-share", "0.5", "--out", first)
+    assert discreet(*fit)[0] == 0
+    data.write_text("\n".join(["user,item,rating", *rows, "500,1,1000"]) + "\n")
+    code, _, error = discreet("refit", first, data, "--out", second)
+    one, two = package.load(first), package.load(second)
+    assert code == 0, error
+    assert (two.facts.low, two.facts.high) == (one.facts.low, one.facts.high) == (1.0, 5.0)
+    assert two.guarantee.conditions == () and two.facts.from_file == one.facts.from_file
+
+
+@pytest.mark.parametrize("kind", ["als", "no privacy", "another promise", "simulated"])
+def test_no_release_starts_from_a_model_that_hides_nobody(discreet, ratings, tmp_path, kind):
+    data, first, out = package.read(ratings), tmp_path / "one.discreet", tmp_path / "two.discreet"
+    last = {
+        "als": lambda: package.Als().fit(data),
+        "no privacy": lambda: package.UserFactorization(epsilon=math.inf).fit(data),
+        "another promise": lambda: package.LocalChannel(epsilon=1.0).fit(data),
+        "simulated": lambda: package.UserFactorization(epsilon=1.0).fit(
+            data, random=package.PrivacyRandom.simulate(0)
+        ),
+    }[kind]()
+    last.save(first)
+    fit = ("fit", ratings, "--epsilon", "0.1", "--set", f"prior={first}", "--ledger", tmp_path / "y.ledger")
+    if kind == "simulated":
+        assert discreet(*fit, "--out", out)[0] == 0
+        promise = package.load(out).guarantee
+        assert not promise.is_private and promise.sentence().startswith("SIMULATED NOISE")
+        assert "its noise was simulated" in promise.sentence()
+        return
+    one_sentence(*discreet(*fit, "--out", out))
+    one_sentence(*discreet("evaluate", ratings, *fit[2:], "--metric", "rmse", "--private"))
+    assert not (tmp_path / "y.ledger").exists() and not out.exists()
+    if kind == "no privacy":
+        one_sentence(*discreet("refit", first, ratings, "--epsilon", "0.1", "--out", out))
 
 
 def test_a_dry_run_of_a_refit_pays_nothing(discreet, ratings, tmp_path):

@@ -12,12 +12,15 @@ from discreet.checks import BudgetError, DataError, ParameterError, PrivacyError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.private_facts.catalog import PrivateCatalog
+from discreet.models.private_facts.together import PrivateFacts
 from discreet.models.storage import read_label
-from discreet.privacy.guarantee import TAKEN
+from discreet.privacy.accounting.accountant import delta_at
+from discreet.privacy.guarantee import TAKEN, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.fixed_point import WholeSteps
 from discreet.privacy.mechanisms.selection import NoisyThreshold
 from discreet.randomness import PrivacyRandom
+from discreet.recipes import MODELS, is_never_private
 from toy import toy_interactions
 
 CHOICE = PrivateCatalog(epsilon=1.0, delta=1e-6)
@@ -76,9 +79,7 @@ def test_the_threshold_depends_on_public_numbers_only():
     few = mechanism.passing(WholeSteps(np.zeros(3, np.int64), 24), PrivacyRandom.simulate(0))
     assert not few.any() and mechanism._grid() == NoisyThreshold(epsilon=0.2, delta=2e-7, most=5)._grid()
     with pytest.raises(DataError, match="more than"):
-        mechanism.passing(
-            WholeSteps(np.broadcast_to(np.int64(0), (2**24 + 1,)), 24), PrivacyRandom.simulate(0)
-        )
+        mechanism.passing(WholeSteps(np.broadcast_to(np.int64(0), (2**31,)), 24), PrivacyRandom.simulate(0))
 
 
 def test_it_is_paid_for_before_anything_is_chosen():
@@ -90,9 +91,103 @@ def test_it_is_paid_for_before_anything_is_chosen():
     with pytest.raises(BudgetError):
         discreet.Biases(epsilon=1.0).fit(data, select_items=CHOICE, ledger=poor)
     few = world(people=5)
-    with pytest.raises(DataError, match="Fewer than two"):
+    with pytest.raises(DataError, match=r"Fewer than two.*paid for all the same: epsilon=2, delta=2e-06"):
         discreet.Biases(epsilon=1.0).fit(few, select_items=CHOICE, ledger=ledger)
     assert ledger.spent(few.name).epsilon == 4.0
+
+
+ODD_IDS = ["zebra", "007", "+20", "-0", "20.0", "1e3", "\uff12\uff10", str(2**63), "-5", "15", "0", "a,b"]
+
+
+def columns(extra=()):
+    """Return people and items of a file in which everybody rated the same ten whole numbers."""
+    users = [str(user) for user in range(1500) for _ in range(10)]
+    items = [str(10 * (item + 1)) for _ in range(1500) for item in range(10)]
+    return [*users, *("9" * 9 for _ in extra)], [*items, *extra]
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+def test_type_and_order_of_a_chosen_catalog_follow_from_its_ids_alone(odd, tmp_path):
+    """One person's id turns the column to text, or stands among the numbers; what is published stays."""
+    found = []
+    for extra in ((), (odd,)):
+        path = tmp_path / "r.csv"
+        users, items = columns(extra)
+        rows = (f'{user},"{item}",4' for user, item in zip(users, items, strict=True))
+        path.write_text("\n".join(["user,item,rating", *rows]) + "\n", encoding="utf-8")
+        data = discreet.read(path, low=1, high=5)
+        assert data.n_items == 10 + len(extra)
+        model = discreet.Popularity(epsilon=1.0, delta=0).fit(data, select_items=CHOICE)
+        found.append(model.catalog)
+    assert found[0].ids.dtype == found[1].ids.dtype == np.int64
+    assert found[0] == found[1] and found[0].ids.tolist() == [10 * (item + 1) for item in range(10)]
+    assert discreet.Popularity(epsilon=1.0).fit(data).catalog.is_text == (odd not in ("-5", "15", "0")), (
+        "twin"
+    )
+
+
+def test_the_canonical_order_does_not_depend_on_the_type_of_a_column():
+    numbers = discreet.Vocabulary.of([100, 20, 3, -1])
+    texts = discreet.Vocabulary.of(["zebra", "100", "20", "007", "3", "-1"])
+    assert numbers.canonical().ids.tolist() == [-1, 3, 20, 100] and not numbers.canonical().is_text
+    assert texts.canonical().ids.tolist() == ["-1", "3", "20", "100", "007", "zebra"]
+    assert texts.take(np.array([1, 2, 4, 5])).canonical() == numbers.canonical()
+    assert discreet.Vocabulary.of(["7", "+7"]).canonical().ids.tolist() == ["7", "+7"]
+
+
+@pytest.mark.parametrize("extra", [(), ("20",)])
+def test_how_many_items_a_file_has_refuses_nothing_before_it_is_paid(extra):
+    """Without the second item the fit used to end unpaid, and with it paid."""
+    users = [*range(400), *("x" for _ in extra)]
+    data = Interactions.from_arrays([str(user) for user in users], ["10"] * 400 + [*extra], low=1, high=5)
+    ledger = Ledger.in_memory()
+    with pytest.raises(DataError, match="Fewer than two items were chosen"):
+        discreet.Biases(epsilon=1.0).fit(data, select_items=CHOICE, ledger=ledger)
+    assert len(ledger.entries()) == 1
+    with pytest.raises(DataError, match="at least two users and two items"):
+        discreet.Biases(epsilon=1.0).fit(data.select_items([0]))
+
+
+def test_how_many_items_a_file_has_steers_no_plan():
+    chosen = PrivateFacts(catalog=CHOICE)
+    few, many = world(people=3, items=3, secret=False), world(people=1, items=8000, secret=False)
+    for name in MODELS:
+        if is_never_private(name):
+            continue
+        estimator = MODELS[name](epsilon=1.0)
+        promise = estimator.promise(few.facts)
+        if promise.frame != (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT) or not promise.is_private:
+            continue
+        here, there = (estimator.whole_events(data, chosen) for data in (few, many))
+        assert here == there and estimator.whole_promise(few, chosen) == estimator.whole_promise(many, chosen)
+        # The plan for the fewest items costs what that for any number of items does.
+        for size in (2, 50, 5000):
+            events = estimator.events(replace(few.facts, n_items=size))
+            assert delta_at(events, promise.epsilon) <= promise.delta * (1 + 1e-9)
+            assert account_weight(events) == pytest.approx(account_weight(estimator.events(few.facts)))
+    frank_wolfe = discreet.FrankWolfe(epsilon=1.0)
+    assert len(frank_wolfe.events(few.facts)) != len(frank_wolfe.events(many.facts)), "the twin"
+
+
+def account_weight(events):
+    """Return what Gaussian events weigh together; a pure one weighs what it loses."""
+    return sum(getattr(event, "noise_multiplier", 1.0) ** -2 for event in events)
+
+
+def test_a_table_that_names_none_of_the_items_is_no_reason_to_refuse_before_payment(tmp_path):
+    table, ledger = tmp_path / "items.csv", Ledger.in_memory()
+    table.write_text("id,genre\n" + "".join(f"other {row},{'ab'[row % 2]}\n" for row in range(20)))
+    with pytest.raises(DataError, match="names no item"):
+        discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
+            world(), select_items=CHOICE, ledger=ledger
+        )
+    assert len(ledger.entries()) == 1, "it was paid: which items there are is the secret"
+    table.write_text("id\n1\n")
+    with pytest.raises(DataError, match="needs rows"):
+        discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
+            world(), select_items=CHOICE, ledger=ledger
+        )
+    assert len(ledger.entries()) == 1, "it cannot be read whatever the data are"
 
 
 def test_what_would_leave_a_condition_is_refused():

@@ -41,6 +41,14 @@ def ledger(request, tmp_path):
     return Ledger.in_memory() if request.param == "memory" else Ledger.open(tmp_path / "ledger.db")
 
 
+@pytest.fixture(params=["memory", "file"])
+def told(request, tmp_path):
+    """Return a ledger that lets names without a budget spend beside others."""
+    if request.param == "memory":
+        return Ledger.in_memory(allow_unbudgeted=True)
+    return Ledger.open(tmp_path / "ledger.db", allow_unbudgeted=True)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.db"
@@ -111,7 +119,19 @@ def test_delta_is_a_budget_of_its_own(ledger):
         ledger.spend("songs", PROMISE, what="not pure")
 
 
-def test_data_sets_have_budgets_of_their_own(ledger):
+def test_a_name_without_a_budget_is_refused_beside_one_that_has_one(ledger):
+    ledger.spend("songs", PROMISE, what="before there was any budget")
+    ledger.set_budget("films", LIMIT)
+    for act in (ledger.spend, lambda *given, what: ledger.price(*given)):
+        with pytest.raises(BudgetError, match=r"'songs' has no budget.*'films' has; nothing was spent"):
+            act("songs", replace(PROMISE, epsilon=20.0), what="biases")
+    assert len(ledger.entries()) == 1 and ledger.budgeted() == ["films"]
+    ledger.set_budget("songs", LIMIT)
+    ledger.spend("songs", PROMISE, what="now it has one")
+
+
+def test_data_sets_have_budgets_of_their_own(told):
+    ledger = told
     ledger.set_budget("films", LIMIT)
     ledger.spend("songs", replace(PROMISE, epsilon=99.0), what="unlimited")
     ledger.spend("films", PROMISE, what="biases")
@@ -131,7 +151,8 @@ def test_data_sets_have_budgets_of_their_own(ledger):
     ],
     ids=str,
 )
-def test_what_the_budget_cannot_weigh_is_refused(ledger, other):
+def test_what_the_budget_cannot_weigh_is_refused(told, other):
+    ledger = told
     ledger.set_budget("films", LIMIT)
     with pytest.raises(PrivacyError) as caught:
         ledger.spend("films", replace(PROMISE, **other), what="biases")
@@ -207,7 +228,8 @@ def test_events_let_a_reader_recount(ledger):
     assert len(ledger.entries()) == 3
 
 
-def test_report_says_what_was_spent_on_what_and_what_is_left(ledger):
+def test_report_says_what_was_spent_on_what_and_what_is_left(told):
+    ledger = told
     assert "Nothing was spent" in printed(ledger)
     ledger.set_budget("films", LIMIT)
     assert "nothing" in printed(ledger)

@@ -14,6 +14,7 @@ from discreet.commands.options.declared import (
     Delta,
     Force,
     Measuring,
+    Paying,
     Privately,
     Reading,
     refuse_without_ratings,
@@ -40,6 +41,7 @@ def compare(
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
+    paying: Paying,
     delta: Delta = None,
     resume: Annotated[
         Path | None,
@@ -57,8 +59,8 @@ def compare(
     chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
     if reading.implicit:
         refuse_without_ratings(chosen)
-    if privately.asked:
-        measure_privately(chosen, data, measuring, reading, privately, as_json=as_json)
+    if privately.asked(paying):
+        measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
         return
     require_libraries()
     folder = folder_of(data)

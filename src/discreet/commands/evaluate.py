@@ -10,6 +10,7 @@ from discreet.commands.options.declared import (
     Data,
     Learning,
     Measuring,
+    Paying,
     Privately,
     Reading,
     remark_on_delta,
@@ -24,13 +25,14 @@ def evaluate(
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
+    paying: Paying,
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model on held-out ratings. Without --private scores have no noise: do not publish them."""
     estimator = learning.estimator(implicit=reading.implicit)
-    if privately.asked:
-        measure_privately([estimator], data, measuring, reading, privately, on, as_json=as_json)
+    if privately.asked(paying):
+        measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
         return
     from discreet.data.opening import folder_of
     from discreet.evaluation.protocol import evaluate as measure

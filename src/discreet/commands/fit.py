@@ -17,13 +17,13 @@ from discreet.commands.options.declared import (
     Force,
     KeptTitles,
     Learning,
+    Paying,
     Reading,
     remark_on_conditions,
     remark_on_delta,
 )
-from discreet.commands.options.parsing import checked_name
 from discreet.commands.output.price import saying_what_was_paid, show_price
-from discreet.commands.output.printing import emit, remark, show
+from discreet.commands.output.printing import emit, show
 from discreet.files import refuse_output
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from discreet.models.estimator import Estimator
     from discreet.models.fitted import FittedModel
     from discreet.models.private_facts.together import PrivateFacts
-    from discreet.privacy.ledger.book import Ledger
 
 
 def fit(
@@ -39,15 +38,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
     learning: Learning,
     reading: Reading,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
-            "name it has in every folder, such as ratings.csv.",
-        ),
-    ] = None,
+    paying: Paying,
     private_catalog: Annotated[
         bool,
         typer.Option(
@@ -77,9 +68,8 @@ def fit(
     from discreet.data.opening import files_of
     from discreet.models.private_facts.together import PrivateFacts
     from discreet.models.progress import terminal_progress
-    from discreet.models.public_columns import moved, read_columns
+    from discreet.models.public_columns import beside_chosen, moved, read_columns, read_table
     from discreet.models.storage import KIND, is_model
-    from discreet.privacy.ledger.book import Ledger
     from discreet.shards.folder import is_shard_folder
 
     estimator = learning.estimator(implicit=reading.implicit)
@@ -87,33 +77,36 @@ def fit(
         raise ParameterError(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
         )
-    name = checked_name(name)
+    paying.check()
     files = [] if is_shard_folder(data) else files_of(data)
-    read = [*files, *reading.files(), *(path for path in (ledger, titles) if path is not None)]
+    read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
         raise ParameterError(
             "--items declares the catalog, so there is none to choose. Leave one of them out."
         )
-    with terminal_progress(None) as report, opened(data, reading, name, on, report) as crowd:
+    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as crowd:
         remark_on_delta([estimator], crowd.facts)
         chosen = PrivateFacts()
         if private_catalog:
             estimator, chosen = _sharing(estimator, catalog_share, crowd.facts)
-        book = None if ledger is None else Ledger.open(ledger)
-        if book is not None:
-            _remark_on_account(book, crowd.name)
+        book = paying.book(crowd.name)
         if dry_run:
             show_price(estimator, crowd, book, chosen=chosen, as_json=as_json)
             return
-        # A table that cannot be read is refused before anything is paid.
-        public = {} if titles is None else read_columns(titles, crowd.catalog)
-        with saying_what_was_paid(book, ledger):
+        # A table that cannot be read is refused before anything is paid; a chosen catalog is not known then.
+        table = None if titles is None else read_table(titles)
+        public = {} if table is None or private_catalog else read_columns(table, crowd.catalog)
+        with saying_what_was_paid(book, paying.ledger):
             fitted = estimator.fit(
                 crowd, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
             )
     remark_on_conditions(fitted.guarantee)
-    fitted = replace(fitted, public=moved(public, crowd.catalog, fitted.catalog))
+    if private_catalog and table is not None:
+        public = beside_chosen(table, fitted.catalog)
+    else:
+        public = moved(public, crowd.catalog, fitted.catalog)
+    fitted = replace(fitted, public=public)
     fitted.save(out, force=force)
     decisions = {"decisions": fitted.scorer.explain()} if explain else {}
     if as_json:
@@ -124,8 +117,7 @@ def fit(
     if private_catalog:
         low, high = fitted.facts.low, fitted.facts.high
         show(f"{fitted.facts.n_items:,} items were chosen, with ratings from {low:g} to {high:g}.")
-    paid = "" if ledger is None else f" Paid as {crowd.name!r} in {ledger}."
-    show(f"Written to {out}.{paid} {fitted.guarantee.sentence()}")
+    show(" ".join(filter(None, [f"Written to {out}.", paying.paid(crowd.name), fitted.guarantee.sentence()])))
 
 
 def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:
@@ -141,16 +133,6 @@ def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Es
         for whole, part in ((epsilon, chosen.epsilon), (delta, chosen.delta))
     ]
     return estimator.clone(epsilon=rest[0], delta=rest[1]), chosen
-
-
-def _remark_on_account(book: Ledger, name: str) -> None:
-    """Point out an account without a budget beside others that have one: the data may be called otherwise."""
-    limited = [other for other in book.datasets() if book.budget(other) is not None]
-    if limited and name not in limited:
-        remark(
-            f"discreet: paying as {name!r}, which has no budget; there is one of "
-            f"{', '.join(map(repr, limited))}, and --name chooses."
-        )
 
 
 def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from discreet.checks import ParameterError
 from discreet.commands.options.crowds import opened
+from discreet.commands.options.declared import remark_on_conditions, remark_on_delta
 from discreet.commands.output.price import saying_what_was_paid, show_price
 from discreet.commands.output.printing import emit, show
 
 if TYPE_CHECKING:
-    from discreet.commands.options.declared import Measuring, Privately, Reading
+    from discreet.commands.options.declared import Measuring, Paying, Privately, Reading
     from discreet.evaluation.private.together import Together
     from discreet.models.estimator import Estimator
 
@@ -22,6 +23,7 @@ def measure_privately(
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
+    paying: Paying,
     on: str | None = None,
     *,
     as_json: bool,
@@ -29,27 +31,31 @@ def measure_privately(
     """Fit and score under one promise, or say what that would cost."""
     from discreet.evaluation.private.together import fit_and_evaluate
     from discreet.models.progress import terminal_progress
-    from discreet.privacy.ledger import Ledger
 
+    paying.check()
     if not privately.private and not privately.dry_run:
-        raise ParameterError("--ledger pays for private scores; add --private.")
+        raise ParameterError("--ledger, --name and --allow-unbudgeted pay for private scores; add --private.")
     if not privately.private:
         show("Nothing is paid for scores without --private; they have no noise and must not be published.")
         return
-    book = None if privately.ledger is None else Ledger.open(privately.ledger)
-    with terminal_progress(None) as report, opened(data, reading, None, on, report) as crowd:
+    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as crowd:
+        remark_on_delta(estimators, crowd.facts)
+        book = paying.book(crowd.name)
         if privately.dry_run:
             show_price(estimators[0], crowd, book, as_json=as_json)
             return
-        with saying_what_was_paid(book, privately.ledger):
+        with saying_what_was_paid(book, paying.ledger):
             found = fit_and_evaluate(
                 estimators, crowd, metrics=measuring.metrics, share=privately.share, ledger=book
             )
+    remark_on_conditions(found.guarantee)
     names = [one.name for one in estimators]
     if as_json:
-        emit(_as_json(found, names))
-    else:
-        _show(found, names)
+        emit({**_as_json(found, names), "name": crowd.name})
+        return
+    _show(found, names)
+    if paid := paying.paid(crowd.name):
+        show(paid)
 
 
 def _as_json(found: Together, names: list[str]) -> dict[str, object]:

@@ -13,12 +13,13 @@ from discreet.commands.options.declared import (
     AsJson,
     Data,
     Force,
+    Paying,
     Reading,
     remark_on_conditions,
     remark_on_delta,
 )
-from discreet.commands.options.parsing import checked_name, parse_number
-from discreet.commands.output.price import show_price
+from discreet.commands.options.parsing import parse_number
+from discreet.commands.output.price import saying_what_was_paid, show_price
 from discreet.commands.output.printing import emit, remark, show
 from discreet.files import refuse_output
 
@@ -34,14 +35,13 @@ def refit(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="Where to write the next model.")],
     reading: Reading,
+    paying: Paying,
     epsilon: Annotated[
         float | None,
         typer.Option(
             "--epsilon", help="Default: what the last one had.", parser=parse_number, metavar="FLOAT"
         ),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The data's name in the ledger.")] = None,
     force: Force = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
@@ -50,36 +50,39 @@ def refit(
 ) -> None:
     """Fit the next release on new data, starting from the last one, which costs nothing.
 
-    The catalog is the last model's; items that --items lists besides are added behind it.
+    The catalog is the last model's; items that --items lists besides are added behind it. A scale or a cap
+    that was declared for the last one holds on, unless --scale or --max-per-user says otherwise.
     """
     from discreet.data.opening import files_of
     from discreet.models.public_columns import moved
     from discreet.models.storage import KIND, is_model, load
-    from discreet.privacy.ledger import Ledger
 
+    paying.check()
     last = load(model)
     estimator = _next(last, model, epsilon)
-    read = [model, *files_of(data), *reading.files(), *([] if ledger is None else [ledger])]
+    read = [model, *files_of(data), *reading.files(), *paying.files()]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     catalog, news = _united(last.catalog, reading)
-    interactions = _as_known(reading.load(data, checked_name(name), catalog=catalog), last)
+    loaded = reading.load(data, paying.name, catalog=catalog, scale=_declared_scale(last))
+    interactions = _as_known(loaded, last, reading)
     remark_on_delta([estimator], interactions.facts)
     for sentence in news:
         remark(f"discreet: {sentence}")
-    book = None if ledger is None else Ledger.open(ledger)
+    book = paying.book(interactions.name)
     if dry_run:
         show_price(estimator, interactions, book, as_json=as_json)
         return
-    fitted = estimator.fit(interactions, ledger=book)
+    with saying_what_was_paid(book, paying.ledger):
+        fitted = estimator.fit(interactions, ledger=book)
     remark_on_conditions(fitted.guarantee)
     fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
     fitted.save(out, force=force)
     if as_json:
-        emit(
-            {"model": estimator.name, "file": str(out), "guarantee": fitted.guarantee.to_json(), "news": news}
-        )
+        written = {"model": estimator.name, "file": str(out), "name": interactions.name}
+        emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
         return
-    show(f"Written to {out}. {fitted.guarantee.sentence()}")
+    paid = paying.paid(interactions.name)
+    show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
 
 
 def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
@@ -98,13 +101,33 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
     )
 
 
-def _as_known(data: Interactions, last: FittedModel) -> Interactions:
-    """Return the data with a catalog that is no more public than the last model's was."""
-    from discreet.data.facts import N_ITEMS
+def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, float | None]:
+    """Return the scale that was declared for the last model, if one was."""
+    from discreet.data.facts import CHOSEN_SCALE, SCALE
 
-    if N_ITEMS not in last.facts.from_file:
-        return data
-    return data.with_facts(replace(data.facts, from_file=(*data.facts.from_file, N_ITEMS)))
+    facts = last.facts
+    if {SCALE, CHOSEN_SCALE} & set(facts.from_file):
+        return None, None, None
+    return facts.low, facts.high, facts.step
+
+
+def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Interactions:
+    """Return the data with facts that are no more public than the last model's were, and no less.
+
+    A catalog that was taken from the data stays so. What was chosen with noise is known by now; ratings
+    outside a chosen scale are clipped, as they were. A declared cap holds on.
+    """
+    from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE
+
+    facts, before = data.facts, last.facts
+    kept = [name for name in (N_ITEMS, CHOSEN) if name in before.from_file]
+    facts = replace(facts, from_file=(*facts.from_file, *kept))
+    if CHOSEN_SCALE in before.from_file and reading.scale is None:
+        names = [name for name in facts.from_file if name != SCALE]
+        facts = replace(facts, low=before.low, high=before.high, step=None, from_file=(*names, CHOSEN_SCALE))
+    if reading.max_per_user is None:
+        facts = facts.with_cap(before.max_per_user)
+    return data.with_facts(facts)
 
 
 def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]:

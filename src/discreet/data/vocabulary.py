@@ -132,6 +132,34 @@ class Vocabulary:
         taken.is_positional = self.is_positional
         return taken
 
+    def canonical_order(self) -> npt.NDArray[np.int64]:
+        """Return where each id stands, in an order that no other id and no column's type can change.
+
+        Whole numbers in the usual form (no sign +, no zeros in front) come first, ascending, then texts.
+        """
+        text, number = self._as_canonical()
+        keys = pl.DataFrame({"is text": number.is_null(), "number": number, "text": text})
+        return (
+            keys.with_row_index("place").sort("is text", "number", "text")["place"].cast(pl.Int64).to_numpy()
+        )
+
+    def canonical(self) -> Vocabulary:
+        """Return the ids in their canonical order, as whole numbers if each of them is one, else as text.
+
+        Order and type follow from these ids alone. The type of the column they came from would not: it
+        depends on every id there is.
+        """
+        text, number = self._as_canonical()
+        ids = text if number.null_count() else number
+        return Vocabulary(ids.gather(pl.Series(self.canonical_order())), positional=self.is_positional)
+
+    def _as_canonical(self) -> tuple[pl.Series, pl.Series]:
+        """Return each id as text, and as a whole number where that is how its text is written."""
+        text = self._series.cast(pl.String).alias("id")
+        number = text.cast(pl.Int64, strict=False)
+        usual = (number.cast(pl.String) == text).fill_null(False)
+        return text, number.set(~usual, None)
+
     def index_of(self, ids: Iterable[Any] | pl.Series) -> Codes:
         """Return the number of each id as int32; -1 where it is unknown."""
         plain = self.index_of_plain(ids)

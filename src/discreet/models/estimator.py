@@ -29,7 +29,7 @@ from discreet.log import logger
 from discreet.models.fitted import FittedModel
 from discreet.models.private_facts.catalog import PrivateCatalog
 from discreet.models.private_facts.scale import PrivateScale
-from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.private_facts.together import MOST_ITEMS, PrivateFacts
 from discreet.models.progress import Progress, silent, terminal_progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
@@ -108,6 +108,9 @@ class Estimator(ABC):
         if data.has_one_value:
             raise DataError("All ratings are equal; there is no preference to learn.")
 
+    def _refuse_inputs(self) -> None:  # noqa: B027
+        """Refuse what is given besides the data and cannot be used; nothing of the data is looked at."""
+
     @property
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
@@ -156,16 +159,20 @@ class Estimator(ABC):
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
         crowd = self._accepted(data)
-        self._refuse(crowd)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
+        if chosen.catalog is None:
+            self._refuse(crowd)
         promise = self.whole_promise(crowd, chosen)
+        if chosen.catalog is not None:
+            # What the data's catalog is, is the secret here: it may refuse nothing before it is paid for.
+            self._refuse_inputs()
         promise = promise.as_simulated() if random.simulated else promise
         # Without a ledger nobody can recount the events.
         events = () if ledger is None else self.whole_events(crowd, chosen)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(crowd.name)))
-        ledger = ledger or Ledger.in_memory()
+        ledger = ledger or Ledger.nowhere()
         logger.info("Fitting %s on %s. %s", self.name, crowd.name, promise.sentence())
         with (
             ledger.spend(crowd.name, promise, what=self.name, events=events),
@@ -209,11 +216,21 @@ class Estimator(ABC):
             raise ParameterError(
                 "Catalog and scale are chosen from data in memory only. Declare those of shards."
             )
-        return chosen.promise(self.promise(chosen.before(crowd.facts)))
+        known = chosen.before(crowd.facts)
+        promise = self.promise(known)
+        if chosen.catalog is not None and promise != self.promise(replace(known, n_items=MOST_ITEMS)):
+            raise PrivacyError(
+                f"What {self.name} promises depends on how many items there are, which is not known before "
+                "a catalog is chosen. Declare the catalog."
+            )
+        return chosen.promise(promise)
 
     @final
     def whole_events(self, crowd: Crowd, chosen: PrivateFacts) -> Sequence[Any]:
-        """Return the events of a fit, those of its choices included."""
+        """Return the events of a fit, those of its choices included.
+
+        Where the catalog is chosen they are the plan for the fewest items; every plan costs the same.
+        """
         return [*chosen.events(), *self.events(chosen.before(crowd.facts))]
 
     @final

@@ -18,7 +18,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.exports import Later
 from discreet.models.histories import History, ItemId, people_rows, person_row, variants
 from discreet.models.lists import best_items, closed_items, recommend_rows
-from discreet.models.public_columns import PublicColumns, beside, read_columns
+from discreet.models.public_columns import PublicColumns, beside, read_columns, read_table
 from discreet.models.scorers.likeness import usual_length
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
@@ -210,7 +210,7 @@ class FittedModel:
 
         They are kept in the model's file as public metadata, so the table must not come from the ratings.
         """
-        return replace(self, public=read_columns(Path(table), self.catalog))
+        return replace(self, public=read_columns(read_table(Path(table)), self.catalog))
 
     def titles(self, items: Iterable[ItemId]) -> dict[ItemId, dict[str, str]]:
         """Return what is publicly known of these items, by column; nothing where no table was given."""

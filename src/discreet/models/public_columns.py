@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.checks import DataError
 from discreet.data.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from discreet.data.reading.public_table import PublicTable
 
 #: A text for each item of the catalog, by the column's name; empty where nothing is known.
 PublicColumns = Mapping[str, tuple[str, ...]]
@@ -17,19 +21,31 @@ SOURCE = "public metadata: a table given beside the ratings, which do not enter 
 _MOST_COLUMNS = 32
 
 
-def read_columns(table: Path, catalog: Vocabulary) -> PublicColumns:
-    """Return a file's columns; the first holds item ids, and items that it lacks have empty texts."""
-    from discreet.data.reading.public_table import read_public_table
+def read_table(path: Path) -> PublicTable:
+    """Return a file that columns can be kept of; no catalog is needed for that."""
+    from discreet.data.reading.public_table import PublicTable
 
-    rows = read_public_table(table, catalog)
-    names = list(next(iter(rows.values())))
-    if len(names) > _MOST_COLUMNS:
+    table = PublicTable.read(path)
+    if len(table.names) > _MOST_COLUMNS:
         raise DataError(
-            f"The table of titles has {len(names)} columns beside the ids; a model keeps at most "
+            f"The table of titles has {len(table.names)} columns beside the ids; a model keeps at most "
             f"{_MOST_COLUMNS}. Leave some out."
         )
+    return table
+
+
+def read_columns(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
+    """Return a table's columns; items that it lacks have empty texts, and it must name one at least."""
+    table.refuse_foreign(catalog)
+    return beside_chosen(table, catalog)
+
+
+def beside_chosen(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
+    """Return the same where the catalog was chosen with noise, so that nothing can be asked of it."""
+    rows = table.rows_of(catalog)
     return {
-        name: tuple(rows[one][name] if one in rows else "" for one in catalog.ids.tolist()) for name in names
+        name: tuple(rows[one][name] if one in rows else "" for one in catalog.ids.tolist())
+        for name in table.names
     }
 
 

@@ -84,6 +84,8 @@ _BASIS_WORDS = {
 }
 #: How a line under "Assumed" ends whose fact was read from the data (`PublicFacts.assumptions`).
 TAKEN = "(taken from the file)"
+#: How a line under "Assumed" begins that names the release a fit started from; the sentence names it, too.
+EARLIER = "the model that this fit starts from is an earlier release"
 # Which basis survives when two promises are put together: the weaker one.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -167,13 +169,12 @@ class Guarantee:
     def __add__(self, other: Guarantee) -> Guarantee:
         """Return the promise of making both releases, by basic composition."""
         self._same_frame(other)
-        weaker = max(self.basis, other.basis, key=_WEAKNESS.__getitem__)
         return self._weakened(
             epsilon=sum_up([self.epsilon, other.epsilon]),
             delta=sum_up([self.delta, other.delta]),
             assumes=self.assumes + other.assumes,
             notes=self.notes + other.notes,
-            basis=weaker,
+            basis=weaker_basis(self.basis, other.basis),
             proof=self.proof if self.proof == other.proof else "",
             simulated=self.simulated or other.simulated,
         )
@@ -233,6 +234,10 @@ class Guarantee:
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
             f"{TRUST_WORDS[self.trust]}."
         )
+        for line in self.assumes:
+            if line.startswith(EARLIER):
+                earlier = line.removeprefix(EARLIER)
+                text += f" It starts from an earlier release{earlier}, which is not counted here."
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
         return text
@@ -240,8 +245,15 @@ class Guarantee:
     @property
     def conditions(self) -> tuple[str, ...]:
         """Return what was taken from the data without noise: the promise holds only if that is public."""
-        taken = [line for line in self.assumes if line.endswith(TAKEN)]
-        return tuple("the catalog" if line.startswith("the catalog") else "the scale" for line in taken)
+        facts = (
+            "the catalog" if line.startswith("the catalog") else "the scale" for line in self.condition_lines
+        )
+        return tuple(dict.fromkeys(facts))
+
+    @property
+    def condition_lines(self) -> tuple[str, ...]:
+        """Return the lines under "Assumed" that say so."""
+        return tuple(line for line in self.assumes if line.endswith(TAKEN))
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the label's lines: what, and its value."""
@@ -308,6 +320,11 @@ class Guarantee:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This is not a promise that discreet wrote: {error}.") from error
+
+
+def weaker_basis(one: Basis, other: Basis) -> Basis:
+    """Return the basis that survives when two promises are put together."""
+    return max(one, other, key=_WEAKNESS.__getitem__)
 
 
 def _public(names: tuple[str, ...]) -> str:

@@ -96,11 +96,11 @@ def test_intervals_cover_and_would_not_without_the_noise():
 def test_two_models_are_compared_and_the_better_one_chosen():
     rated = discreet.Biases(epsilon=math.inf).fit(DATA)
     flat = discreet.Biases(epsilon=0.01).fit(DATA, random=PrivacyRandom.simulate(2))
-    random = PrivacyRandom.simulate(3)
-    score = evaluate_privately(rated, DATA, epsilon=4.0, metric="rmse", against=flat, random=random)
+    random, public = PrivacyRandom.simulate(3), {"models_are_public": True}
+    score = evaluate_privately(rated, DATA, epsilon=4.0, metric="rmse", against=flat, random=random, **public)
     assert score.value < 0 and score.metric == "rmse (difference)"
     best, scores = choose_privately(
-        {"flat": flat, "rated": rated}, DATA, epsilon=8.0, metric="rmse", random=random
+        {"flat": flat, "rated": rated}, DATA, epsilon=8.0, metric="rmse", random=random, **public
     )
     assert best == "rated" and set(scores) == {"flat", "rated"}
 

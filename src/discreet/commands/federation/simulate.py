@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from discreet.commands.federation.rounds import outcome_json, show_outcome
-from discreet.commands.options.declared import AsJson, Data, Force, Learning, Reading, remark_on_delta
-from discreet.commands.output.printing import emit
+from discreet.commands.options.declared import AsJson, Data, Force, Learning, Paying, Reading, remark_on_delta
+from discreet.commands.output.printing import emit, show
 from discreet.files import refuse_output
 
 
@@ -17,13 +17,13 @@ def simulate(
     data: Data,
     learning: Learning,
     reading: Reading,
+    paying: Paying,
     parties: Annotated[int, typer.Option("--parties", help="Among how many parties people are dealt out.")],
     missing: Annotated[
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
     ] = 1,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,16 +35,21 @@ def simulate(
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
 
+    paying.check()
     estimator = learning.estimator(implicit=reading.implicit)
     noise = SharedNoise(parties=parties, missing=missing)
     if out is not None:
         refuse_output(
-            out, force=force, kind=KIND, is_ours=is_model, inputs=[*files_of(data), *reading.files()]
+            out,
+            force=force,
+            kind=KIND,
+            is_ours=is_model,
+            inputs=[*files_of(data), *reading.files(), *paying.files()],
         )
-    whole = reading.load(data)
+    whole = reading.load(data, paying.name)
     remark_on_delta([estimator], whole.facts)
     protocol = protocol_for(estimator, whole.facts, noise)
-    book = Ledger.in_memory() if ledger is None else Ledger.open(ledger)
+    book = paying.book(whole.name) or Ledger.nowhere()
     # Everybody is at one party, so the whole run costs each person what their party promises.
     with book.spend(
         whole.name, protocol.promise(whole.facts), what=f"simulated federation, {estimator.name}"
@@ -56,3 +61,5 @@ def simulate(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
+    if paid := paying.paid(whole.name):
+        show(paid)

@@ -13,6 +13,7 @@ from discreet.checks import ParameterError, integer, one_of
 from discreet.commands.options.completing import complete_data, complete_model
 from discreet.commands.options.groups import group
 from discreet.commands.options.parsing import (
+    checked_name,
     listed,
     parse_columns,
     parse_number,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from discreet.data.vocabulary import Vocabulary
     from discreet.models.estimator import Estimator
     from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger.book import Ledger
 
 Data = Annotated[
     str,
@@ -137,16 +139,24 @@ class Reading:
                 integer(option, count, least=1)
 
     def load(
-        self, source: str, name: str | None = None, *, catalog: Vocabulary | None = None
+        self,
+        source: str,
+        name: str | None = None,
+        *,
+        catalog: Vocabulary | None = None,
+        scale: tuple[float | None, float | None, float | None] = (None, None, None),
     ) -> Interactions:
-        """Return the data behind a path or a dataset's name; a `catalog` takes the place of `--items`."""
+        """Return the data behind a path or a dataset's name.
+
+        A `catalog` takes the place of `--items`, and a `scale` is the default of `--scale`.
+        """
         from discreet.data.opening import open_data
         from discreet.shards.folder import is_shard_folder
 
         if is_shard_folder(source):
             raise ParameterError(f"{source} is a folder of shards; this needs the files it was made from.")
         self.check()
-        low, high, step = parse_scale(self.scale)
+        low, high, step = scale if self.scale is None else parse_scale(self.scale)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
         if self.drop_unknown and catalog is None:
@@ -263,6 +273,62 @@ class Measuring:
 @group
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paying:
+    """From which ledger a release is paid, and under which name: the same for every verb that spends."""
+
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
+            "name it has in every folder, such as ratings.csv.",
+        ),
+    ] = None
+    allow_unbudgeted: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unbudgeted",
+            help="Pay although the ledger has budgets, and none for this name.",
+        ),
+    ] = False
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether anything here was asked for."""
+        return self.ledger is not None or self.name is not None or self.allow_unbudgeted
+
+    def check(self) -> None:
+        """Refuse an empty name before anything is read."""
+        checked_name(self.name)
+
+    def files(self) -> list[Path]:
+        """Return the files that are read besides DATA."""
+        return [] if self.ledger is None else [self.ledger]
+
+    def book(self, name: str) -> Ledger | None:
+        """Return the ledger to pay for data of this name, if one was named; remark on a missing budget."""
+        from discreet.privacy.ledger.book import Ledger
+
+        if self.ledger is None:
+            return None
+        book = Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted)
+        limited = book.budgeted()
+        if self.allow_unbudgeted and limited and name not in limited:
+            remark(
+                f"discreet: paying as {name!r}, which has no budget; there is one of "
+                f"{', '.join(map(repr, limited))}, and --name chooses."
+            )
+        return book
+
+    def paid(self, name: str) -> str:
+        """Return the sentence that says where a release was paid; none without a ledger."""
+        return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Privately:
     """Whether scores are released with noise, and who pays for them."""
 
@@ -277,17 +343,13 @@ class Privately:
     share: Annotated[
         float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
     ] = 0.02
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="With --private: pay from this ledger file.")
-    ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
     ] = False
 
-    @property
-    def asked(self) -> bool:
-        """Tell whether anything here was asked for."""
-        return self.private or self.dry_run or self.ledger is not None
+    def asked(self, paying: Paying) -> bool:
+        """Tell whether anything was asked for that only private scores need."""
+        return self.private or self.dry_run or paying.asked
 
 
 # Without a declared number of people: few data sets worth a model have less than a thousand.

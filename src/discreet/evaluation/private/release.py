@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import DataError, require
+from discreet.checks import DataError, PrivacyError, require
 from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
 from discreet.evaluation.metrics import Metric
@@ -22,7 +22,7 @@ from discreet.evaluation.private.personal import PersonalScores, private_metric,
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import WholeSteps
@@ -70,6 +70,7 @@ def evaluate_privately(
     delta: float = 1e-6,
     metric: str = "hr@10",
     against: FittedModel | None = None,
+    models_are_public: bool = False,
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
 ) -> PrivateScore:
@@ -77,7 +78,9 @@ def evaluate_privately(
 
     Everybody's latest item (without times one by a public hash) is hidden, the model sees the rest of that
     person's row. `data` are interactions, a folder of shards or a cluster. Data that the model was learned
-    from flatter it; use people or months it has not seen, or `fit_and_evaluate`.
+    from flatter it; use people or months it has not seen, or `fit_and_evaluate`. A model without privacy is
+    refused, unless `models_are_public` says that it was learned from public data: its score would tell what
+    it knows of these people.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
@@ -100,8 +103,9 @@ def evaluate_privately(
     models = (model,) if against is None else (model, against)
     refuse_other_catalogs(models, data)
     random = random or PrivacyRandom.from_os()
-    book, what = ledger or Ledger.in_memory(), f"score {asked}"
+    book, what = ledger or Ledger.nowhere(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
+    promise = given_models(promise, models, are_public=models_are_public)
     noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
         told = PersonalScores(models=models, metric=asked, difference=against is not None)
@@ -116,10 +120,13 @@ def choose_privately(
     epsilon: float,
     delta: float = 1e-6,
     metric: str = "hr@10",
+    models_are_public: bool = False,
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
 ) -> tuple[str, dict[str, PrivateScore]]:
     """Release the scores of a few models together and return the name of the best one.
+
+    `models_are_public` lets models without privacy take part that were learned from public data.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history; the choice reads released numbers only
@@ -131,8 +138,9 @@ def choose_privately(
     require(len(models) >= 2, "models", list(models), "must name at least two")
     refuse_other_catalogs(tuple(models.values()), data)
     random = random or PrivacyRandom.from_os()
-    book, what = ledger or Ledger.in_memory(), f"choice by {asked}"
+    book, what = ledger or Ledger.nowhere(), f"choice by {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
+    promise = given_models(promise, tuple(models.values()), are_public=models_are_public)
     noise = noise_of(gaussian_multiplier(epsilon, delta), len(models))
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
         scores = score_all(tuple(models.values()), data, asked, noise, promise, random)
@@ -160,6 +168,29 @@ def refuse_other_catalogs(models: tuple[FittedModel, ...], data: Crowd) -> None:
     """Refuse models of other items than these."""
     if any(model.catalog != data.catalog for model in models):
         raise DataError("The model knows another catalog than these people's histories name.")
+
+
+def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_public: bool) -> Guarantee:
+    """Return the promise of scores of these models; it names each of them, and carries simulated noise over.
+
+    Raises:
+        PrivacyError: A model is not private, and it was not said that it was learned from public data.
+    """
+    lines, simulated = [], promise.simulated
+    for model in models:
+        earlier = model.guarantee
+        if math.isinf(earlier.epsilon) and not are_public:
+            raise PrivacyError(
+                f"{model.name} is not private, so its score may tell of anybody it was learned from. Score a "
+                "private model, or say models_are_public=True if it was learned from public data."
+            )
+        price = f"with epsilon={number_above(earlier.epsilon)}, {'/'.join(earlier.frame)}, of its own"
+        learned = (
+            "was learned from public data" if math.isinf(earlier.epsilon) else f"was released before, {price}"
+        )
+        lines.append(f"the scored model ({model.name}) {learned}")
+        simulated |= earlier.simulated and not math.isinf(earlier.epsilon)
+    return replace(promise, assumes=(*promise.assumes, *lines), simulated=simulated)
 
 
 def best_of(scores: Mapping[str, PrivateScore]) -> str:

@@ -22,7 +22,7 @@ from discreet.evaluation.private.release import (
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee, Trust, Unit
+from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
 from discreet.randomness import PrivacyRandom
 
@@ -74,8 +74,11 @@ def fit_and_evaluate(
     noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
     events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
     events += [noise.event() for noise in noises]
-    book = ledger or Ledger.in_memory()
-    promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
+    book = ledger or Ledger.nowhere()
+    promise = _with_weaknesses(
+        promise_of_scores(data, epsilon, delta, book, simulated=random.simulated),
+        [one.promise(data.facts) for one in estimators],
+    )
     named = "+".join(one.name for one in estimators)
     what = f"{named} with scores"
     with book.spend(data.name, promise, what=what, events=events):
@@ -88,6 +91,18 @@ def fit_and_evaluate(
             for metric, noise in zip(asked, noises, strict=True)
         }
     return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:
+    """Return the promise with all that the fits assume; where one is weaker, so is the whole."""
+    for one in fits:
+        promise = replace(
+            promise,
+            assumes=(*promise.assumes, *one.assumes),
+            basis=weaker_basis(promise.basis, one.basis),
+            simulated=promise.simulated or one.simulated,
+        )
+    return promise
 
 
 def _known_part(data: Crowd) -> Crowd:

@@ -63,7 +63,8 @@ class PrivateCatalog:
         chosen = self._mechanism(most).passing(votes.steps(), random)
         if np.count_nonzero(chosen) < 2:
             raise DataError(
-                "Fewer than two items were chosen: too few people rated the same ones for this budget."
+                "Fewer than two items were chosen with noise: this budget needs more people who rated the "
+                "same ones. Give the choice a larger part (--catalog-share), or declare the catalog."
             )
         return chosen
 

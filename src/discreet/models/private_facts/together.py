@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
+import numpy as np
+
 from discreet.checks import ParameterError, PrivacyError, require
 from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
 from discreet.data.interactions import Interactions
@@ -18,6 +20,8 @@ from discreet.randomness import PrivacyRandom
 
 # Of what is spent on choices the scale needs less than the catalog: a dozen counts, of everybody.
 _SCALE_SHARE = 0.25
+#: How many items a fit plans for until a catalog is chosen: the fewest, and the most that there can be.
+FEWEST_ITEMS, MOST_ITEMS = 2, 2**31 - 1
 
 
 @final
@@ -80,10 +84,10 @@ class PrivateFacts:
         )
 
     def before(self, facts: PublicFacts) -> PublicFacts:
-        """Return what is known before the choices: nothing in it, but for the number of items, is the data's.
+        """Return what is known before the choices: nothing in it is the data's.
 
-        How many items there are is in no promise, and budgets are shared such that it does not change what
-        events come to.
+        Until a catalog is chosen a fit plans for the fewest items: how many there are in the data steers
+        neither the promise, nor the planned events, nor a refusal (proofs/private_catalog.md).
         """
         if self.catalog is not None and self.scale is None and SCALE in facts.from_file:
             raise ParameterError(
@@ -94,7 +98,7 @@ class PrivateFacts:
             raise ParameterError("The scale is declared, so there is none to choose. Leave select_scale out.")
         if self.catalog is not None:
             kept = (name for name in facts.from_file if name != N_ITEMS)
-            facts = replace(facts, from_file=(*kept, CHOSEN))
+            facts = replace(facts, n_items=FEWEST_ITEMS, from_file=(*kept, CHOSEN))
         return facts if self.scale is None else _on_scale(facts, *USUAL_SCALES[-1])
 
     def choose(self, data: Interactions, random: PrivacyRandom) -> Interactions:
@@ -104,11 +108,19 @@ class PrivateFacts:
             facts = _on_scale(facts, *self.scale.choose(data, random))
         if self.catalog is None:
             return data.with_facts(facts)
-        left = data.select_items(self.catalog.choose(data, random))
-        return left.with_facts(replace(facts, n_items=left.n_items))
+        ordered = _in_canonical_order(data)
+        left = ordered.select_items(self.catalog.choose(ordered, random))
+        # The type of the chosen ids, too, follows from these ids alone.
+        return replace(left, catalog=left.catalog.canonical(), facts=replace(facts, n_items=left.n_items))
 
     def _all(self) -> list[PrivateScale | PrivateCatalog]:
         return [one for one in (self.scale, self.catalog) if one is not None]
+
+
+def _in_canonical_order(data: Interactions) -> Interactions:
+    """Return the same ratings, items in an order that no id of somebody else can change."""
+    order = data.catalog.canonical_order()
+    return data if np.array_equal(order, np.arange(order.size)) else data.select_items(order)
 
 
 def _on_scale(facts: PublicFacts, low: float, high: float) -> PublicFacts:

@@ -13,13 +13,13 @@ from discreet.arrays import Floats
 from discreet.checks import require
 from discreet.contributions.crowd import Crowd
 from discreet.data.facts import PublicFacts
-from discreet.data.reading.item_table import read_item_table
+from discreet.data.reading.item_table import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.progress import Progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization.choices import learn_choices
-from discreet.models.user_factorization.prior import prior_table
+from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Guarantee
@@ -50,7 +50,9 @@ class UserFactorization(Estimator):
             its first column: numbers, words, lists of words such as genres. Items are expected to be what
             their features suggest, as released numbers teach. It must not come from the ratings.
         prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
-            costs nothing: the new fit shrinks toward what it says, as far as its own numbers agree.
+            costs nothing: the new fit shrinks toward what it says, as far as its own numbers agree. A model
+            without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
+            is carried over.
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
@@ -82,20 +84,26 @@ class UserFactorization(Estimator):
         require(not unused, "prior", self.prior, 'is used with feedback="explicit" only')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
+        """Return the promise; it depends on epsilon, delta, and the promise of the release it starts from."""
         part = "" if self.feedback == "explicit" else "_implicit"
         promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
         public = ["whether the data have times is public"]
         if self.item_features is not None:
             public.append("the table of item features is public")
-        if self.prior is not None:
-            public.append("the model that this fit starts from is an earlier release")
-        return replace(promise, assumes=(*promise.assumes, *public))
+        promise = replace(promise, assumes=(*promise.assumes, *public))
+        return promise if self.prior is None else carrying_over(promise, self.prior)
 
     def _refuse(self, data: Crowd) -> None:
         """Refuse, before anything is paid, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
         self._public_table(data.catalog)
+
+    def _refuse_inputs(self) -> None:
+        """Refuse a table of items, or an earlier release, that cannot be read."""
+        if self.item_features is not None:
+            read_items(self.item_features)
+        if self.prior is not None:
+            earlier_columns(self.prior)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one Gaussian release: whatever the released numbers decide, all together cost this."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
-from discreet.checks import DiscreetError, PrivacyError, require
+from discreet.checks import BudgetError, DiscreetError, PrivacyError, require
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
@@ -31,6 +31,7 @@ from discreet.privacy.ledger.records import (
     Frame,
     Period,
     State,
+    budgeted_names,
     counted_entries,
     fetched,
     insert,
@@ -77,22 +78,33 @@ class Ledger:
         Amount(epsilon=0.5, delta=0.0)
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, allow_unbudgeted: bool = False, is_kept: bool = True) -> None:
         self._store = store
+        self._allow_unbudgeted, self._is_kept = allow_unbudgeted, is_kept
 
     @classmethod
-    def in_memory(cls) -> Self:
+    def in_memory(cls, *, allow_unbudgeted: bool = False) -> Self:
         """Return a ledger that ends with this process."""
-        return cls(Store(None))
+        return cls(Store(None), allow_unbudgeted=allow_unbudgeted)
 
     @classmethod
-    def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
+    def nowhere(cls) -> Self:
+        """Return a ledger for a release that nobody keeps a book of; failures do not speak of paying."""
+        return cls(Store(None), is_kept=False)
+
+    @classmethod
+    def open(cls, path: str | Path, *, read_only: bool = False, allow_unbudgeted: bool = False) -> Self:
         """Return the ledger in a file; it is created, for the owner's eyes only, unless `read_only`.
+
+        Parameters:
+            path: The file.
+            read_only: Refuse to write.
+            allow_unbudgeted: Let names without a budget spend without limit beside names that have one.
 
         Raises:
             FileError: the file is missing (when `read_only`), damaged or not a ledger; it was left as it is.
         """
-        return cls(Store(Path(path), read_only=read_only))
+        return cls(Store(Path(path), read_only=read_only), allow_unbudgeted=allow_unbudgeted)
 
     def __enter__(self) -> Self:
         return self
@@ -111,8 +123,12 @@ class Ledger:
         When this returns, the spending is on the disk with state `open`. Leaving the block records `done`,
         an exception `failed`; simulated noise is paid like any other. `events` let a reader recount.
 
+        A name without a budget is not limited, unless the ledger limits another name: then the same people
+        could be spent on without limit by calling the data otherwise, so it is refused.
+
         Raises:
-            BudgetError: the budget does not cover it; nothing was spent.
+            BudgetError: the budget does not cover it, or other names have a budget and this one has none;
+                nothing was spent.
             PrivacyError: the budget is in another frame, or a release without privacy has a budget.
         """
         _check_text("dataset", dataset)
@@ -123,6 +139,8 @@ class Ledger:
             if budget is not None:
                 counted = counted_entries(connection, budget, datetime.now(UTC))
                 require_covered(budget, counted, guarantee, records)
+            else:
+                self._require_told(dataset, budgeted_names(connection))
             values = {
                 "time": datetime.now(UTC).isoformat(),
                 "dataset": dataset,
@@ -253,13 +271,14 @@ class Ledger:
         """Return the balance after such a release, without making it; None when spending is not limited.
 
         Raises:
-            BudgetError: the budget does not cover it.
+            BudgetError: the budget does not cover it, or only other names have one.
             PrivacyError: the budget is in another frame, or cannot weigh the release.
         """
         records = [event_to_json(event) for event in events]
         with self._store.reading() as connection:
             budget, now = latest_budget(connection, dataset), datetime.now(UTC)
             if budget is None:
+                self._require_told(dataset, budgeted_names(connection))
                 return None
             counted = counted_entries(connection, budget, now)
         require_covered(budget, counted, guarantee, records)
@@ -289,6 +308,20 @@ class Ledger:
                 connection, "SELECT dataset FROM spendings UNION SELECT dataset FROM budgets ORDER BY 1"
             )
             return [row[0] for row in rows]
+
+    def budgeted(self) -> list[str]:
+        """Return the names of all data sets with a budget."""
+        with self._store.reading() as connection:
+            return budgeted_names(connection)
+
+    def _require_told(self, dataset: str, budgeted: list[str]) -> None:
+        """Refuse a name without a budget beside others that have one, unless this ledger was told."""
+        if budgeted and not self._allow_unbudgeted:
+            raise BudgetError(
+                f"{dataset!r} has no budget in this ledger and {', '.join(map(repr, budgeted))} has; nothing "
+                f"was spent. Pay under a name that has one (--name, name=), set one for {dataset!r}, or "
+                "allow it (--allow-unbudgeted, allow_unbudgeted=True)."
+            )
 
     def recounted(self, dataset: str, delta: float) -> float | None:
         """Return the epsilon at `delta` of all recorded events together, or None where some entry has none.
@@ -324,9 +357,18 @@ class Spending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Record how it ended; where that cannot be written the entry stays open, paid all the same."""
+        """Record how it ended; where that cannot be written the entry stays open, paid all the same.
+
+        A sentence that ends the block gets one more: that the release was paid for.
+        """
         with contextlib.suppress(DiscreetError):
             self._ledger._close(self.entry, State.DONE if kind is None else State.FAILED)
+        if isinstance(error, DiscreetError) and self._ledger._is_kept:
+            cost = self.entry.guarantee
+            error.add_sentence(
+                f"It is paid for all the same: epsilon={cost.epsilon:g}, delta={cost.delta:g} "
+                f"for {self.entry.dataset!r}."
+            )
 
 
 def _check_new_budget(current: Budget | None, wanted: Budget) -> None:

@@ -166,6 +166,11 @@ def latest_budget(connection: sqlite3.Connection, dataset: str) -> Budget | None
     return read_budget(rows[0]) if rows else None
 
 
+def budgeted_names(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of all data sets with a budget."""
+    return [row[0] for row in fetched(connection, "SELECT DISTINCT dataset FROM budgets ORDER BY dataset")]
+
+
 def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
     """Return the spendings that count against a budget: those of its frame since it last started anew.
 

@@ -17,8 +17,9 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
 from discreet.randomness import PrivacyRandom
 
-#: The most names to choose from. The grid of the noise must not depend on how many there are.
-MOST_NAMES = 1 << 24
+#: The most names that data can have. The grid of the noise must not depend on how many there are, and no
+#: number of names that one person could tip over is refused.
+MOST_NAMES = (1 << 31) - 1
 # What rounding may do to a quantile or a root, with room to spare.
 _SAFE = 1 + 1e-9
 
