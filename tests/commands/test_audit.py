@@ -147,3 +147,13 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
     (row,) = (row for row in json.loads(models)["models"] if row["name"] == name)
     assert row["last_audit"]["curve"] == 0.9
     assert LastAudit(**{**found, "exact": None}).sentence()
+
+
+def test_releases_from_files_are_audited_where_whole_people_are_promised(discreet, monkeypatch):
+    from discreet.audit import from_files
+
+    monkeypatch.setattr(from_files, "ROUTES", from_files.ROUTES[:1])
+    code, shown, _ = discreet("audit", "popularity", "--files", "--json")
+    found = [one for one in json.loads(shown) if one["attack"].startswith("files: ")]
+    assert code == 0 and [one["verdict"] for one in found] == ["not refuted"] * 2
+    one_sentence(*discreet("audit", "one-bit-input", "--files"))

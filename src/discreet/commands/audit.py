@@ -49,6 +49,14 @@ def audit(
             help="Audit what is seen: transcript, file, report (of a device, or of a party); commas between.",
         ),
     ] = None,
+    files: Annotated[
+        bool,
+        typer.Option(
+            "--files",
+            help="Also make releases from neighboring files with odd ids, ratings and times, and compare all "
+            "that leaves; --full does so, too.",
+        ),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
     ] = True,
@@ -80,7 +88,10 @@ def audit(
     else:
         subjects = _subjects(model, epsilon, delta, settings or [])
         views = _views(view, quick=quick)
-        found = _without_data(subjects, views, seconds, Kept(out), named=view is not None)
+        if files:
+            _refuse_without_files(subjects)
+        from_files = files or (not quick and view is None)
+        found = _without_data(subjects, views, seconds, Kept(out), named=view is not None, files=from_files)
     if page is not None:
         _write_page(
             page,
@@ -93,6 +104,15 @@ def audit(
         show(_table(found), *_sentences(found))
     if any_refuted(found):
         raise typer.Exit(1)
+
+
+def _refuse_without_files(subjects: list[Estimator]) -> None:
+    from discreet.audit.from_files import has_files
+
+    if not any(map(has_files, subjects)):
+        raise ParameterError(
+            "--files compares files with and without a person; this model promises something else."
+        )
 
 
 def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -> None:
@@ -113,8 +133,9 @@ def _one_run(data: str, canaries: int | None, estimator: Estimator) -> Finding:
 
 
 def _without_data(
-    subjects: list[Estimator], views: list[str], seconds: float, kept: Kept, *, named: bool
+    subjects: list[Estimator], views: list[str], seconds: float, kept: Kept, *, named: bool, files: bool
 ) -> list[Finding]:
+    from discreet.audit.from_files import audit_files, has_files
     from discreet.audit.full import views_of
     from discreet.audit.white_box.subjects import described, quick_audit
 
@@ -122,6 +143,8 @@ def _without_data(
     for estimator in subjects:
         name = described(estimator)
         found += kept.once(name, estimator.epsilon, "white box", partial(quick_audit, name, estimator))
+        if files and has_files(estimator):
+            found += kept.once(name, estimator.epsilon, "files", partial(audit_files, name, estimator))
         # What was not asked for by name is left out where a model has no such view.
         has = views if named else [one for one in views if one in views_of(estimator)]
         for view in has:

@@ -19,6 +19,8 @@ from discreet.privacy.mechanisms.cells import CellMechanism
 
 #: Draws whose outcome does not depend on data once their (public) parameters are fixed: coins.
 COINS = ("bytes", "geometric", "uniform_below", "bernoulli")
+# Far below every threshold, in steps.
+_NOT_CHOSEN = -(2**60)
 
 
 class StrayError(DiscreetError):
@@ -143,13 +145,51 @@ class Recorder:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """Say which draw is about names that data bring themselves, and which names there are in both data sets.
+
+    Names that only one of them holds have noise of their own. The recorded outcome says nothing of those that
+    the other data add; they are told as not chosen, which happens but for the delta of the choice
+    (proofs/private_catalog.md).
+    """
+
+    place: int
+    recorded: tuple[str, ...]
+    replayed: tuple[str, ...]
+
+    def told_there(self, passage: Passage) -> Passage:
+        """Return a recorded draw as it is for the names of the other data."""
+        assert isinstance(passage, Additive)
+        known = dict(zip(self.recorded, passage.told.tolist(), strict=True))
+        told = np.array([known.get(name, _NOT_CHOSEN) for name in self.replayed], dtype=np.int64)
+        return replace(passage, given=np.zeros_like(told), told=told)
+
+    def shared(
+        self, recorded: Sequence[Passage], replayed: Sequence[Passage]
+    ) -> tuple[list[Passage], list[Passage]]:
+        """Return both lists of draws with only the names in it that both data sets hold, to be priced."""
+        there = {name: place for place, name in enumerate(self.replayed)}
+        pairs = [(place, there[name]) for place, name in enumerate(self.recorded) if name in there]
+        found = []
+        for side, passages in enumerate((recorded, replayed)):
+            draw, places = passages[self.place], [pair[side] for pair in pairs]
+            assert isinstance(draw, Additive)
+            kept = replace(draw, given=draw.given[places], told=draw.told[places])
+            found.append([*passages[: self.place], kept, *passages[self.place + 1 :]])
+        return found[0], found[1]
+
+
+@final
 class Player:
     """Tell a fit what another one was told, and keep what it would have given for that."""
 
-    def __init__(self, recorded: Sequence[Passage], *, to_the_end: bool = True) -> None:
+    def __init__(
+        self, recorded: Sequence[Passage], *, to_the_end: bool = True, named: Named | None = None
+    ) -> None:
         self.passages: list[Passage] = []
         self.statistics: list[npt.NDArray[np.float64]] = []
-        self._recorded, self._to_the_end = recorded, to_the_end
+        self._recorded, self._to_the_end, self._named = recorded, to_the_end, named
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Return the recorded outcome of this draw."""
@@ -157,6 +197,8 @@ class Player:
         if place == len(self._recorded):
             raise StrayError("The fit on the other data asked for more draws.")
         then = self._recorded[place]
+        if self._named is not None and self._named.place == place:
+            then = self._named.told_there(then)
         now = _given(draw, arguments)(then.told)
         if type(now) is not type(then) or now.public != then.public:
             raise StrayError(f"Draw {place + 1} has another size or width on the other data.")

@@ -59,6 +59,10 @@ Delta = Annotated[
     float | None,
     typer.Option("--delta", help="What may be revealed on top; default: the model's."),
 ]
+AllowUnbudgeted = Annotated[
+    bool,
+    typer.Option("--allow-unbudgeted", help="Pay although the ledger has budgets, and none for this name."),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
 ]
@@ -285,13 +289,7 @@ class Paying:
             "name it has in every folder, such as ratings.csv.",
         ),
     ] = None
-    allow_unbudgeted: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unbudgeted",
-            help="Pay although the ledger has budgets, and none for this name.",
-        ),
-    ] = False
+    allow_unbudgeted: AllowUnbudgeted = False
 
     @property
     def asked(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.checks import BudgetError, PrivacyError
-from discreet.commands.options.declared import Columns
+from discreet.commands.options.declared import AllowUnbudgeted, Columns
 from discreet.commands.options.parsing import checked_name, parse_columns
 from discreet.commands.output.printing import remark, show
 
@@ -32,6 +32,7 @@ def serve(
     alone: Annotated[
         bool, typer.Option("--alone", help="Do not start Flower's SuperNode; somebody else does.")
     ] = False,
+    allow_unbudgeted: AllowUnbudgeted = False,
     yes: Annotated[bool, typer.Option("--yes", help="Agree to the promise without being asked.")] = False,
 ) -> None:
     """Show what the run costs one's people and, once agreed to, answer until stopped."""
@@ -60,7 +61,8 @@ def serve(
     )
     if salt is not None:
         people = salted_data(people, read_salt(salt), agreement.catalog, facts)
-    book = Ledger.open(ledger)
+    book = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted)
+    book.refuse_unbudgeted(people.name)
     promise = protocol.promise(facts)
     show(promise.label(f"What this run promises {people.name}'s people, and costs them"))
     _require_cover(book, people.name, promise)

@@ -314,6 +314,12 @@ class Ledger:
         with self._store.reading() as connection:
             return budgeted_names(connection)
 
+    def refuse_unbudgeted(self, dataset: str) -> None:
+        """Refuse a name without a budget beside others that have one, as `spend` would."""
+        with self._store.reading() as connection:
+            if latest_budget(connection, dataset) is None:
+                self._require_told(dataset, budgeted_names(connection))
+
     def _require_told(self, dataset: str, budgeted: list[str]) -> None:
         """Refuse a name without a budget beside others that have one, unless this ledger was told."""
         if budgeted and not self._allow_unbudgeted:

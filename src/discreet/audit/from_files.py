@@ -1,0 +1,364 @@
+"""Look at releases that start from files: whatever leaves must be the same for neighboring files.
+
+The white box begins where data are in memory. Here it begins with the text of a file: a release is recorded
+on one file and replayed on files with one more person, whose ids, ratings and times are odd. Told the same,
+all that leaves must be the same: the bytes of the model's file, its label, released scores, the rows of the
+ledger, and the sentence where the release fails. What differs in the draws has a price, as in the white box.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, final
+
+from discreet.audit.findings import Finding
+from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, Line, crowds, written
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.structure import ROUNDING
+from discreet.audit.white_box.tape import Named, Player, Recorder, StrayError
+from discreet.checks import DiscreetError
+from discreet.data.interactions import Interactions
+from discreet.data.opening import open_data
+from discreet.data.vocabulary import Vocabulary
+from discreet.evaluation.private.release import evaluate_privately
+from discreet.evaluation.private.together import fit_and_evaluate
+from discreet.models.bars.als import Als
+from discreet.models.estimator import Estimator
+from discreet.models.fitted import FittedModel
+from discreet.models.popularity import Popularity
+from discreet.models.private_facts.catalog import PrivateCatalog
+from discreet.models.private_facts.scale import PrivateScale
+from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.progress import silent
+from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.book import Ledger
+from discreet.randomness import PrivacyRandom
+
+# With so much for the choices a few dozen people are enough to choose something.
+_CATALOG, _SCALE = PrivateCatalog(epsilon=8.0, delta=1e-3), PrivateScale(epsilon=4.0)
+_SCORED = {"explicit": "rmse", "implicit": "hr@2"}
+_LIMIT, _NAME = 1.0, "songs"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Say how a release is made from a file: what is declared, what is chosen, and what it starts from."""
+
+    name: str
+    chosen: PrivateFacts = field(default_factory=PrivateFacts)
+    prior: str | None = None
+    scores: str | None = None
+
+    def declared(self) -> dict[str, Any]:
+        """Return what is declared when the file is read."""
+        facts: dict[str, Any] = {} if self.chosen.scale else {"low": 1.0, "high": 5.0}
+        if self.chosen.catalog is None:
+            facts |= {"catalog": Vocabulary.of([int(item) for item in ITEMS]), "drop_unknown": True}
+        return {**facts, "max_per_user": 8}
+
+    def canaries(self, wanted: Collection[str] | None = None) -> dict[str, list[Line]]:
+        """Return the people who are added, by name: all of them, or those that are wanted."""
+        every = {**CANARIES, **(OUTSIDE if self.chosen.scale else {})}
+        return {name: lines for name, lines in every.items() if wanted is None or name in wanted}
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(name="catalog and scale declared"),
+    Route(name="catalog chosen", chosen=PrivateFacts(catalog=_CATALOG)),
+    Route(name="catalog and scale chosen", chosen=PrivateFacts(catalog=_CATALOG, scale=_SCALE)),
+    Route(name="starts from an earlier release", prior="private"),
+    Route(name="starts from als", prior="als"),
+    Route(name="starts from a fit without privacy", prior="inf"),
+    Route(name="starts from simulated noise", prior="simulated"),
+    Route(name="private scores", scores="fit"),
+    Route(name="private scores of a fit without privacy", scores="inf"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """Hold everything that left a release, and what it claims: nothing if it says that it protects nobody."""
+
+    sentence: str
+    file: bytes
+    scores: str
+    ledger: tuple[Any, ...]
+    promise: Guarantee | None
+
+    @property
+    def claims(self) -> bool:
+        """Tell whether anything is promised: also a release that was refused must say the same."""
+        return self.promise is None or self.promise.is_private
+
+    def difference(self, other: Left) -> str | None:
+        """Return what is not the same, if anything is."""
+        for name in ("sentence", "ledger", "scores", "file"):
+            if getattr(self, name) != getattr(other, name):
+                return name
+        return None
+
+
+def has_files(estimator: Estimator) -> bool:
+    """Tell whether files are audited for this promise: one about whole people, with and without one."""
+    promise = estimator.promise(_public().facts)
+    people = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
+    return promise.frame == people and promise.is_private
+
+
+def routes_of(estimator: Estimator) -> list[Route]:
+    """Return the routes that a model can take; not all start from a release, or share noise with scores."""
+    shares = estimator.promise(_public().facts).delta > 0
+    rated = estimator.feedback == "explicit"
+    starts = "prior" in estimator.settings and rated
+    return [
+        route
+        for route in ROUTES
+        if (starts or route.prior is None)
+        and (shares or route.scores != "fit")
+        and (rated or route.chosen.scale is None)
+    ]
+
+
+def audit_files(
+    name: str, estimator: Estimator, *, canaries: Collection[str] | None = None, seed: int = 0
+) -> list[Finding]:
+    """Record and replay releases over neighboring files, by every route; `canaries` names a few of them."""
+    found = [
+        audit_route(name, estimator, route, canaries=canaries, seed=seed) for route in routes_of(estimator)
+    ]
+    return [*found, audit_budget(name, estimator)]
+
+
+def audit_route(
+    name: str, estimator: Estimator, route: Route, *, canaries: Collection[str] | None = None, seed: int = 0
+) -> Finding:
+    """Record and replay releases over neighboring files, by one route."""
+    start, paid, fits = time.perf_counter(), 0.0, 0
+    # The first leak of each kind is told.
+    leaks: dict[str, str] = {}
+    with TemporaryDirectory() as folder:
+        promised = _promised(estimator, route, Path(folder))
+        for crowd, people in crowds():
+            base = written(Path(folder), people)
+            recorder = Recorder()
+            here = released(estimator, route, base, PrivacyRandom.taped(seed, recorder))
+            names = names_of(base, route)
+            for number, (canary, lines) in enumerate(route.canaries(canaries).items()):
+                place = "first" if number % 2 else "last"
+                file = written(Path(folder), [*lines, *people] if number % 2 else [*people, *lines])
+                named = named_draw(route, names, names_of(file, route))
+                player = Player(recorder.passages, named=named)
+                fits += 1
+                try:
+                    there = released(estimator, route, file, PrivacyRandom.taped(seed, player))
+                    player.finish()
+                except StrayError as error:
+                    leaks.setdefault("draws", f"{canary}, {place} in {crowd}: {error}")
+                    continue
+                if not (here.claims or there.claims):
+                    continue
+                if difference := here.difference(there):
+                    same = f"{canary}, {place} in {crowd}: told the same, the {difference} differs"
+                    leaks.setdefault(difference, same)
+                paid = max(paid, _paid(recorder, player, named, promised.delta))
+    return Finding(
+        model=name,
+        attack=f"files: {route.name}",
+        promised=promised.epsilon,
+        delta=promised.delta,
+        refuted=math.inf if leaks else paid,
+        confidence=1.0,
+        fits=fits,
+        seconds=time.perf_counter() - start,
+        notes=tuple(leaks.values()),
+        broken=bool(leaks) or paid > promised.epsilon * (1 + ROUNDING),
+    )
+
+
+def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRandom) -> Left:
+    """Make the release from the file and return all that leaves; what it reads is removed again."""
+    ledger, model, scores, promise, sentence = Ledger.in_memory(), None, "", None, ""
+    with TemporaryDirectory() as folder:
+        try:
+            data = open_data(str(file), implicit=estimator.feedback == "implicit", **route.declared())
+            starting = _starting(estimator, route, data, Path(folder), random)
+            promise = starting.whole_promise(data, route.chosen)
+            if route.scores is not None:
+                scores = _scored(starting, route, data, ledger, random)
+            else:
+                model = starting.fit(
+                    data,
+                    select_items=route.chosen.catalog,
+                    select_scale=route.chosen.scale,
+                    ledger=ledger,
+                    random=random,
+                    progress=silent,
+                )
+        except StrayError:
+            raise
+        except DiscreetError as error:
+            sentence = f"{type(error).__name__}: {error}"
+        return Left(
+            # The folder of this run is no part of what a neighboring run could say.
+            sentence=sentence.replace(folder, "FOLDER"),
+            file=b"" if model is None else _bytes(model, folder),
+            scores=scores,
+            ledger=tuple(
+                (
+                    one.dataset,
+                    one.what,
+                    one.state,
+                    one.events,
+                    str(one.guarantee.to_json()).replace(folder, ""),
+                )
+                for one in ledger.entries()
+            ),
+            promise=promise,
+        )
+
+
+def _starting(
+    estimator: Estimator, route: Route, data: Interactions, folder: Path, random: PrivacyRandom
+) -> Estimator:
+    """Return the estimator, with a model of the same people to start from where the route says so."""
+    if route.prior is None:
+        return estimator
+    if route.prior == "als":
+        model = Als().fit(data)
+    elif route.prior == "inf":
+        model = estimator.clone(epsilon=math.inf).fit(data, progress=silent)
+    elif route.prior == "simulated":
+        model = estimator.fit(data, random=PrivacyRandom.simulate(7), progress=silent)
+    else:
+        model = estimator.fit(data, random=random, progress=silent)
+        # What is recorded stands for noise that nobody can repeat.
+        model = replace(model, guarantee=replace(model.guarantee, simulated=False))
+    model.save(folder / "earlier")
+    return estimator.clone(prior=str(folder / "earlier"))
+
+
+def _scored(
+    estimator: Estimator, route: Route, data: Interactions, ledger: Ledger, random: PrivacyRandom
+) -> str:
+    metric = _SCORED[estimator.feedback]
+    if route.scores == "inf":
+        # Where two items are nearly level one person decides which is first, for everybody.
+        model = Popularity(epsilon=math.inf).fit(data)
+        score = evaluate_privately(
+            model, data, epsilon=estimator.epsilon, metric="hr@1", ledger=ledger, random=random
+        )
+        return str(score.to_json())
+    found = fit_and_evaluate([estimator], data, metrics=[metric], share=0.2, ledger=ledger, random=random)
+    return str({name: [one.to_json() for one in scores] for name, scores in found.scores.items()})
+
+
+def audit_budget(name: str, estimator: Estimator) -> Finding:
+    """Try to spend past a budget by calling the data otherwise than the budget does."""
+    start, leaks = time.perf_counter(), []
+    with TemporaryDirectory() as folder:
+        _, people = next(crowds())
+        data = open_data(
+            str(written(Path(folder), people)),
+            implicit=estimator.feedback == "implicit",
+            name="month3",
+            **ROUTES[0].declared(),
+        )
+        dear = estimator.clone(epsilon=20 * _LIMIT)
+        model = estimator.fit(data, random=PrivacyRandom.simulate(1), progress=silent)
+        metric, random = _SCORED[estimator.feedback], PrivacyRandom.simulate(2)
+        spending: dict[str, Callable[[Ledger], object]] = {
+            "a fit": lambda book: dear.fit(data, ledger=book, random=random, progress=silent),
+            "scores with a fit": lambda book: fit_and_evaluate(
+                [dear], data, metrics=[metric], ledger=book, random=random
+            ),
+            "scores": lambda book: evaluate_privately(
+                model, data, epsilon=20 * _LIMIT, metric=metric, ledger=book, random=random
+            ),
+        }
+        for what, spend in spending.items():
+            book = Ledger.in_memory()
+            book.set_budget(_NAME, replace(dear.promise(data.facts), epsilon=_LIMIT))
+            try:
+                spend(book)
+            except DiscreetError as error:
+                if not book.entries():
+                    continue
+                leaks.append(f"{what} paid before it was refused: {error}")
+                continue
+            spent = book.entries()[-1].guarantee.epsilon
+            leaks.append(f"{what} spent epsilon={spent:g} beside the budget of epsilon={_LIMIT:g}")
+    return Finding(
+        model=name,
+        attack="files: a budget under another name",
+        promised=_LIMIT,
+        delta=estimator.delta,
+        refuted=math.inf if leaks else 0.0,
+        confidence=1.0,
+        fits=1 + len(spending),
+        seconds=time.perf_counter() - start,
+        notes=tuple(leaks),
+        broken=bool(leaks),
+    )
+
+
+def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
+    """Return the promise of all that is drawn on a route: that of an earlier release comes on top."""
+    data = open_data(
+        str(written(folder, next(crowds())[1])),
+        implicit=estimator.feedback == "implicit",
+        **route.declared(),
+    )
+    promise = estimator.whole_promise(data, route.chosen)
+    return promise + promise if route.prior == "private" else promise
+
+
+def _paid(recorder: Recorder, player: Player, named: Named | None, delta: float) -> float:
+    recorded, replayed = recorder.passages, player.passages
+    if len(recorded) != len(replayed):
+        return math.inf
+    if named is not None:
+        recorded, replayed = named.shared(recorded, replayed)
+    return price(recorded, replayed).epsilon(delta)
+
+
+def named_draw(route: Route, here: tuple[str, ...], there: tuple[str, ...]) -> Named | None:
+    """Return which draw chooses the catalog, if one does: the first, or the one after the scale's."""
+    if route.chosen.catalog is None:
+        return None
+    return Named(place=int(route.chosen.scale is not None), recorded=here, replayed=there)
+
+
+def names_of(file: Path, route: Route) -> tuple[str, ...]:
+    """Return the items of a file in the order in which they are chosen from."""
+    data = open_data(str(file), **route.declared())
+    return tuple(map(str, order_of(data.catalog).ids.tolist()))
+
+
+def order_of(catalog: Vocabulary) -> Vocabulary:
+    """Return the names in the order in which they are chosen from."""
+    return catalog.canonical()
+
+
+def _public() -> Interactions:
+    """Return data of which only the facts are used."""
+    return Interactions.from_arrays(
+        [1, 2], [10, 20], [1.0, 5.0], catalog=Vocabulary.of([10, 20]), low=1.0, high=5.0
+    )
+
+
+def _bytes(model: FittedModel, folder: str) -> bytes:
+    """Return the file a stranger would hold; the path of an earlier model in it is that of this run."""
+    parameters = {
+        name: value.replace(folder, "") if isinstance(value, str) else value
+        for name, value in model.parameters.items()
+    }
+    path = Path(folder) / "model"
+    replace(model, parameters=parameters).save(path)
+    return path.read_bytes()
