@@ -25,7 +25,12 @@ SCRIPTS = [
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # They start servers, a browser or a federation of processes: by default only their options are parsed.
-SLOW = {"benchmarks/service.py", "benchmarks/federated_flower.py", "docs/make_screenshots.py"}
+SLOW = {
+    "benchmarks/doors.py",
+    "benchmarks/service.py",
+    "benchmarks/federated_flower.py",
+    "docs/make_screenshots.py",
+}
 # Other work that a script does when it is told to.
 MODES = {
     "benchmarks/accuracy.py": [["--search"], ["--generated", "100"], ["--check"]],

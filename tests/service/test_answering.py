@@ -54,7 +54,9 @@ def test_says_what_is_similar_and_what_is_promised(answering):
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b"null", b'{"history": 7}', b'{"history": {}, "k": 0}', b'{"history": {"a": "b"}}',
-     b'{"history": {"1": 1e999}}', b"[" * 100_000, bytes(100)],
+     b'{"history": {"1": 1e999}}', b'{"history": [["a", 1, 2]]}', b'{"history": [{"item": "a", "when": 2}]}',
+     b'{"history": [{"item": "a", "time": 1}, {"item": "b"}]}', b'{"history": ["a", ["b", 1]]}',
+     b"[" * 100_000, bytes(100)],
 )  # fmt: skip
 def test_bad_questions_get_a_sentence(answering, body):
     status, _, raw = ask(f"{answering[0].url}/recommend", body, "application/json")

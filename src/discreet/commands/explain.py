@@ -16,7 +16,9 @@ from discreet.commands.output.printing import emit, show
 def explain(
     file: ModelFile,
     item: Annotated[str, typer.Argument(help="An item of the model's catalog.")],
-    history: Annotated[Path, typer.Option("--history", help="What the person rated or chose.")],
+    history: Annotated[
+        Path, typer.Option("--history", help="What the person rated or chose, as for recommend.")
+    ],
     user: Annotated[str | None, typer.Option("--user", help="Whose row of the history.")] = None,
     columns: Columns = None,
     titles: Titles = None,
