@@ -22,6 +22,52 @@ def test_every_array_is_what_it_was(fit):
     assert not lost and not wrong, "If this was on purpose see tests/golden/make.py."
 
 
+# Fits whose arrays come from eigenvectors or singular vectors.
+DECOMPOSED = [
+    "als inf",
+    "covariance-svd",
+    "frank-wolfe covariance",
+    "frank-wolfe inf",
+    "frank-wolfe-printed",
+    "implicit-objective inf",
+    "local-nuclear inf",
+    "local-nuclear-plain",
+    "one-bit-gradient",
+    "projected-gradient inf",
+    "user-factorization",
+    "user-factorization choices",
+    "user-factorization inf",
+]
+
+
+@pytest.mark.parametrize("fit", DECOMPOSED)
+def test_signs_that_the_library_chose_do_not_matter(fit, monkeypatch):
+    """Another processor may find the opposite of any vector; here every one is turned by a coin."""
+    coins, turned = np.random.default_rng(8), []
+    eigh, svd = np.linalg.eigh, np.linalg.svd
+
+    def other_eigh(*arguments, **settings):
+        values, vectors = eigh(*arguments, **settings)
+        turned.append(coins.choice([-1.0, 1.0], values.shape[-1]))
+        return values, vectors * turned[-1]
+
+    def other_svd(*arguments, **settings):
+        if not settings.get("compute_uv", True):
+            return svd(*arguments, **settings)
+        left, values, right = svd(*arguments, **settings)
+        turned.append(coins.choice([-1.0, 1.0], values.size))
+        few = values.size
+        left[:, :few] *= turned[-1]
+        right[:few] *= turned[-1][:, None]
+        return left, values, right
+
+    monkeypatch.setattr(np.linalg, "eigh", other_eigh)
+    monkeypatch.setattr(np.linalg, "svd", other_svd)
+    for key, array in arrays_of(fit).items():
+        assert not changed(GOLDEN, key, array, "another machine")
+    assert any((one < 0).any() for one in turned)
+
+
 def test_every_golden_array_belongs_to_a_fit():
     assert {key.split("/")[1] for key in GOLDEN} == set(recipes())
 

@@ -22,6 +22,7 @@ from discreet.randomness import experiment_generator
 from discreet.solvers.als import require_twins
 from discreet.solvers.kernels import beliefs as kernels
 from discreet.solvers.rows import Array, Rows, run
+from discreet.solvers.signs import with_fixed_signs
 
 # People whose beliefs are held at once: with 16 factors they take 12 MB.
 _BLOCK = 16_384
@@ -102,7 +103,7 @@ def settle(known: Beliefs, counts: Array) -> Beliefs:
     square = (expected * (counts / counts.sum())[:, None]).T @ expected
     strengths, axes = np.linalg.eigh(square)
     kept = np.flatnonzero(strengths > _NEGLIGIBLE * known.noise)[::-1]
-    turn = turn @ axes[:, kept]
+    turn = turn @ with_fixed_signs(axes[:, kept])
     whole = np.zeros((known.factors + 1, kept.size + 1))
     whole[0, 0], whole[1:, 1:] = 1.0, turn
     lines = np.empty((len(expected), line_size(kept.size)), np.float32)

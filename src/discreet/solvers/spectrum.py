@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import eigsh
 
+from discreet.solvers.signs import with_fixed_signs
+
 Floats = npt.NDArray[np.float64]
 
 # How often the diagonal is filled in from the directions that it then helps to find.
@@ -106,4 +108,4 @@ def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
     else:
         values, vectors = eigsh(matrix, k=most, which="LA", v0=np.ones(size))
     order = np.argsort(-values, kind="stable")[:most]
-    return values[order], vectors[:, order]
+    return values[order], with_fixed_signs(vectors[:, order])

@@ -33,6 +33,7 @@ from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.solvers.signs import with_fixed_signs
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -219,7 +220,7 @@ def _spread_out(places: Floats, share: Floats) -> Floats:
     centered = places - share @ places
     values, basis = np.linalg.eigh((centered * share[:, None]).T @ centered)
     kept = np.maximum(values, 1e-9 * max(float(values[-1]), 1e-300))
-    spread: Floats = centered @ basis * (math.sqrt(_START_SPREAD) / np.sqrt(kept))
+    spread: Floats = centered @ with_fixed_signs(basis) * (math.sqrt(_START_SPREAD) / np.sqrt(kept))
     return spread
 
 

@@ -27,6 +27,7 @@ from discreet.federated.protocols.protocol import Part, Protocol, Shapes, Told, 
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.solvers.signs import with_fixed_signs
 
 # How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = 0.25, 0.55, 0.20
@@ -170,5 +171,5 @@ def _spread_out(places: Floats) -> Floats:
     centered = places - places.mean(axis=0)
     values, basis = np.linalg.eigh(centered.T @ centered / len(places))
     kept = np.maximum(values, 1e-9 * max(float(values[-1]), 1e-300))
-    spread: Floats = centered @ basis / np.sqrt(kept * places.shape[1])
+    spread: Floats = centered @ with_fixed_signs(basis) / np.sqrt(kept * places.shape[1])
     return spread

@@ -24,6 +24,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.oja import random_signs, unit
+from discreet.solvers.signs import with_fixed_signs
 
 Solver = Literal["auto", "covariance", "oja"]
 
@@ -161,7 +162,7 @@ class PrintedFrankWolfe(Estimator):
         if self._releases(crowd.facts) == 1:
             sums = crowd.total(SteppedMoment(so_far=so_far))
             values, vectors = np.linalg.eigh(noise.release_symmetric(sums.steps(), random))
-            return vectors[:, -1], float(values[-1])
+            return with_fixed_signs(vectors[:, -1:])[:, 0], float(values[-1])
         return self._oja(crowd, so_far, unit(random_signs(crowd.n_items, self.name, number)), noise, random)
 
     def _oja(

@@ -20,6 +20,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
 from discreet.privacy.guarantee import EARLIER, Guarantee, number_above, weaker_basis
+from discreet.solvers.signs import with_fixed_signs
 
 # So many of its directions, those along which items differ most, are handed on.
 _MOST_DIRECTIONS = 15
@@ -96,5 +97,5 @@ def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
     spread = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(spread, full_matrices=False)
     kept = sizes[:_MOST_DIRECTIONS] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
-    directions = (left[:, :_MOST_DIRECTIONS] * sizes[:_MOST_DIRECTIONS])[:, kept]
-    return earlier, np.column_stack([effects, directions])
+    directions = with_fixed_signs(left[:, :_MOST_DIRECTIONS]) * sizes[:_MOST_DIRECTIONS]
+    return earlier, np.column_stack([effects, directions[:, kept]])

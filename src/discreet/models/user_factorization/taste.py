@@ -22,6 +22,7 @@ from discreet.models.user_factorization.features import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import shrink_vectors
+from discreet.solvers.signs import with_fixed_signs
 from discreet.solvers.spectrum import clearest_part
 from discreet.solvers.tally import Tally
 
@@ -64,7 +65,7 @@ def public_directions(table: Floats) -> Floats:
     table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     left, sizes, _ = np.linalg.svd(table, full_matrices=False)
     kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[:_MOST_PUBLIC]
-    scores = left[:, kept] * sizes[kept]
+    scores = with_fixed_signs(left[:, kept]) * sizes[kept]
     found: Floats = scores / max(np.sqrt((scores**2).sum() / len(table)), 1e-300)
     return found
 

@@ -23,6 +23,7 @@ from discreet.arrays import Floats
 from discreet.checks import integer, non_negative, positive_finite
 from discreet.solvers.low_rank.matrix import project_dense
 from discreet.solvers.rows import Rows, predict_cells, require_fit
+from discreet.solvers.signs import column_signs, with_fixed_signs
 
 # Up to this many columns the leading pair comes from a dense eigenproblem.
 _SMALL = 500
@@ -72,13 +73,14 @@ def leading_pair(rows: Rows, values: Floats, n_columns: int) -> tuple[float, Flo
     matrix = sp.csr_matrix((values, rows.columns, rows.indptr), shape=(rows.n_rows, n_columns))
     if n_columns <= _SMALL:
         eigenvalues, vectors = np.linalg.eigh((matrix.T @ matrix).toarray())
-        v = vectors[:, -1]
+        v = with_fixed_signs(vectors[:, -1:])[:, 0]
         value = float(np.sqrt(max(eigenvalues[-1], 0.0)))
-        return value, (matrix @ v) / max(value, np.finfo(np.float64).tiny), v
+        return value, np.asarray(matrix @ v) / max(value, np.finfo(np.float64).tiny), v
     operator = LinearOperator(matrix.shape, matvec=matrix.dot, rmatvec=matrix.T.dot, dtype=np.float64)
     start = np.ones(min(matrix.shape))
     u, found, vt = svds(operator, k=1, v0=start)
-    return float(found[0]), u[:, 0], vt[0]
+    sign = column_signs(vt.T)[0]
+    return float(found[0]), sign * u[:, 0], sign * vt[0]
 
 
 def _errors(rows: Rows, cells: npt.NDArray[np.int64], left: Floats, right: Floats) -> Floats:
@@ -109,4 +111,6 @@ def _corrected(
         current, momentum = stepped, further
     u, values, vt = np.linalg.svd(current, full_matrices=False)
     kept = values > _NEGLIGIBLE * radius
-    return left_basis @ (u[:, kept] * values[kept]), right_basis @ vt[kept].T
+    right = right_basis @ vt[kept].T
+    signs = column_signs(right)
+    return left_basis @ (u[:, kept] * values[kept]) * signs, right * signs

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats
 from discreet.checks import positive, require
 from discreet.solvers.rows import Rows, multiply, predict_cells
+from discreet.solvers.signs import column_signs
 
 # Below this many rows or columns a full decomposition costs no more than a partial one.
 _SMALL_SIDE = 160
@@ -71,12 +72,8 @@ class LowRank:
         return self.left.shape[0], self.right.shape[0]
 
     def with_fixed_signs(self) -> LowRank:
-        """Return the same matrix with signs that rounding does not decide.
-
-        In each column of the right factor the entry farthest from zero becomes positive.
-        """
-        farthest = np.argmax(np.abs(self.right), axis=0)
-        signs = np.where(self.right[farthest, np.arange(self.rank)] < 0, -1.0, 1.0)
+        """Return the same matrix with signs that rounding does not decide: those of the right factor."""
+        signs = column_signs(self.right)
         return LowRank(self.left * signs, self.values, self.right * signs)
 
     def scaled(self) -> Floats:

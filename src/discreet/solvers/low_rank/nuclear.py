@@ -28,6 +28,7 @@ from discreet.solvers.als import solve_rows
 from discreet.solvers.kernels import als as als_kernels
 from discreet.solvers.kernels.nuclear import alternate
 from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_rows
+from discreet.solvers.signs import column_signs
 
 Triples = tuple[Floats, Floats, Floats]
 
@@ -124,13 +125,18 @@ def largest_singular(matrix: csr_array[Any] | Floats, count: int) -> Triples:
     if isinstance(matrix, np.ndarray) or min(matrix.shape) <= max(_SMALL, 2 * count):
         whole = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         u, s, v = np.linalg.svd(whole, full_matrices=False)
-        return u[:, :count], s[:count], v[:count].T
+        return _with_fixed_signs(u[:, :count], s[:count], v[:count].T)
     begin = experiment_generator(0, "singular").standard_normal(min(matrix.shape))
     basis = min(max(_BASIS, 4 * count), min(matrix.shape))
     found = svds(matrix, k=count, tol=_VECTOR_TOLERANCE, ncv=basis, v0=begin)
     u, s, v = (np.asarray(part, dtype=np.float64) for part in found)
     order = np.argsort(-s)
-    return u[:, order], s[order], v[order].T
+    return _with_fixed_signs(u[:, order], s[order], v[order].T)
+
+
+def _with_fixed_signs(u: Floats, s: Floats, v: Floats) -> Triples:
+    signs = column_signs(v)
+    return u * signs, s, v * signs
 
 
 @final
@@ -345,4 +351,6 @@ def _balanced(left: Floats, right: Floats) -> tuple[Floats, Floats, float]:
     u, s, v = np.linalg.svd(left_part @ right_part.T)
     kept = s > _NEGLIGIBLE * s.max(initial=0.0)
     root = np.sqrt(s[kept])
-    return turn_left @ (u[:, kept] * root), turn_right @ (v[kept].T * root), float(s.sum())
+    own = turn_right @ (v[kept].T * root)
+    signs = column_signs(own)
+    return turn_left @ (u[:, kept] * root) * signs, own * signs, float(s.sum())

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.solvers.low_rank.matrix import threshold
+from discreet.solvers.signs import with_fixed_signs
 
 
 class Projection(NamedTuple):
@@ -29,4 +30,4 @@ def project_moment(moment: Floats, *, radius: float, noise: float, most: int) ->
     singular = np.sqrt(values)
     lengths = np.sqrt(values - noise)
     lowered = np.maximum(lengths - threshold(lengths, radius), 0.0)
-    return Projection(vectors, lowered / singular)
+    return Projection(with_fixed_signs(vectors), lowered / singular)
