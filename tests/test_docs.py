@@ -43,6 +43,8 @@ def script(name):
     module = importlib.util.module_from_spec(spec)
     # As the builder of the site does: a script may import its neighbors.
     sys.path.insert(0, str(ROOT / "docs"))
+    # Dataclasses look up the module they stand in.
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     finally:
