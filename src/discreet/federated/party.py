@@ -226,7 +226,7 @@ class Party:
         except Exception as error:
             self._journal.keep(self._message(Part(kind=_FAILED), question.step))
             logger.error(
-                "A draw of run %s failed (%s). It is charged, and this party answers nothing more in the run.",
+                "A draw of run %s failed (%s). It is charged; nothing more is answered in this run.",
                 self.run,
                 str(error),
             )
