@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
-from discreet.contributions.domain import LEAST, MOST, Length, Number, Numbers, Places
+from discreet.contributions.domain import Length, Number, Numbers, Places
 from discreet.contributions.grid import PRODUCT_BITS, Steps
 from discreet.contributions.kernels.choice_pairs import add_pairs
 from discreet.contributions.row_moment import places_among
@@ -31,7 +31,8 @@ class ChoicePairs(Statistic):
 
     n_items: Annotated[int, Length("n")]
     top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
-    weight: Annotated[Floats, Numbers(("t",), LEAST, MOST)]
+    # Weights are divided by a person's largest; whoever has only zeros has no pair.
+    weight: Annotated[Floats, Numbers(("t",), 0.0, 1e305)]
     near: Annotated[float, Number(0.0, 1.0)]
     apart: Annotated[float, Number(0.0, 1.0)]
 
