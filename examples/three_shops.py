@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from discreet import Ledger
+from discreet import ImplicitObjective, Ledger
 from discreet.data.datasets.synthetic import popularity_skewed
-from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, SummedStatistics
+from discreet.federated import Coordinator, InProcess, Keeper, Party, SharedNoise, protocol_for
 
 data = popularity_skewed(n_users=1500, n_items=120, mean_per_user=25)
-protocol = SummedStatistics(epsilon=4.0, delta=1e-6, noise=SharedNoise(parties=3, missing=0))
+model = ImplicitObjective(epsilon=4.0, delta=1e-6)
+protocol = protocol_for(model, data.facts, SharedNoise(parties=3, missing=0))
 names = ["books", "films", "games"]
 keeper = Keeper(roster=names, least=protocol.noise.least_parties)
 shops = {

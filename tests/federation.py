@@ -4,8 +4,11 @@ import numpy as np
 
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
+from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
+from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.transport import InProcess
+from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
@@ -26,6 +29,12 @@ def members(parts, protocol, seed=0, keeper=None, **options):
         name: Party(name, data, protocol, run=RUN, random=noise.spawn(name), keeper=keeper, **options)
         for name, data in parts.items()
     }
+
+
+def shared_sums(data, epsilon=30.0, parties=4, missing=1, **settings):
+    """Return a protocol with noise that parties share."""
+    model = ImplicitObjective(epsilon=epsilon, **settings)
+    return protocol_for(model, data.facts, SharedNoise(parties=parties, missing=missing))
 
 
 def keeper_of(protocol, parts):

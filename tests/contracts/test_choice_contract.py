@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import discreet
 from discreet.audit.white_box.prices import price
 from discreet.audit.white_box.tape import Player, Recorder
+from discreet.contributions.domain import Held
 from discreet.contributions.statistic import Part, Statistic
 from discreet.data.interactions import Interactions
 from discreet.models import private_facts
@@ -128,7 +130,7 @@ def test_a_fit_with_choices_publishes_what_its_draws_tell_and_nothing_else():
 class Loud(Statistic):
     """Let every rating vote: what the suite must reject."""
 
-    scales: tuple
+    scales: Annotated[tuple, Held()]
 
     @property
     def parts(self):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.contributions.choice_pairs import ChoicePairs
+from discreet.contributions.domain import DomainError
 from discreet.data.interactions import Interactions
 from toy import toy_interactions
 
@@ -78,9 +79,14 @@ def test_without_times_all_pairs_count_alike():
     np.testing.assert_array_equal(told, data.total(ChoicePairs(**even, near=1.0, apart=1.0)).floats())
 
 
-@pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf, 0.0])
-def test_numbers_that_cannot_be_scaled_tell_nothing(weight):
-    assert not timed().total(pairs(weight=np.full(TOP.size, weight))).floats().any()
+@pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf, -1.0])
+def test_weights_that_cannot_be_meant_are_refused(weight):
+    with pytest.raises(DomainError, match="weight"):
+        pairs(weight=np.full(TOP.size, weight))
+
+
+def test_weights_that_cannot_be_scaled_add_nothing():
+    assert not timed().total(pairs(weight=np.zeros(TOP.size))).floats().any()
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-80, 1e150, 1e300])

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.checks import ParameterError
 from discreet.contributions.blocks import blocks
+from discreet.contributions.domain import DomainError
 from discreet.contributions.item_sums import ItemResiduals
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.people import MEAN_LENGTH, PersonMeans
@@ -149,24 +149,22 @@ def test_statistics_of_vectors_add_up_exactly_over_people(monkeypatch, threads):
 def test_a_person_whose_numbers_are_not_finite_tells_nothing(bad):
     rng, data = np.random.default_rng(3), toy_interactions(seed=6)
     model = local_model(data.n_items, 4, rng)
-    features = model.features.copy()
-    features[data.items[0], 1] = bad
-    broken = dataclasses.replace(model, features=features)
-    told = told_about_vectors(data.select_users([0]), broken)
-    assert not any(piece.any() for piece in told)
-    untouched = np.array([data.items[0] not in data.items[a:b] for a, b in pairwise(data.indptr)])
-    assert untouched.any()
-    for piece, only in zip(
-        told_about_vectors(data, broken),
-        told_about_vectors(data.select_users(untouched), broken),
-        strict=True,
-    ):
+    values = ((data.values - 3) / 2).astype(np.float32)
+    values[0] = bad
+    broken = Rows(data.indptr, data.items, values)
+    first = slice(0, int(data.indptr[1]))
+    alone = told_by(Rows(data.indptr[:2], data.items[first], values[first]), model)
+    assert not any(piece.any() for piece in alone)
+    others = told_about_vectors(data.select_users(np.arange(1, data.n_users)), model)
+    for piece, only in zip(told_by(broken, model), others, strict=True):
         np.testing.assert_array_equal(piece, only)
+    with pytest.raises(DomainError, match="features"):
+        dataclasses.replace(model, features=np.full_like(model.features, bad))
 
 
 def test_a_singular_problem_tells_nothing_and_raises_nothing():
     model = local_model(5, 3, np.random.default_rng(0))
-    singular = dataclasses.replace(model, features=np.ones((5, 3)), ridge=np.zeros(3))
+    singular = dataclasses.replace(model, features=np.ones((5, 3)), ridge=np.full(3, 1e-30))
     people = Rows(np.array([0, 2]), np.array([1, 3], np.int32), np.ones(2, np.float32))
     assert not any(piece.any() for piece in told_by(people, singular))
 

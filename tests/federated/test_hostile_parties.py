@@ -9,7 +9,6 @@ from discreet.checks import FileError, PrivacyError
 from discreet.data.interactions import Interactions
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, ask_masks, hand_key
-from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
@@ -17,7 +16,7 @@ from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.ledger.book import Ledger
-from federation import RUN, coordinator, keeper_of, members, toy_parts, train
+from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
 ITEM_PROTOCOLS = [SummedStatistics(epsilon=30.0, rounds=2), AveragedItems(epsilon=30.0, factors=3)]
@@ -115,7 +114,7 @@ def with_key(keeper, **lies):
 
 @pytest.mark.parametrize("lies", [{"least": 1000}, {"least": 4}, {"question": "another"}, {"least": -1}])
 def test_a_key_with_a_lie_leaves_out_its_party_only(lies):
-    protocol = SummedStatistics(epsilon=30.0, noise=SharedNoise(parties=4, missing=1))
+    protocol = shared_sums(DATA)
     keeper = keeper_of(protocol, PARTS)
     parties = members(PARTS, protocol, keeper=keeper)
     parties["p3"] = members({"p3": PARTS["p3"]}, protocol, keeper=with_key(keeper, **lies))["p3"]

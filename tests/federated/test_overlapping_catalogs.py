@@ -11,10 +11,12 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
+from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.protocols.protocol import Part, names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode, encode
+from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.randomness import PrivacyRandom
 from federation import RUN, keeper_of, toy_parts
 
@@ -56,9 +58,12 @@ def run_parties(protocol, parts, union, replaced=None, given=True):
 @pytest.mark.parametrize("noise", [None, SharedNoise(parties=3, missing=1)])
 def test_sums_over_parts_of_the_catalog_are_those_over_all_of_it(noise):
     """The same noise, the same people: placing them beforehand or by the party gives the same bits."""
-    protocol = SummedStatistics(epsilon=8.0, delta=1e-5, **({"noise": noise} if noise else {}))
     parts = own_lists()
     union = union_of(parts)
+    facts, budget = catalogs.over(parts["p0"], union).facts, {"epsilon": 8.0, "delta": 1e-5}
+    protocol = (
+        protocol_for(ImplicitObjective(**budget), facts, noise) if noise else SummedStatistics(**budget)
+    )
     placed = {name: catalogs.over(part, union) for name, part in parts.items()}
     own = run_parties(protocol, parts, union).model
     same = run_parties(protocol, placed, union, given=False).model

@@ -18,7 +18,7 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
-from federation import RUN, keeper_of, toy_parts
+from federation import RUN, keeper_of, shared_sums, toy_parts
 
 DATA, PARTS = toy_parts()
 PROTOCOL = SummedStatistics(epsilon=2.0, delta=1e-5)
@@ -290,7 +290,7 @@ def test_pure_events_cover_both_routes_of_a_run():
 
 
 def test_promises_say_what_they_assume():
-    shared = SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4, missing=1))
+    shared = shared_sums(DATA, 1.0)
     assert any("do not work together" in line for line in shared.promise(DATA.facts).assumes)
     assert not any("do not work together" in line for line in PROTOCOL.promise(DATA.facts).assumes)
     assert party().promise.simulated
@@ -298,16 +298,23 @@ def test_promises_say_what_they_assume():
     with pytest.raises(ParameterError, match="keeper"):
         party(shared)
     with pytest.raises(ParameterError, match="delta"):
-        SummedStatistics(epsilon=1.0, delta=0.0, noise=SharedNoise(parties=4))
+        shared_sums(DATA, 1.0, delta=0.0)
+    with pytest.raises(ParameterError, match="protocol_for"):
+        SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4))
+
+
+def first_question(protocol):
+    asked = protocol.question([], DATA.n_items)
+    return question(asked.kind, protocol=protocol, fields=asked.fields, **asked.arrays)
 
 
 def test_a_masked_answer_says_nothing_alone_and_is_repeated_as_it_was(tmp_path):
-    protocol = SummedStatistics(epsilon=math.inf, noise=SharedNoise(parties=4, missing=1))
+    protocol = shared_sums(DATA, math.inf)
     keeper = keeper_of(protocol, PARTS)
-    raw = question(protocol=protocol)
+    raw = first_question(protocol)
     member = party(protocol, keeper=keeper, state=tmp_path / "state")
     first = member.answer(raw)
-    sent = decode(first).arrays["votes"]
+    sent = decode(first).arrays["total"]
     assert abs(np.unpackbits(sent.view(np.uint8)).mean() - 0.5) < 0.05
     member.close()
     assert party(protocol, keeper=keeper, state=tmp_path / "state").answer(raw) == first
@@ -319,8 +326,8 @@ def test_a_party_whose_keeper_is_gone_sends_nothing():
     def gone(raw):
         raise FederationError("The keeper of masks cannot be reached.")
 
-    protocol = SummedStatistics(epsilon=1.0, noise=SharedNoise(parties=4, missing=1))
-    assert reason(party(protocol, keeper=gone).answer(question(protocol=protocol))) == "declined"
+    protocol = shared_sums(DATA, 1.0)
+    assert reason(party(protocol, keeper=gone).answer(first_question(protocol))) == "declined"
 
 
 def test_items_are_tuned_once_and_only_where_people_are_shared(tmp_path):

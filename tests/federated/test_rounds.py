@@ -10,7 +10,6 @@ import pytest
 
 import discreet
 from discreet.checks import ParameterError
-from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
@@ -20,12 +19,12 @@ from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
-from federation import RUN, coordinator, keeper_of, members, toy_parts, train
+from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
 LOUD = SummedStatistics(epsilon=math.inf)
 QUIET = SummedStatistics(epsilon=30.0, delta=1e-5)
-SHARED = SummedStatistics(epsilon=30.0, delta=1e-5, noise=SharedNoise(parties=4, missing=1))
+SHARED = shared_sums(DATA, delta=1e-5)
 
 
 def scores(model):
@@ -35,8 +34,8 @@ def scores(model):
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("masked", [False, True])
 def test_without_noise_parties_get_exactly_the_model_of_all_data(rounds, masked):
-    noise = SharedNoise(parties=4, missing=1) if masked else LOUD.noise
-    outcome = train(replace(LOUD, rounds=rounds, noise=noise), PARTS, DATA)
+    protocol = shared_sums(DATA, math.inf, rounds=rounds) if masked else replace(LOUD, rounds=rounds)
+    outcome = train(protocol, PARTS, DATA)
     whole = ImplicitObjective(epsilon=math.inf, rounds=rounds).fit(DATA)
     assert np.array_equal(scores(outcome.model), scores(whole))
     assert not outcome.model.guarantee.is_private
@@ -51,7 +50,7 @@ def test_one_party_alone_is_the_private_model_up_to_its_noise():
 def test_own_noise_adds_up_and_shared_noise_stays():
     alone = math.sqrt(QUIET.plan().votes.variance)
     own = train(QUIET, PARTS, DATA).rounds[0].told.noise["votes"]
-    shared = train(SHARED, PARTS, DATA).rounds[0].told.noise["votes"]
+    shared = train(SHARED, PARTS, DATA).rounds[0].told.noise["total"]
     assert math.isclose(own, 2 * alone)
     assert math.isclose(shared, alone * math.sqrt(4 / 3), rel_tol=1e-6)
 
@@ -255,7 +254,7 @@ def test_a_crash_anywhere_is_survived_and_not_paid_twice(tmp_path, protocol, cal
     with pytest.raises(Crash):
         started([calls]).train(DATA.facts)
     outcome = started([-1]).train(DATA.facts)
-    assert [len(entry.heard) for entry in outcome.rounds] == [4, 4, 4]
+    assert [len(entry.heard) for entry in outcome.rounds] == [4] * (4 if protocol is SHARED else 3)
     for name in PARTS:
         ledger = Ledger.open(tmp_path / f"{name}.ledger")
         assert len(ledger.entries()) == 1
@@ -279,7 +278,7 @@ def test_a_sum_revealed_before_a_crash_is_the_one_that_counts(tmp_path):
     resumed = coordinator(SHARED, endpoints, DATA.catalog, keeper=keeper, state=tmp_path / "s")
     outcome = resumed.train(DATA.facts)
     assert outcome.rounds[0].left_out == {"p3": "without mask"}
-    assert [len(entry.heard) for entry in outcome.rounds] == [3, 4, 4]
+    assert [len(entry.heard) for entry in outcome.rounds] == [3, 4, 4, 4]
 
 
 def test_a_party_without_a_mask_is_left_out_of_shared_noise():
@@ -288,7 +287,7 @@ def test_a_party_without_a_mask_is_left_out_of_shared_noise():
     elsewhere = keeper_of(SHARED, PARTS)
     endpoints["p1"] = members(PARTS, SHARED, keeper=elsewhere)["p1"].answer
     outcome = coordinator(SHARED, endpoints, DATA.catalog, keeper=keeper).train(DATA.facts)
-    assert outcome.left_out == {"without mask": 3}
+    assert outcome.left_out == {"without mask": 4}
     endpoints["p2"] = crash
     with pytest.raises(FederationError, match="needed"):
         coordinator(SHARED, endpoints, DATA.catalog, keeper=keeper_of(SHARED, PARTS)).train(DATA.facts)

@@ -21,7 +21,6 @@ from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.certificates import KEY, Authority
 from discreet.federated.identity.keys import key_text, new_key, opened, read_private_key, sealed
 from discreet.federated.keeper import Keeper
-from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.serving import tls
 from discreet.federated.serving.daemon import LocalServer, listen
@@ -31,11 +30,11 @@ from discreet.federated.serving.tls import TlsLine, TlsServer
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, Refused, decode, encode
 from discreet.privacy.ledger.book import Ledger
-from federation import toy_parts, train
+from federation import shared_sums, toy_parts, train
 from ports import free_port
 
 DATA, PARTS = toy_parts()
-SHARED = SummedStatistics(epsilon=30.0, delta=1e-5, noise=SharedNoise(parties=4, missing=1))
+SHARED = shared_sums(DATA, delta=1e-5)
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def serving(server):
 
 def test_a_run_between_members_with_keys_gives_what_calls_give(folder):
     """Keeper behind TLS, daemons behind sockets, everything signed: without noise the model is equal."""
-    loud = SummedStatistics(epsilon=np.inf, noise=SHARED.noise)
+    loud = shared_sums(DATA, np.inf)
     agreement = federation(folder, port=free_port())
     keeper = Keeper(roster=list(PARTS), least=3)
     with contextlib.ExitStack() as open_doors:

@@ -7,11 +7,10 @@ from discreet.checks import DiscreetError
 from discreet.data.datasets import catalog
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
-from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.models.implicit_objective.estimator import ImplicitObjective
 from discreet.randomness import PrivacyRandom
-from federation import train
+from federation import shared_sums, train
 
 METRIC = "hr@10:99"
 
@@ -27,11 +26,12 @@ def test_shared_noise_is_within_three_points_of_one_holder(epsilon):
     parts = {f"p{k}": split.train.select_users(np.flatnonzero(owner == k)) for k in range(10)}
     whole = ImplicitObjective(epsilon=epsilon, delta=1e-5).fit(split.train, random=PrivacyRandom.simulate(0))
     reached = {}
-    for noise in (SharedNoise(parties=10, missing=2), SummedStatistics(epsilon=epsilon).noise):
-        protocol = SummedStatistics(epsilon=epsilon, delta=1e-5, noise=noise)
+    budget = {"epsilon": epsilon, "delta": 1e-5}
+    shared = shared_sums(split.train, parties=10, missing=2, **budget)
+    for protocol in (shared, SummedStatistics(**budget)):
         model = train(protocol, parts, split.train).model
         assert model.guarantee.epsilon == whole.guarantee.epsilon
-        reached[noise.masked] = measure(model, split.train, split.test, METRIC)[METRIC]
+        reached[protocol.noise.masked] = measure(model, split.train, split.test, METRIC)[METRIC]
     best = measure(whole, split.train, split.test, METRIC)[METRIC]
     assert best - reached[True] < 0.03
     # Ten times the variance is what trusting nobody costs; if it cost nothing, noise would be missing.

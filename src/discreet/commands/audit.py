@@ -57,6 +57,13 @@ def audit(
             "that leaves; --full does so, too.",
         ),
     ] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions",
+            help="Also ask a party of a federation whatever a coordinator could; --full does so, too.",
+        ),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
     ] = True,
@@ -90,8 +97,11 @@ def audit(
         views = _views(view, quick=quick)
         if files:
             _refuse_without_files(subjects)
-        from_files = files or (not quick and view is None)
-        found = _without_data(subjects, views, seconds, Kept(out), named=view is not None, files=from_files)
+        if questions:
+            _refuse_without_questions(subjects)
+        full = not quick and view is None
+        edges = [name for name, asked in (("files", files), ("questions", questions)) if asked or full]
+        found = _without_data(subjects, views, seconds, Kept(out), named=view is not None, edges=edges)
     if page is not None:
         _write_page(
             page,
@@ -115,6 +125,15 @@ def _refuse_without_files(subjects: list[Estimator]) -> None:
         )
 
 
+def _refuse_without_questions(subjects: list[Estimator]) -> None:
+    from discreet.audit.questions import has_questions
+
+    if not any(map(has_questions, subjects)):
+        raise ParameterError(
+            "--questions asks a party of a federation; this model needs more than sums with Gaussian noise."
+        )
+
+
 def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -> None:
     from discreet.audit.full import sample_games
     from discreet.audit.page import write_page
@@ -133,18 +152,28 @@ def _one_run(data: str, canaries: int | None, estimator: Estimator) -> Finding:
 
 
 def _without_data(
-    subjects: list[Estimator], views: list[str], seconds: float, kept: Kept, *, named: bool, files: bool
+    subjects: list[Estimator],
+    views: list[str],
+    seconds: float,
+    kept: Kept,
+    *,
+    named: bool,
+    edges: list[str],
 ) -> list[Finding]:
     from discreet.audit.from_files import audit_files, has_files
     from discreet.audit.full import views_of
+    from discreet.audit.questions import has_questions
     from discreet.audit.white_box.subjects import described, quick_audit
 
     found: list[Finding] = []
     for estimator in subjects:
         name = described(estimator)
         found += kept.once(name, estimator.epsilon, "white box", partial(quick_audit, name, estimator))
-        if files and has_files(estimator):
+        if "files" in edges and has_files(estimator):
             found += kept.once(name, estimator.epsilon, "files", partial(audit_files, name, estimator))
+        if "questions" in edges and has_questions(estimator):
+            ask = partial(_asked, name, estimator)
+            found += kept.once(name, estimator.epsilon, "questions", ask)
         # What was not asked for by name is left out where a model has no such view.
         has = views if named else [one for one in views if one in views_of(estimator)]
         for view in has:
@@ -152,6 +181,12 @@ def _without_data(
                 name, estimator.epsilon, view, partial(_played, name, estimator, view, seconds)
             )
     return found
+
+
+def _asked(name: str, estimator: Estimator) -> list[Finding]:
+    from discreet.audit.questions import audit_questions
+
+    return [audit_questions(name, estimator)]
 
 
 def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[Finding]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import Length, Number, Numbers, Places
 from discreet.contributions.grid import PRODUCT_BITS, Steps
 from discreet.contributions.kernels.choice_pairs import add_pairs
 from discreet.contributions.row_moment import places_among
@@ -28,16 +29,18 @@ class ChoicePairs(Statistic):
     whose diagonal is empty, is divided by its Frobenius norm: its length is 1, however few pairs it has.
     """
 
-    n_items: int
-    top: npt.NDArray[np.int64]
-    weight: Floats
-    near: float
-    apart: float
+    n_items: Annotated[int, Length("n")]
+    top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
+    # Weights are divided by a person's largest; whoever has only zeros has no pair.
+    weight: Annotated[Floats, Numbers(("t",), 0.0, 1e305)]
+    near: Annotated[float, Number(0.0, 1.0)]
+    apart: Annotated[float, Number(0.0, 1.0)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix over `top`."""
-        return (Part("pairs", (self.top.size, self.top.size), bits=PRODUCT_BITS, symmetric=True),)
+        shape = (self.top.size, self.top.size)
+        return (Part("pairs", shape, bits=PRODUCT_BITS, symmetric=True, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         places = places_among(self.top, self.n_items)[block.items]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import LEAST, MOST, Number, Numbers
 from discreet.contributions.grid import Steps
 from discreet.contributions.kernels.choices import add_choices
 from discreet.contributions.statistic import Part, Statistic
@@ -28,12 +29,12 @@ class ChoicePlaces(Statistic):
     (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its length is 1.
     """
 
-    vectors: Floats
-    squares: Floats
-    longest: float
-    pull: Floats
-    count_part: float
-    near: float
+    vectors: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    squares: Annotated[Floats, Numbers(("n",), 0.0, MOST)]
+    longest: Annotated[float, Number(LEAST, MOST)]
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
+    near: Annotated[float, Number(0.0, 1.0)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf
 from discreet.contributions.grid import Steps
 from discreet.contributions.statistic import Norm, Part, Statistic
 from discreet.contributions.typical import USER_RIDGE
@@ -22,13 +23,13 @@ class ItemVotes(Statistic):
     l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1.
     """
 
-    n_items: int
-    norm: Norm
+    n_items: Annotated[int, Length("n")]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item."""
-        return (Part("votes", (self.n_items,), norm=self.norm),)
+        return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         pure = self.norm == "l1"
@@ -45,12 +46,12 @@ class ItemResiduals(Statistic):
     item i rated, w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared length of it all is 1.
     """
 
-    middle: float
-    half: float
-    mean: float
-    effects: Floats
-    pull: Floats
-    count_part: float
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    mean: Annotated[float, Number(-MOST, MOST)]
+    effects: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.contributions.grid import Steps
 from discreet.contributions.kernels.item_vectors import add_people
 from discreet.contributions.statistic import Part, Statistic
@@ -22,22 +23,24 @@ class ItemVectors(Statistic):
     """Sum items' residuals times people's factors, the items' counts, and the factors' second moment.
 
     A person explains the own ratings by a ridge over `features` beyond `offsets`; `scale` turns the solution
-    into factors f of about unit size, no longer than `longest`. With r_i and f_i computed without rating i,
-    weights q_i = `pull` and c = `count_part` a person tells (w q_i r_i f_i, w q_i c) for each item i,
-    w = 1 / sqrt(sum_i q_i^2 (r_i^2 |f_i|^2 + c^2)), of length 1; and, apart from that, the matrix
+    into factors f of about unit size, the first of them 1, no longer than `longest` >= 1. With r_i and f_i
+    computed without rating i, weights q_i = `pull` and c = `count_part` a person tells
+    (w q_i r_i f_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (r_i^2 |f_i|^2 + c^2)), of length 1;
+    and, apart from that, the matrix
     sum_i f_i f_i' / (longest sqrt(n S)) with S = sum_i |f_i|^2, whose norm is at most 1: the norm of the sum
     is at most S, and S = sqrt(S) sqrt(S) <= sqrt(S) sqrt(n) longest.
     """
 
-    middle: float
-    half: float
-    features: Floats
-    offsets: Floats
-    ridge: Floats
-    scale: Floats
-    longest: float
-    pull: Floats
-    count_part: float
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    features: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
+    scale: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
+    # Factors hold the constant 1, so nothing shorter than that is left of them.
+    longest: Annotated[float, Number(1.0, MOST)]
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, final
+from typing import Annotated, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.contributions.blocks import Block, blocks
 from discreet.contributions.crowd import Crowd
+from discreet.contributions.domain import Held
 from discreet.contributions.grid import Steps
 from discreet.contributions.statistic import Part, Statistic, Sums
 from discreet.data.facts import PublicFacts
@@ -32,8 +33,8 @@ class OfKnownPart(Statistic):
     What `inner` bounds for every row it bounds for that row, too.
     """
 
-    inner: Statistic
-    hiding: Hiding
+    inner: Annotated[Statistic, Held()]
+    hiding: Annotated[Hiding, Held()]
 
     @property
     def parts(self) -> tuple[Part, ...]:

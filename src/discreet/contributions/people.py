@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, Number
 from discreet.contributions.grid import Steps, whole_steps
 from discreet.contributions.statistic import Part, Statistic
 
@@ -25,8 +26,8 @@ class PersonMeans(Statistic):
     |(mean, 1/2)| <= sqrt(1 + 1/4), since |mean| <= 1.
     """
 
-    middle: float
-    half: float
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -49,7 +50,7 @@ class PeopleCount(Statistic):
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the count."""
-        return (Part("people", (1,)),)
+        return (Part("people", (1,), nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         sums[0][0] += _total((block.counts > 0).astype(np.float64))
@@ -60,16 +61,16 @@ class PeopleCount(Statistic):
 class RatingShares(Statistic):
     """Sum how far up the scale every rating lies, from 0 to 1: one *rating* adds at most 1."""
 
-    low: float
-    width: float
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the sum."""
-        return (Part("shares", (1,), norm="l1", of="rating"),)
+        return (Part("shares", (1,), norm="l1", of="rating", nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        sums[0][0] += _total((block.values - self.low) / self.width)
+        sums[0][0] += _total(np.clip((block.values - self.low) / self.width, 0, 1))
 
 
 def _total(numbers: Floats) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import MOST, Length, Numbers
 from discreet.contributions.grid import ROUNDING, Steps
 from discreet.contributions.statistic import Part, Statistic
 
@@ -26,8 +27,8 @@ class PlacedItems(Statistic):
     As they belong to rows, blocks must come from the data that they were made for.
     """
 
-    n_items: int
-    profiles: Floats
+    n_items: Annotated[int, Length("n")]
+    profiles: Annotated[Floats, Numbers(("u", "k"), -MOST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block, rows_of
+from discreet.contributions.domain import (
+    LEAST,
+    MOST,
+    Length,
+    Number,
+    Numbers,
+    OneOf,
+    Places,
+    Stated,
+)
 from discreet.contributions.grid import (
     ROOT_BITS,
     ROOT_STEPS,
@@ -39,10 +49,27 @@ _CELLS_AT_A_TIME = 1 << 22
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profiles:
-    """Say how a person's own choices become a profile; made of public and released numbers only."""
+class Profiles(Stated):
+    """Say how a person's own choices become a profile; made of public and released numbers only.
 
-    lens: Lens
+    What the fields mean is said by `Lens`. Nothing in a profile divides by `scale` or `center`, and it is
+    shortened to `clip`: these may be any numbers.
+    """
+
+    vectors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
+    squares: Annotated[Floats, Numbers(("n",), 0.0, MOST)]
+    growth: Annotated[Floats, Numbers(("f",), 0.0, MOST, or_none=True)]
+    center: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
+    scale: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
+    clip: Annotated[float, Number(0.0, 1e15)]
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as compiled loops read them."""
+        for name in ("vectors", "squares", "growth", "center", "scale"):
+            view = np.ascontiguousarray(getattr(self, name), dtype=np.float64).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+        Stated.__post_init__(self)
 
     @classmethod
     def of(
@@ -56,16 +83,24 @@ class Profiles:
         growth: Floats | None = None,
     ) -> Profiles:
         """Build it from arrays of any kind."""
-        arrays = (vectors, squares, np.zeros(0) if growth is None else growth, center, scale)
-        settled = [np.ascontiguousarray(array, dtype=np.float64) for array in arrays]
-        for array in settled:
-            array.setflags(write=False)
-        return cls(lens=Lens(settled[0], settled[1], settled[2], settled[3], settled[4], float(clip)))
+        return cls(
+            vectors=vectors,
+            squares=squares,
+            growth=np.zeros(0) if growth is None else growth,
+            center=center,
+            scale=scale,
+            clip=float(clip),
+        )
+
+    @property
+    def lens(self) -> Lens:
+        """Return the same for the compiled loops."""
+        return Lens(self.vectors, self.squares, self.growth, self.center, self.scale, float(self.clip))
 
     @property
     def factors(self) -> int:
         """Return the length of a profile."""
-        return int(self.lens.vectors.shape[1])
+        return int(self.vectors.shape[1])
 
     def places(self, people: Rows) -> Floats:
         """Return the profile of each person, computed from that person's own row."""
@@ -74,18 +109,18 @@ class Profiles:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Stated):
     """Say what a person tells about each chosen item, and in which norm it is bounded.
 
     `pairs` are the entries of the profile's products that are told besides; a loss in which chosen and
     other items weigh alike needs none.
     """
 
-    pull: Floats
-    count_part: float
-    pairs: npt.NDArray[np.int64]
-    pair_part: float
-    norm: Norm
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
+    pairs: Annotated[npt.NDArray[np.int64], Places(("p", "2"), below="f", different=False)]
+    pair_part: Annotated[float, Number(0.0, MOST)]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
     def telling(self) -> Telling:
@@ -105,13 +140,13 @@ class ProfileVotes(Statistic):
     and p for being there: the norm of it all is 1.
     """
 
-    n_items: int
-    norm: Norm
+    n_items: Annotated[int, Length("n")]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item, and one more."""
-        return (Part("votes", (self.n_items + 1,), norm=self.norm),)
+        return (Part("votes", (self.n_items + 1,), norm=self.norm, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         share = (1 - PEOPLE_PART) if self.norm == "l1" else np.sqrt(1 - PEOPLE_PART**2)
@@ -130,15 +165,16 @@ class StartMoment(Statistic):
     l1 the entries' sum is (sum_i e_i)^2 = 1.
     """
 
-    items: npt.NDArray[np.int64]
-    pull: Floats
-    norm: Norm
+    items: Annotated[npt.NDArray[np.int64], Places(("t",), below="n")]
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the upper triangle of the matrix over `items`."""
         shape = (self.items.size, self.items.size)
-        return (Part("moment", shape, bits=2 * ROOT_BITS, norm=self.norm, symmetric=True),)
+        moment = Part("moment", shape, bits=2 * ROOT_BITS, norm=self.norm, symmetric=True, nonnegative=True)
+        return (moment,)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         column = np.full(self.pull.size, -1)
@@ -168,7 +204,7 @@ class ProfileGram(Statistic):
     """
 
     profiles: Profiles
-    norm: Norm
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
     def parts(self) -> tuple[Part, ...]:

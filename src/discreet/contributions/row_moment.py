@@ -9,18 +9,19 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.contributions.grid import PRODUCT_BITS, ROW_STEPS, Steps
 from discreet.contributions.kernels.row_moment import add_moment
 from discreet.contributions.statistic import Part, Statistic
 from discreet.contributions.typical import COUNT_PART
-from discreet.solvers.als import solve_rows
+from discreet.solvers.als import ridge_solutions
 from discreet.solvers.kernels.shared import thread_count
 from discreet.solvers.rows import residuals
 
@@ -31,16 +32,16 @@ class ResidualMoment(Statistic):
     """Sum x x' off the diagonal; x weighs what a person's own ridge leaves of their ratings.
 
     With residuals e_i and weights q_i = `pull` over the items `top` (ascending), x_i = w q_i e_i with
-    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1.
+    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1. Whoever's ridge has no finite solution adds zero.
     """
 
-    top: npt.NDArray[np.int64]
-    pull: Floats
-    middle: float
-    half: float
-    offsets: Floats
-    features: Floats
-    ridge: Floats
+    top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
+    pull: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    features: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -52,7 +53,7 @@ class ResidualMoment(Statistic):
         places = places_among(self.top, self.offsets.size)[block.items]
         item_weight = np.where(places >= 0, self.pull[block.items], 0.0)
         people = block.rows((block.values - self.middle) / self.half)
-        solved = solve_rows(people, self.features, ridge=self.ridge, offsets=self.offsets)
+        solved = ridge_solutions(people, self.features, ridge=self.ridge, offsets=self.offsets)
         left = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
         weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
         add_rows(block.indptr, places, item_weight * left * weights, sums[0])

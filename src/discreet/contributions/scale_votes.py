@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, Ranges
 from discreet.contributions.grid import Steps
 from discreet.contributions.statistic import Part, Statistic
 
@@ -20,12 +21,12 @@ class ScaleVotes(Statistic):
     The last count is of those whom none holds. Whoever rated anything adds 1 in one place: 1 in l1.
     """
 
-    scales: tuple[tuple[float, float], ...]
+    scales: Annotated[tuple[tuple[float, float], ...], Ranges(-FARTHEST, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return one count a scale, and one more."""
-        return (Part("votes", (len(self.scales) + 1,), bits=0, norm="l1"),)
+        return (Part("votes", (len(self.scales) + 1,), bits=0, norm="l1", nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         starts = block.indptr[:-1][block.counts > 0]

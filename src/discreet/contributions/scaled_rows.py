@@ -6,10 +6,11 @@ tells how large a row is, not which columns go together, and chance alone fills 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
 from discreet.contributions.grid import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
 from discreet.contributions.kernels import scaled_rows as row_kernels
 from discreet.contributions.statistic import Part, Statistic
@@ -24,6 +26,8 @@ from discreet.data.interactions import Interactions
 from discreet.solvers.kernels import shared as kernels
 from discreet.solvers.rows import Rows, require_fit, run_over_rows
 
+#: A vector of length 1, rounded; rows are shortened by more than that.
+UNIT = 1 + 1e-9
 # Threads add to sums of their own; beyond this size one sum is enough to hold.
 _LARGEST_COPY = 1 << 21
 
@@ -38,22 +42,23 @@ class ScaledRows(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scaling:
+class Scaling(Stated):
     """Say how a person's ratings, in units of `half` around `middle`, become a row of length at most 1.
 
     The offsets and the own ridge solution on a constant and the `factors` are taken off, what is left is cut
     to `clamp`: x_i. Then x is divided by max(sqrt(sum_i (x_i^2 + part^2)), least_length). The length counts
-    `part` beside every residual, so that a row of tiny ones is not blown up; it is never below |x|.
+    `part` beside every residual, so that a row of tiny ones is not blown up; it is never below |x|. A row
+    whose numbers are not finite becomes zero.
     """
 
-    middle: float
-    half: float
-    offsets: Floats
-    factors: Floats
-    ridge: Floats
-    part: float
-    clamp: float
-    least_length: float
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    factors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("f+1",), LEAST, MOST)]
+    part: Annotated[float, Number(0.0, MOST)]
+    clamp: Annotated[float, Number(LEAST, math.inf)]
+    least_length: Annotated[float, Number(0.0, FARTHEST)]
 
     def rows(self, block: Block) -> ScaledRows:
         """Return the rows of a block; those of data in memory are kept for the next question about them."""
@@ -109,7 +114,7 @@ class ScaledProduct(Statistic):
     """
 
     scaling: Scaling
-    vector: Floats
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -1,14 +1,16 @@
 """Say what a statistic is: a bounded vector a person, computed block by block and added up exactly.
 
 How to add one. Write a frozen dataclass that derives from `Statistic`; its fields are public or released
-numbers only. `parts` says what is added up: a name, a shape, the steps in 1 as a power of two, and the norm
-that one person's part never exceeds, which is the sensitivity that the noise is scaled to. `_add` reads one
-block of whole people and adds their whole steps to the given integer arrays, one for each part, in place; a
-person's steps may depend on that person's row and on the fields, never on other rows, the block or its
-place. Write the formula of the bound beside the code. Then give it an example in
-tests/contracts/statistic_examples.py: the contract suite finds the class by itself, and searches for
-somebody who tells more than it declares. Models release `crowd.total(statistic)` and add noise; they never
-see a row.
+numbers only, each annotated with its domain (`domain.py`), which is checked whenever one is made. `parts`
+says what is added up: a name, a shape, the steps in 1 as a power of two, and the norm that one person's part
+never exceeds, which is the sensitivity that the noise is scaled to. `_add` reads one block of whole people
+and adds their whole steps to the given integer arrays, one for each part, in place; a person's steps may
+depend on that person's row and on the fields, never on other rows, the block or its place. A person whose
+numbers are not finite, or whose equations cannot be solved, contributes zero and never an error: whether a
+sum comes out may not depend on a row. Write the formula of the bound, for the whole domain, beside the code.
+Then give it an example in tests/contracts/statistic_examples.py: the contract suite finds the class by
+itself, and searches its domain for somebody who adds more than it declares. Models release
+`crowd.total(statistic)` and add noise; they never see a row.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.checks import DataError
 from discreet.contributions.blocks import Block, blocks
+from discreet.contributions.domain import Stated
 from discreet.contributions.grid import MOST_PEOPLE, VECTOR_BITS, Steps
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.fixed_point import WholeSteps
@@ -34,7 +37,7 @@ class Part(NamedTuple):
     """Say what is added up under a name, and how much of it one person (or one rating) can be.
 
     With `symmetric` only the upper triangle of a square matrix is added; its entries off the diagonal count
-    twice in the norm, as they do in the whole matrix.
+    twice in the norm, as they do in the whole matrix. With `nonnegative` no person adds less than 0 anywhere.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Part(NamedTuple):
     bound: float = 1.0
     symmetric: bool = False
     of: Literal["person", "rating"] = "person"
+    nonnegative: bool = False
 
 
 @final
@@ -79,7 +83,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Statistic(ABC):
+class Statistic(Stated, ABC):
     """Compute what people tell, block by block; see the module for how to write one."""
 
     @property

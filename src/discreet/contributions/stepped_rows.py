@@ -7,33 +7,40 @@ released numbers only. Unlike `scaled_rows`, rows keep their own length: they ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.arrays import Floats
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import FARTHEST, DomainError, Number, Numbers, Stated, Whole
 from discreet.contributions.grid import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
 from discreet.contributions.kernels import stepped_rows as row_kernels
-from discreet.contributions.scaled_rows import ScaledRows, add_rows
+from discreet.contributions.scaled_rows import UNIT, ScaledRows, add_rows
 from discreet.contributions.statistic import Part, Statistic
 from discreet.solvers.rows import Rows, require_fit, run_over_rows
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RoundsSoFar:
+class RoundsSoFar(Stated):
     """Hold what was published: directions (items by rounds so far) and the pace k / (T lambda') of each.
 
     Ratings are in units of `half` around `middle`; `row_bound` is L in these units, `rounds` is T.
     """
 
-    middle: float
-    half: float
-    row_bound: float
-    rounds: int
-    directions: Floats
-    paces: Floats
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    row_bound: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    rounds: Annotated[int, Whole(0, 1000)]
+    directions: Annotated[Floats, Numbers(("n", "r"), -2.0, 2.0)]
+    paces: Annotated[Floats, Numbers(("r",), 0.0, FARTHEST)]
+
+    def __post_init__(self) -> None:
+        """Check the fields; there are no more rounds than T."""
+        Stated.__post_init__(self)
+        if self.paces.size > self.rounds:
+            raise DomainError(f"paces are those of {self.paces.size} rounds; there are {self.rounds}.")
 
     def after(self, direction: Floats, pace: float) -> RoundsSoFar:
         """Return the rounds with one more."""
@@ -55,7 +62,7 @@ class RoundsSoFar:
         return out
 
     def left_over(self, block: Block) -> ScaledRows:
-        """Return what people have left over 2 L, at most 1 long."""
+        """Return what people have left over 2 L, at most 1 long; a row that is not finite becomes zero."""
         rows = block.rows((block.values - self.middle) / self.half)
         steps = np.zeros(rows.values.size, dtype=np.int16)
         given = (rows.values, self._settled(), self.paces, self.rounds, float(self.row_bound))
@@ -89,7 +96,7 @@ class SteppedProduct(Statistic):
     """Sum a (a . v) over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1 long."""
 
     so_far: RoundsSoFar
-    vector: Floats
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -107,7 +114,7 @@ class SteppedStretch(Statistic):
     """Sum (a . v)^2 over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
-    vector: Floats
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

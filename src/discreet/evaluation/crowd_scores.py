@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from discreet.arrays import Floats
 from discreet.checks import DataError, ParameterError
 from discreet.contributions.blocks import Block
 from discreet.contributions.crowd import Crowd
+from discreet.contributions.domain import FARTHEST, Held, Number
 from discreet.contributions.grid import VECTOR_STEPS, Steps, as_steps, whole_steps
 from discreet.contributions.known_part import Hiding
 from discreet.contributions.statistic import Part, Statistic
@@ -74,12 +75,12 @@ class HeldOutScores(Statistic):
     not private.
     """
 
-    model: Predictor
-    hiding: Hiding
-    metrics: tuple[Metric, ...]
-    liked: float
-    low: float
-    width: float
+    model: Annotated[Predictor, Held()]
+    hiding: Annotated[Hiding, Held()]
+    metrics: Annotated[tuple[Metric, ...], Held()]
+    liked: Annotated[float, Number(-math.inf, math.inf)]
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

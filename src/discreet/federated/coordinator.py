@@ -26,7 +26,7 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
 from discreet.federated.protocols.protocol import ItemProtocol, Protocol, Told, names_digest, promise_of
 from discreet.federated.transport import Transport
-from discreet.federated.wire import FederationError, Message, Refusal
+from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.fitted import FittedModel
 from discreet.models.progress import Progress, silent
 
@@ -173,7 +173,7 @@ class Coordinator:
         )
         answers, left_out = collected.answers, collected.left_out
         told = self._told(question, answers, left_out)
-        while not self._leads_on(told):
+        while not self._possible(question, told) or not self._leads_on(told):
             self._leave_out_loudest(answers, left_out, question.step)
             told = self._told(question, answers, left_out)
         heard = tuple(name for name in self._parties if name in answers)
@@ -200,6 +200,14 @@ class Coordinator:
             parties=len(answers),
         )
 
+    def _possible(self, question: Message, told: Told) -> bool:
+        """Tell whether people and noise can have given these sums."""
+        try:
+            self._protocol.check_sums(question, told)
+        except Refused:
+            return False
+        return True
+
     def _leads_on(self, told: Told) -> bool:
         """Tell whether a next question, one that parties take, or a model follows from what was told."""
         so_far, size = [*(entry.told for entry in self.rounds), told], len(self._shared)
@@ -219,8 +227,9 @@ class Coordinator:
         """Leave out the party with the largest number: no sum with it can be used."""
         if self._protocol.noise.masked:
             raise FederationError(
-                f"The sum of step {step} cannot be used, and masks hide whose answer is the reason. "
-                "Begin a new run with other parties."
+                f"The sum of step {step} over {', '.join(sorted(answers))} is not one that people and noise "
+                "can give, and masks hide whose answer is the reason. Nothing was published. Begin a new run "
+                "without the party that you cannot vouch for."
             )
         loudest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
         del answers[loudest]
@@ -240,7 +249,10 @@ class Coordinator:
             if self._keeper is None or not self._protocol.noise.masked:
                 return totals
             size = sum(array.size for array in totals.values())
-            masks = ask_masks(self._keeper, self._run, question.step, question.digest(), list(answers), size)
+            keys = {name: str(one.fields["key"]) for name, one in answers.items() if "key" in one.fields}
+            masks = ask_masks(
+                self._keeper, self._run, question.step, question.digest(), list(answers), size, keys
+            )
             if not isinstance(masks, frozenset):
                 return dict(unmasked(totals, masks))
             for name in set(answers) - masks:

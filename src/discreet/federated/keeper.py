@@ -3,11 +3,13 @@
 A party draws a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
 keeper, who is nobody's data. The coordinator sees answers that are each uniformly random. When it has
 heard enough parties it asks the keeper for the sum of their masks, which it gets once a step, for one set of
-parties that were all asked the same. A party that falls silent costs nothing: its mask is left out.
+parties that were all asked the same. A party that falls silent costs nothing: its mask is left out. With an
+answer comes a fingerprint of its key, so that a party whose key is another one is left out by name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -39,6 +41,11 @@ class Line(Protocol):
 
     def __call__(self, raw: bytes) -> bytes:
         """Return the answer."""
+
+
+def fingerprint(key: bytes) -> str:
+    """Return what tells a key from others and opens nothing: 32 random bytes cannot be guessed from it."""
+    return hashlib.sha256(b"discreet: key of a mask\0" + key).hexdigest()
 
 
 def mask(key: bytes, size: int) -> Words:
@@ -127,7 +134,14 @@ class Keeper:
             raise Refused(Refusal.WRONG_SENDER)
         known = {name: self._keys.get((message.run, message.step, name)) for name in sorted(names)}
         asked = message.fields.get("question")
-        keys = {name: key for name, key in known.items() if key is not None and key.question == asked}
+        expected = _fingerprints(message.fields.get("keys", "{}"))
+        keys = {
+            name: key
+            for name, key in known.items()
+            if key is not None
+            and key.question == asked
+            and expected.get(name, fingerprint(key.secret)) == fingerprint(key.secret)
+        }
         # Who wants more company than there is may be left out, if enough others remain.
         content = {name: key for name, key in keys.items() if key.least <= len(names)}
         keys = content if len(content) >= self._least else keys
@@ -161,18 +175,26 @@ def hand_key(line: Line, message: Message) -> None:
 
 
 def ask_masks(
-    line: Line, run: str, step: int, question: str, names: Sequence[str], size: int
+    line: Line,
+    run: str,
+    step: int,
+    question: str,
+    names: Sequence[str],
+    size: int,
+    keys: Mapping[str, str] | None = None,
 ) -> Words | frozenset[str]:
     """Return the sum of the masks on these parties' answers to a question, given by its digest.
 
     Or return those of them that the keeper can speak for, if not for all.
 
-    The latter happens when keys are not there, or when a sum over other parties was revealed before a crash.
+    The latter happens when keys are not there or have other fingerprints than `keys` says, or when a sum over
+    other parties was revealed before a crash.
     """
     fields: dict[str, str | int] = {
         "names": json.dumps(sorted(names)),
         "size": size,
         "question": question,
+        "keys": json.dumps(dict(keys or {})),
     }
     reply = decode(line(encode(Message(kind="reveal", run=run, step=step, sender="-", fields=fields))))
     if reply.kind == "masks":
@@ -203,6 +225,16 @@ def _read_key(message: Message) -> _Key:
     if len(opened) != KEY_BYTES or not isinstance(question, str) or type(least) is not int:
         raise Refused(Refusal.MALFORMED)
     return _Key(opened, question, least)
+
+
+def _fingerprints(text: Any) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise Refused(Refusal.MALFORMED) from None
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise Refused(Refusal.MALFORMED)
+    return found
 
 
 def _names(text: Any) -> frozenset[str]:

@@ -1,8 +1,9 @@
 """Decide who adds how much noise: each party enough for itself, or all parties together enough for everybody.
 
-Two classes, two promises. With `OwnNoise` a party's people are protected from everybody who sees its
-answers, whatever the others do. With `SharedNoise` each party adds a share and nobody may see an answer
-alone, which is what the masks and the keeper in `keeper.py` are for. Both are proved in proofs/federated.md.
+Two classes, two promises; docs/federated.md has the table of who may be hostile. With `OwnNoise` a party's
+people are protected from everybody who sees its answers, whatever the others do. With `SharedNoise` each
+party adds a share and nobody may see an answer alone, which is what the masks and the keeper in `keeper.py`
+are for. Both are proved in proofs/federated.md.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class SharedNoise:
         """Return what the promise takes for granted, and what is left when it fails."""
         trusted = self.least_parties
         lines: tuple[str, ...] = (
-            "the coordinator and the keeper of masks follow the rounds and do not work together",
+            "the coordinator and the keeper of masks do not work together; the keeper reveals one sum a step",
             f"at least {trusted} of {self.parties} parties add their share of noise and tell nobody",
         )
         if math.isinf(epsilon):

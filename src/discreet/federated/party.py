@@ -3,6 +3,11 @@
 A party trusts nobody. It answers one run that its operator agreed to, each step once, and only what its
 promise covers. The whole run is paid for in the party's own ledger before its data are touched. An answer is
 kept before it is sent; whoever asks again gets the same bytes, so nothing is paid for or drawn twice.
+
+Whether a question is accepted depends on the question, on what was drawn before and on the ledger. From then
+on no row can change whether an answer is sent: whoever's numbers cannot be used contributes zero. A draw is
+written down, with its price, before the data are touched. Should it fail all the same, for want of memory
+say, it stays charged, and the party answers nothing more in that run.
 """
 
 from __future__ import annotations
@@ -14,23 +19,25 @@ from typing import final
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.checks import DiscreetError, PrivacyError, require
+from discreet.checks import PrivacyError, require
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.journal import Journal
-from discreet.federated.keeper import KEY_BYTES, Line, hand_key, masked
+from discreet.federated.keeper import KEY_BYTES, Line, fingerprint, hand_key, masked
 from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
-from discreet.federated.protocols.protocol import Part, Protocol, names_digest
+from discreet.federated.protocols.protocol import Drawn, Part, Protocol, names_digest
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
+from discreet.log import logger
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 from discreet.randomness import PrivacyRandom
 
-_BEGUN, _KEY, _TUNED = "begun", "key", "tuned"
-# What a stranger's numbers can do to arithmetic is no reason to stop answering others.
-_FAILURES = (DiscreetError, ValueError, ArithmeticError, MemoryError)
+_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED = "begun", "key", "tuned", "drawing", "failed"
+_OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED)
+# A crash may end a draw that nobody saw; one that ends so every time is a failure.
+_MOST_ATTEMPTS = 3
 
 
 @final
@@ -102,8 +109,10 @@ class Party:
                 return encode(self._answer(question))
         except Refused as error:
             return encode(self._declined(question.step, error.reason))
-        except _FAILURES:
-            # The reason, a budget that is used up for instance, is the operator's business alone.
+        except Exception as error:
+            # The reason, a budget that is used up for instance, is the operator's business alone; and what a
+            # stranger's numbers can do to arithmetic is no reason to stop answering others.
+            logger.warning("A question of run %s was declined: %s", self.run, str(error))
             return encode(self._declined(question.step, Refusal.DECLINED))
 
     def profiles(self, scorer: Scorer) -> Floats:
@@ -121,7 +130,7 @@ class Party:
             self._pay()
             items = self.protocol.tune(self._data, profiles, self._random)
             arrays = {"bias": items.bias, "factors": items.factors}
-            self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._before())))
+            self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._answers())))
             return items
 
     def _answer(self, question: Message) -> Message:
@@ -134,10 +143,13 @@ class Party:
         kept = self._kept(question)
         if kept is None:
             self.protocol.shapes(question, len(self.protocol.shared(self._data)))
-            if not self.protocol.allows(question, self._answers()):
+            if any(message.kind == _FAILED for message in self._own()):
+                raise Refused(Refusal.DECLINED)
+            before = self._drawn(question)
+            if not self.protocol.allows(question, before):
                 raise Refused(Refusal.TWICE)
             self._pay()
-            kept = self._draw(question)
+            kept = self._draw(question, [one.kind for one in before].count(question.kind))
         self._hand_key(question.step)
         return kept
 
@@ -150,12 +162,27 @@ class Party:
                 return message
         return None
 
-    def _answers(self) -> list[Message]:
-        own = [message for message in self._journal.messages if message.run == self.run]
-        return [message for message in own if message.kind not in (_BEGUN, _KEY, _TUNED)]
+    def _own(self) -> list[Message]:
+        return [message for message in self._journal.messages if message.run == self.run]
 
-    def _before(self) -> list[str]:
-        return [message.kind for message in self._answers()]
+    def _answers(self) -> list[Message]:
+        return [message for message in self._own() if message.kind not in _OWN_RECORDS]
+
+    def _drawn(self, question: Message) -> list[Drawn]:
+        """Return what was drawn at other steps, whether or not it was sent; one question a step."""
+        begun = {message.step: message for message in self._own() if message.kind == _DRAWING}
+        same = begun.get(question.step)
+        if same is not None and same.fields["question"] != question.digest():
+            raise Refused(Refusal.TWICE)
+        drawn = {
+            step: Drawn(kind=str(one.fields["of"]), price=float(one.fields["price"]))
+            for step, one in begun.items()
+        }
+        for answer in self._answers():
+            # Earlier versions kept answers alone.
+            old = Drawn(kind=answer.kind, price=self.protocol.kept_price(answer))
+            drawn.setdefault(answer.step, old)
+        return [one for step, one in drawn.items() if step != question.step]
 
     def _pay(self) -> None:
         """Pay for the whole run once: the journal says what began, the ledger that it was paid."""
@@ -183,12 +210,33 @@ class Party:
         """Return all that decides how much noise an answer gets; it may not change in a run."""
         return {"settings": self.protocol.settings(), "promise": _terms(self.promise)}
 
-    def _draw(self, question: Message) -> Message:
+    def _draw(self, question: Message, number: int) -> Message:
+        """Draw an answer, or keep that it failed: a failure is charged, and ends the run for this party."""
+        records = [one for one in self._own() if one.kind == _DRAWING and one.step == question.step]
+        fields: dict[str, Value] = {
+            "of": question.kind,
+            "question": question.digest(),
+            "price": self.protocol.price(question),
+        }
+        try:
+            if len(records) >= _MOST_ATTEMPTS:
+                raise PrivacyError(f"The process ended {_MOST_ATTEMPTS} times while it drew this answer.")
+            self._journal.keep(self._message(Part(kind=_DRAWING, fields=fields), question.step))
+            return self._drawn_answer(question, number)
+        except Exception as error:
+            self._journal.keep(self._message(Part(kind=_FAILED), question.step))
+            logger.error(
+                "A draw of run %s failed (%s). It is charged; nothing more is answered in this run.",
+                self.run,
+                str(error),
+            )
+            raise Refused(Refusal.DECLINED) from None
+
+    def _drawn_answer(self, question: Message, number: int) -> Message:
         """Compute an answer, add noise and keep it; before this returns nobody has seen it."""
-        number = self._before().count(question.kind)
         part = self.protocol.answer(self._data, question, number, self._random)
         part = self.protocol.limited(part, self._listed)
-        arrays = part.arrays
+        arrays, own = part.arrays, self._public()
         if self.protocol.noise.masked:
             key = self._random.bytes(KEY_BYTES).tobytes()
             arrays = masked({name: np.asarray(array) for name, array in arrays.items()}, key)
@@ -196,7 +244,8 @@ class Party:
             least = self.protocol.noise.least_parties
             told: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
             self._journal.keep(self._message(Part(kind=_KEY, fields=told), question.step))
-        fields: dict[str, Value] = {**part.fields, **self._public(), "question": question.digest()}
+            own["key"] = fingerprint(key)
+        fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
         kept = self._message(Part(kind=part.kind, fields=fields, arrays=arrays), question.step)
         self._journal.keep(kept)
         return kept

@@ -42,6 +42,7 @@ class Refusal(StrEnum):
     """Say why a message was not taken, or why a party was left out of a round."""
 
     MALFORMED = "malformed"
+    UNKNOWN_FIELD = "unknown field"
     OVERSIZED = "oversized"
     WRONG_VERSION = "wrong version"
     WRONG_RUN = "wrong run"

@@ -22,6 +22,7 @@ from discreet.checks import (
     require,
 )
 from discreet.contributions.crowd import Crowd
+from discreet.contributions.statistic import Statistic
 from discreet.data.accepting import accept
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions, refuse_unsound
@@ -60,6 +61,8 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that there is nothing to save yet.
     answers_in_process: ClassVar[bool] = False
+    #: Statistics that this model asks for and the library does not have; parties answer them, too.
+    statistics: ClassVar[tuple[type[Statistic], ...]] = ()
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
 

@@ -30,6 +30,26 @@ def solve_rows(
 ) -> Array:
     """Return for every row the `x` that minimizes a weighted squared error plus a ridge around a prior mean.
 
+    Raises:
+        DataError: A row has no finite answer.
+    """
+    out = ridge_solutions(rows, features, ridge=ridge, scales=scales, prior_mean=prior_mean, offsets=offsets)
+    if not np.isfinite(out).all():
+        raise DataError("A row has no finite answer: the values are not finite or the ridge is too weak.")
+    return out
+
+
+def ridge_solutions(
+    rows: Rows,
+    features: Array,
+    *,
+    ridge: float | Array,
+    scales: Array | None = None,
+    prior_mean: Array | None = None,
+    offsets: Array | None = None,
+) -> Array:
+    """Return the same without looking at it: a row without a finite answer holds numbers that are not finite.
+
     The error is `sum w (value - offset - feature . x)^2`, the ridge `scale (x - m)' R (x - m)`. Rows without
     values get the prior mean. Works in the type of `features`, float32 or float64.
 
@@ -60,8 +80,6 @@ def solve_rows(
         np.atleast_2d(mean @ precision),
         out,
     )
-    if not np.isfinite(out).all():
-        raise DataError("A row has no finite answer: the values are not finite or the ridge is too weak.")
     return out
 
 

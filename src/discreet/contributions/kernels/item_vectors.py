@@ -110,11 +110,14 @@ def _own_factors(
 
 @compiled
 def _shorten(own: Array, lengths: Array, count: int, size: int, longest: float) -> None:
-    """Make the constant 1 and the rest so short that the whole is at most `longest`; square the lengths."""
+    """Make the constant 1 and the rest so short that the whole is at most `longest`; square the lengths.
+
+    `longest` is at least 1. A length that is not finite stays so: whoever it belongs to contributes zero.
+    """
     room = longest * longest - 1
     for j in range(count):
         own[0, j] = 1.0
-        if lengths[j] > room:
+        if lengths[j] > room and np.isfinite(lengths[j]):
             shorter = np.sqrt(room / lengths[j])
             lengths[j] = room
             for a in range(1, size):

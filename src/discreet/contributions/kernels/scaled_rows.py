@@ -13,6 +13,8 @@ import numpy.typing as npt
 from discreet.solvers.kernels.shared import compiled, dot
 
 Array = npt.NDArray[Any]
+# A sum of squares above this is right in all the digits that count.
+_LEAST_SQUARES = 1e-200
 
 
 @compiled
@@ -110,7 +112,8 @@ def scale_residuals(
     """Write what each row's ridge solution leaves, over its length, in whole steps cut toward zero.
 
     A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
-    `least_length`. `unit` steps make 1.
+    `least_length`. `unit` steps make 1. A row whose numbers are not finite, or so small that their squares
+    vanish, becomes zero.
     """
     size = ridge.size
     side = np.ones((size + 1, longest_row(start, stop, indptr)))
@@ -123,12 +126,16 @@ def scale_residuals(
         for a in range(size):
             for j in range(residuals.size):
                 residuals[j] -= own[a] * side[a, j]
-        squares = 0.0
+        squares, usable = 0.0, True
         for j in range(residuals.size):
+            # A comparison, as those of `clamp`, would turn NaN into a number.
+            usable = usable and np.isfinite(residuals[j])
             residuals[j] = min(max(residuals[j], -clamp), clamp)
             squares += residuals[j] * residuals[j] + part * part
-        length = max(np.sqrt(squares), least_length)
-        factor = unit / length if length > 0 else 0.0
+        if not (usable and squares > _LEAST_SQUARES and np.isfinite(squares)):
+            out[first:last] = 0
+            continue
+        factor = unit / max(np.sqrt(squares), least_length)
         for j in range(residuals.size):
             out[first + j] = np.int16(residuals[j] * factor)
 

@@ -89,14 +89,15 @@ def leave_rows(
     """Write what each row has left, over twice the bound, in whole steps cut toward zero.
 
     Both the row and its target are at most `bound` long, so what is left is at most twice that; `unit` steps
-    make 1.
+    make 1. A row whose numbers are not finite becomes zero.
     """
     own = np.empty(1 + rounds)
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
         left = walk(columns[first:last], values[first:last], directions, paces, bound, own)
+        usable = np.isfinite(left).all()
         for j in range(left.size):
-            out[first + j] = np.int16(left[j] * (unit / (2 * bound)))
+            out[first + j] = np.int16(left[j] * (unit / (2 * bound))) if usable else np.int16(0)
 
 
 @compiled

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.arrays import Floats
 from discreet.checks import ParameterError
 from discreet.contributions.blocks import Block
+from discreet.contributions.domain import Held
 from discreet.contributions.grid import VECTOR_BITS, Steps, as_steps, whole_steps
 from discreet.contributions.statistic import Part, Statistic
 from discreet.data.facts import PublicFacts
@@ -43,9 +44,9 @@ class PersonalScores(Statistic):
     at most sqrt(m + 1) / 2 long. Who has hidden nothing tells nothing.
     """
 
-    models: tuple[Predictor, ...]
-    metric: Metric
-    difference: bool = False
+    models: Annotated[tuple[Predictor, ...], Held()]
+    metric: Annotated[Metric, Held()]
+    difference: Annotated[bool, Held()] = False
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -1,49 +1,73 @@
 """Ask parties for a statistic: write its public numbers into a question, and read them as from a stranger.
 
-A party computes only statistics of this list, which bound what one person tells whatever their numbers are.
-Shapes, indices and sizes are checked before a compiled loop sees them.
+A party computes statistics of this list only, and those of the model it agreed to. Each states the domain of
+its fields and bounds one person's contribution on all of it, so a question that can be read is safe to
+answer, and what it costs follows from the statistic that was read, never from what the question says of it.
+Fields that a statistic does not have are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, NamedTuple
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.contributions.choice_pairs import ChoicePairs
 from discreet.contributions.choices import ChoicePlaces
+from discreet.contributions.domain import (
+    Domain,
+    DomainError,
+    Held,
+    Numbers,
+    Places,
+    Ranges,
+    Stated,
+    check,
+    domains,
+    entries_of,
+)
 from discreet.contributions.item_sums import ItemResiduals, ItemVotes
 from discreet.contributions.item_vectors import ItemVectors
 from discreet.contributions.people import PeopleCount, PersonMeans
+from discreet.contributions.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
 from discreet.contributions.row_moment import ResidualMoment
+from discreet.contributions.scaled_rows import ScaledMoment, ScaledProduct
 from discreet.contributions.statistic import Part as Added
 from discreet.contributions.statistic import Statistic
-from discreet.federated.protocols.protocol import Part, number
-from discreet.federated.wire import FederationError, Message, Refusal, Refused, Value
+from discreet.contributions.stepped_rows import SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.federated.noise import STEP_BITS
+from discreet.federated.protocols.protocol import Part, number, only_fields
+from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
 
-# The sides of arrays: n items, k factors, t items that take part (by ascending number).
-_SHAPES: dict[type[Statistic], Mapping[str, str]] = {
-    PeopleCount: {},
-    PersonMeans: {},
-    ItemVotes: {},
-    ItemResiduals: {"effects": "n", "pull": "n"},
-    ResidualMoment: {"top": "t", "pull": "n", "offsets": "n", "features": "nk", "ridge": "k"},
-    ChoicePairs: {"top": "t", "weight": "t"},
-    ChoicePlaces: {"vectors": "nk", "squares": "n", "pull": "n"},
-    ItemVectors: {"features": "nk", "offsets": "n", "ridge": "k", "scale": "k", "pull": "n"},
-}
-_KINDS = {kind.__name__: kind for kind in _SHAPES}
-_MOST_SIDE = {"k": 256, "t": 1 << 12}
-# Beyond these arithmetic could overflow, whatever the rows are.
-_LARGEST = 1e9
-# A number a person's vector is divided by, or a weight, must not vanish.
-_POSITIVE = ("half", "longest", "count_part", "pull", "weight", "ridge", "scale")
-_LEAST = 1e-9
-# Parts of a whole: between 0 and 1 nothing cancels in a sum of squares.
-_PARTS = ("near", "apart")
+#: The statistics that parties answer, whatever the model is.
+ANSWERED: tuple[type[Statistic], ...] = (
+    PeopleCount,
+    PersonMeans,
+    ItemVotes,
+    ItemResiduals,
+    ResidualMoment,
+    ItemVectors,
+    ChoicePairs,
+    ChoicePlaces,
+    ScaledMoment,
+    ScaledProduct,
+    SteppedMoment,
+    SteppedProduct,
+    SteppedStretch,
+    ProfileVotes,
+    StartMoment,
+    ProfileGram,
+    LinearTerms,
+)
+_GIVEN = "given "
+# A sum must fit into a message, with its header.
+_MOST_NUMBERS = MOST_BYTES // 8 - (1 << 14)
+_LARGEST_SIGMA = 1e9
+_INFINITE = "inf"
 
 
 class Asked(NamedTuple):
@@ -54,90 +78,97 @@ class Asked(NamedTuple):
     sigma: float
 
 
-def write_asked(asked: Asked) -> Part:
-    """Return the question that asks for a part of a statistic."""
-    statistic = asked.statistic
-    if type(statistic) not in _SHAPES:
-        raise FederationError(f"{type(statistic).__name__} is not a statistic that parties answer.")
-    told: dict[str, Value] = {
-        "statistic": type(statistic).__name__,
-        "part": asked.part.name,
-        "sigma": float(asked.sigma),
-    }
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for field in fields(statistic):
-        value = getattr(statistic, field.name)
-        if field.name in _SHAPES[type(statistic)]:
-            kind = np.int64 if value.dtype.kind == "i" else np.float64
-            arrays[field.name] = np.ascontiguousarray(value, dtype=kind)
-        else:
-            told[f"given {field.name}"] = value if isinstance(value, str | int) else float(value)
-    return Part(kind="sum", fields=told, arrays=arrays)
+@final
+@dataclass(frozen=True, slots=True)
+class Answerable:
+    """Know which statistics may be asked for, by the names of their classes."""
 
+    kinds: dict[str, type[Statistic]]
 
-def read_asked(question: Part | Message, n_items: int) -> Asked:
-    """Return what a question asks for, or raise `Refused`."""
-    kind = _KINDS.get(str(question.fields.get("statistic")))
-    if kind is None or question.kind != "sum":
-        raise Refused(Refusal.WRONG_KIND)
-    given = _arrays(question, _SHAPES[kind], n_items)
-    for field in fields(kind):
-        if field.name not in given:
-            given[field.name] = _scalar(question, field.name, n_items)
-    statistic = kind(**given)
-    parts = {part.name: part for part in statistic.parts}
-    part = parts.get(str(question.fields.get("part")))
-    if part is None or part.of != "person" or part.norm != "l2":
-        raise Refused(Refusal.WRONG_KIND)
-    return Asked(statistic, part, number(question, "sigma", 0.0, _LARGEST))
+    @classmethod
+    def of(cls, more: Iterable[type[Statistic]] = ()) -> Answerable:
+        """Return the statistics that parties answer, and those that an agreed model brings."""
+        kinds = {kind.__name__: kind for kind in ANSWERED}
+        for kind in more:
+            if kinds.setdefault(kind.__name__, kind) is not kind:
+                raise FederationError(f"Two statistics are called {kind.__name__}; rename that of the model.")
+        for kind in kinds.values():
+            if any(isinstance(domain, Held | Ranges) for _, domain in _flat(kind)):
+                raise FederationError(
+                    f"{kind.__name__} cannot be asked of parties: a field of it is an object of one process."
+                )
+        return cls(kinds)
+
+    def write(self, asked: Asked) -> Part:
+        """Return the question that asks for a part of a statistic."""
+        kind = type(asked.statistic)
+        if self.kinds.get(kind.__name__) is not kind:
+            raise FederationError(
+                f"{kind.__name__} is not a statistic that parties answer. A model lists those that it brings "
+                "in `statistics`."
+            )
+        told: dict[str, Value] = {
+            "statistic": kind.__name__,
+            "part": asked.part.name,
+            "sigma": float(asked.sigma),
+        }
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for path, domain, value in entries_of(asked.statistic):
+            if isinstance(domain, Numbers | Places):
+                arrays[path] = np.ascontiguousarray(value)
+            elif isinstance(value, str | int):
+                told[_GIVEN + path] = value
+            else:
+                told[_GIVEN + path] = _INFINITE if math.isinf(value) else float(value)
+        return Part(kind="sum", fields=told, arrays=arrays)
+
+    def read(self, question: Part | Message, n_items: int) -> Asked:
+        """Return what a question asks for, or raise `Refused`."""
+        kind = self.kinds.get(str(question.fields.get("statistic")))
+        if kind is None or question.kind != "sum":
+            raise Refused(Refusal.WRONG_KIND)
+        paths = dict(_flat(kind))
+        arrays = {path for path, domain in paths.items() if isinstance(domain, Numbers | Places)}
+        given = {_GIVEN + path for path in paths if path not in arrays}
+        only_fields(question, {"statistic", "part", "sigma"} | given, arrays)
+        try:
+            statistic = _built(kind, question, "", arrays)
+            check(statistic, n=n_items)
+        except DomainError as error:
+            raise Refused(Refusal.WRONG_SHAPE if error.shape else Refusal.OUT_OF_RANGE) from None
+        assert isinstance(statistic, Statistic)
+        part = {part.name: part for part in statistic.parts}.get(str(question.fields["part"]))
+        if part is None or part.of != "person" or part.norm != "l2" or part.bits > STEP_BITS:
+            raise Refused(Refusal.WRONG_KIND)
+        if size_of(part) > _MOST_NUMBERS:
+            raise Refused(Refusal.OVERSIZED)
+        return Asked(statistic, part, number(question, "sigma", 0.0, _LARGEST_SIGMA))
 
 
 def size_of(part: Added) -> int:
     """Return how many numbers a released part has; of a symmetric one only the upper triangle."""
-    return part.shape[0] * (part.shape[0] + 1) // 2 if part.symmetric else int(np.prod(part.shape))
+    return part.shape[0] * (part.shape[0] + 1) // 2 if part.symmetric else math.prod(part.shape)
 
 
-def _arrays(question: Part | Message, shapes: Mapping[str, str], n_items: int) -> dict[str, Any]:
-    """Return the arrays of a question, each of the agreed shape, with sides that agree among themselves."""
-    if set(question.arrays) != set(shapes):
-        raise Refused(Refusal.WRONG_SHAPE)
-    sides = {"n": n_items}
-    found: dict[str, Any] = {}
-    for name, shape in shapes.items():
-        array = np.asarray(question.arrays[name])
-        if array.ndim != len(shape) or array.dtype != (np.int64 if name == "top" else np.float64):
-            raise Refused(Refusal.WRONG_SHAPE)
-        for side, length in zip(shape, array.shape, strict=True):
-            if sides.setdefault(side, length) != length or length > _MOST_SIDE.get(side, n_items):
-                raise Refused(Refusal.WRONG_SHAPE)
-        _check_numbers(name, array, n_items)
-        found[name] = array
-    return found
+def _flat(kind: type[Stated], prefix: str = "") -> Iterable[tuple[str, Domain]]:
+    """Yield path and domain of every field, those of what is held included."""
+    for name, domain in domains(kind).items():
+        if isinstance(domain, type):
+            yield from _flat(domain, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", domain
 
 
-def _check_numbers(name: str, array: npt.NDArray[Any], n_items: int) -> None:
-    if array.dtype == np.int64:
-        rising = bool(np.all(np.diff(array) > 0))
-        if not rising or (array.size and (array[0] < 0 or array[-1] >= n_items)):
-            raise Refused(Refusal.OUT_OF_RANGE)
-        return
-    if not np.isfinite(array).all():
-        raise Refused(Refusal.NOT_FINITE)
-    least = _LEAST if name in _POSITIVE else -_LARGEST
-    if array.size and not (array.min() >= least and array.max() <= _LARGEST):
-        raise Refused(Refusal.OUT_OF_RANGE)
-
-
-def _scalar(question: Part | Message, name: str, n_items: int) -> Value:
-    value = question.fields.get(f"given {name}")
-    if name == "n_items":
-        if value != n_items:
-            raise Refused(Refusal.WRONG_SHAPE)
-        return n_items
-    if name == "norm":
-        if value != "l2":
-            raise Refused(Refusal.WRONG_KIND)
-        return "l2"
-    if name in _PARTS:
-        return number(question, f"given {name}", 0.0, 1.0)
-    return number(question, f"given {name}", _LEAST if name in _POSITIVE else -_LARGEST, _LARGEST)
+def _built(kind: type[Stated], question: Part | Message, prefix: str, arrays: Collection[str]) -> Stated:
+    """Return what the fields of a question make; the class itself refuses what lies outside."""
+    given: dict[str, Any] = {}
+    for name, domain in domains(kind).items():
+        path = f"{prefix}{name}"
+        if isinstance(domain, type):
+            given[name] = _built(domain, question, f"{path}.", arrays)
+        elif path in arrays:
+            given[name] = np.asarray(question.arrays[path])
+        else:
+            value = question.fields[_GIVEN + path]
+            given[name] = math.inf if value == _INFINITE else value
+    return kind(**given)

@@ -20,12 +20,22 @@ from discreet.data.interactions import Interactions
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaging import check_averaging, noises_by_share
 from discreet.federated.protocols.profiles import (
+    PROFILE_ARRAYS,
+    PROFILE_FIELDS,
     check_profiles,
     profile_arrays,
     profile_fields,
     read_profiles,
 )
-from discreet.federated.protocols.protocol import ItemProtocol, Part, Shapes, Told
+from discreet.federated.protocols.protocol import (
+    LARGEST,
+    ItemProtocol,
+    Part,
+    Shapes,
+    Told,
+    number,
+    only_fields,
+)
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.models.implicit_objective import items as items_of
 from discreet.models.implicit_objective import server
@@ -96,9 +106,14 @@ class AveragedItems(ItemProtocol):
     def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind == "votes":
+            only_fields(question, (), ())
             return {"votes": (n_shared + 1,)}
         if question.kind == "items":
-            factors = check_profiles(_without_votes(question, n_shared), n_shared, self.factors)
+            only_fields(question, (*PROFILE_FIELDS, "people", "noise"), (*PROFILE_ARRAYS, "votes"))
+            shared = _without_votes(question, n_shared)
+            factors = check_profiles(shared, n_shared, self.factors)
+            # All that can be wrong with a question is found before it is paid for.
+            read_profiles(shared, n_shared, "l2")
             by_item = (n_shared, factors)
             alone = {"bias": (n_shared,), "listed": (n_shared,), "origin": (factors,)}
             return {"factors": by_item, "places": by_item, **alone}
@@ -231,8 +246,9 @@ def _without_votes(question: Part | Message, n_items: int) -> Part:
         raise Refused(Refusal.WRONG_SHAPE)
     if not np.isfinite(votes).all():
         raise Refused(Refusal.NOT_FINITE)
-    for name in ("noise", "people"):
-        if type(question.fields.get(name)) is not float:
-            raise Refused(Refusal.MALFORMED)
+    if np.abs(votes).max(initial=0.0) > LARGEST:
+        raise Refused(Refusal.OUT_OF_RANGE)
+    for name, least in (("noise", 0.0), ("people", 1.0)):
+        number(question, name, least, LARGEST)
     arrays = {name: array for name, array in question.arrays.items() if name != "votes"}
     return Part(kind=question.kind, fields=question.fields, arrays=arrays)

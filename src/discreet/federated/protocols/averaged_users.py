@@ -23,7 +23,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
 from discreet.federated.protocols.averaging import check_averaging, noises_by_share
-from discreet.federated.protocols.protocol import Part, Protocol, Shapes, Told, check_arrays
+from discreet.federated.protocols.protocol import Part, Protocol, Shapes, Told, check_arrays, only_fields
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom, experiment_generator
@@ -101,6 +101,7 @@ class AveragedUsers(Protocol):
         """Return the arrays that answer a question."""
         if question.kind != "users":
             raise Refused(Refusal.WRONG_KIND)
+        only_fields(question, (), ("profiles",))
         shapes = {"profiles": (n_shared, self.factors)}
         check_arrays(question, shapes)
         return shapes

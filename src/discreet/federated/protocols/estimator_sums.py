@@ -3,7 +3,8 @@
 Training sees a crowd that holds nobody. What it asks for is put to the parties, who answer with their exact
 sums and a share of the noise; told numbers are played back to it from the start until it asks for the next
 one, or is done. So a change of the estimator's algorithm is a change of the federated one, and without noise
-both give the same model to the last bit.
+both give the same model to the last bit. Every estimator that asks for no rows can run so, also one that this
+library does not know: it lists the statistics that it brings.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from discreet.contributions.statistic import Statistic
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.noise import STEP_BITS, SharedNoise, symmetric_from
-from discreet.federated.protocols.asked import Asked, read_asked, size_of, write_asked
-from discreet.federated.protocols.protocol import ItemProtocol, Part, Shapes, Told
+from discreet.federated.noise import SharedNoise, symmetric_from
+from discreet.federated.protocols.asked import Answerable, Asked, size_of
+from discreet.federated.protocols.protocol import Drawn, ItemProtocol, Part, Shapes, Told
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.estimator import Estimator
 from discreet.models.progress import silent
@@ -34,6 +35,10 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import Elsewhere
 from discreet.randomness import PrivacyRandom
 
+# People who may be there if nobody declared about how many are: more than live.
+_MOST_PEOPLE = 2**33
+# "About" so many people are at most so many times as many; noise beyond so many deviations does not happen.
+_ABOUT, _TAILS = 4.0, 64.0
 # Shares of a budget add up to 1 but for rounding; the noise is widened by more than that.
 _SLACK = 1e-9
 _SUM = "total"
@@ -48,7 +53,8 @@ class EstimatorSums(ItemProtocol):
         Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
         sets with and without that person, under the assumptions of `SharedNoise` (proofs/federated.md). A
         party keeps the account itself: it answers as long as the squares of length over noise of all that it
-        answered add up to no more than the promise allows, whatever it is asked.
+        drew add up to no more than the promise allows, whatever it is asked. Lengths are those that the
+        statistic declares, as the party reads it; nothing a question says about them counts.
     """
 
     name: ClassVar[str] = "estimator-sums"
@@ -97,7 +103,14 @@ class EstimatorSums(ItemProtocol):
     def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
         """Ask for what training asks for after what was told."""
         asked = self._played(told)
-        return write_asked(asked) if isinstance(asked, Asked) else None
+        return self._answerable().write(asked) if isinstance(asked, Asked) else None
+
+    def _answerable(self) -> Answerable:
+        return Answerable.of(self.estimator.statistics)
+
+    def read(self, question: Part | Message, n_items: int) -> Asked:
+        """Return what a question asks for, or raise `Refused`."""
+        return self._answerable().read(question, n_items)
 
     def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
         """Return what training ends with."""
@@ -117,40 +130,56 @@ class EstimatorSums(ItemProtocol):
 
     def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
-        return {_SUM: (size_of(read_asked(question, n_shared).part),)}
+        return {_SUM: (size_of(self.read(question, n_shared).part),)}
 
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Allow any number of sums; what they cost together decides."""
         return kind == "sum"
 
-    def allows(self, question: Message, before: Sequence[Message]) -> bool:
-        """Tell whether a sum, with all that were answered before, costs no more than the promise."""
+    def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
+        """Tell whether a sum, with all that were drawn before, costs no more than the promise."""
         if math.isinf(self.epsilon):
             return True
-        spent = math.fsum(self._cost(entry) for entry in (*before, question))
+        spent = math.fsum([*(one.price for one in before), self.price(question)])
         allowed = gaussian_multiplier(self.planned().epsilon, self.delta) ** -2
         return spent <= allowed * (1 + _SLACK)
 
-    def _cost(self, question: Message) -> float:
-        """Return the square of a person's length over the noise, as planned."""
-        bound, sigma = question.fields.get("bound"), question.fields.get("sigma")
-        if bound is None:
-            bound = read_asked(question, self.facts.n_items).part.bound
-        if not isinstance(sigma, float) or not isinstance(bound, float) or sigma <= 0:
-            return math.inf
-        return (bound / sigma) ** 2
+    def price(self, question: Message) -> float:
+        """Return the square of a person's length over the noise: the length is the statistic's own."""
+        if math.isinf(self.epsilon):
+            return 0.0
+        asked = self.read(question, self.facts.n_items)
+        return (asked.part.bound / asked.sigma) ** 2 if asked.sigma > 0 else math.inf
+
+    def kept_price(self, answer: Message) -> float:
+        """Return the price of an answer by what the party itself wrote beside it."""
+        bound, sigma = answer.fields.get("bound"), answer.fields.get("sigma")
+        known = isinstance(bound, float) and isinstance(sigma, float) and sigma > 0
+        return (bound / sigma) ** 2 if known else math.inf  # type: ignore[operator]
+
+    def check_sums(self, question: Message, told: Told) -> None:
+        """Refuse sums that are larger than the declared people and the planned noise give, or below zero.
+
+        One that is wrong by chance, as behind a mask that nobody has the key of, is so with near certainty.
+        """
+        asked, numbers = self.read(question, self.facts.n_items), told.arrays[_SUM]
+        people = _MOST_PEOPLE if self.facts.n_users is None else _ABOUT * self.facts.n_users
+        most = people * asked.part.bound
+        noise = 0.0 if math.isinf(self.epsilon) else asked.sigma * (1 + _SLACK)
+        too_far = np.abs(numbers).max(initial=0.0) > most + _TAILS * noise
+        too_long = np.linalg.norm(numbers) > most + noise * (math.sqrt(numbers.size) + _TAILS)
+        below = asked.part.nonnegative and numbers.min(initial=0.0) < -_TAILS * noise
+        if too_far or too_long or below:
+            raise Refused(Refusal.OUT_OF_RANGE)
 
     def answer(
         self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
     ) -> Part:
         """Return a party's exact sum with its share of the noise."""
-        asked = read_asked(question, data.n_items)
-        if asked.part.bits > STEP_BITS:
-            raise Refused(Refusal.WRONG_KIND)
+        asked = self.read(question, data.n_items)
         sums = data.total(asked.statistic).steps(asked.part.name)
         numbers, deviation = self.noise.share(sums, self._noise(asked), asked.part.symmetric, random)
-        fields = {f"noise {_SUM}": deviation, "sigma": asked.sigma, "bound": float(asked.part.bound)}
-        return Part(kind=question.kind, arrays={_SUM: numbers}, fields=fields)
+        return Part(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
 
     def _noise(self, asked: Asked) -> Gaussian:
         """Return the noise that the parties which must be there add together."""

@@ -13,6 +13,8 @@ from discreet.contributions.statistic import Norm
 from discreet.federated.protocols.protocol import Part, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
 
+PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "pull")
+PROFILE_FIELDS = ("clip", "count_part", "factors")
 _MOST_FACTORS = 256
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 # Beyond these a profile's arithmetic could overflow, whatever the rows are.

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, final
 
@@ -29,6 +29,8 @@ from discreet.randomness import PrivacyRandom
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.
 LARGEST = 2.0**50
+#: What every question says besides its own fields: which run it belongs to.
+AGREED = frozenset({"settings", "shared"})
 
 
 @final
@@ -50,6 +52,15 @@ class Told:
     arrays: Arrays
     noise: Mapping[str, float]
     parties: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Hold what a party began to draw: which kind of question, and its price by the party's own reading."""
+
+    kind: str
+    price: float
 
 
 class Protocol(ABC):
@@ -85,9 +96,21 @@ class Protocol(ABC):
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
         """Tell whether a party that answered `before` may answer this kind within its promise."""
 
-    def allows(self, question: Message, before: Sequence[Message]) -> bool:
-        """Tell whether a party that gave the answers `before` may answer a question within its promise."""
-        return self.may_ask(question.kind, [message.kind for message in before])
+    def price(self, question: Message) -> float:
+        """Return what a question costs, by the party's own reading; protocols with a plan count kinds."""
+        return 0.0
+
+    def kept_price(self, answer: Message) -> float:
+        """Return the price of an answer that an earlier version kept, by what that party wrote down."""
+        return 0.0
+
+    def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
+        """Tell whether a party that drew `before` may answer a question within its promise."""
+        return self.may_ask(question.kind, [one.kind for one in before])
+
+    def check_sums(self, question: Message, told: Told) -> None:
+        """Refuse sums that no people and no noise can give; raise `Refused`."""
+        return
 
     def limited(self, part: Part, listed: Indices | None) -> Part:
         """Return an answer of a party that lists these items only (all, if None); sums need no such thing."""
@@ -162,6 +185,17 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarante
         basis=Basis.PROVED,
         proof="proofs/federated.md",
     )
+
+
+def only_fields(question: Part | Message, names: Collection[str], arrays: Collection[str]) -> None:
+    """Refuse a question that lacks something, or says more than is read: nobody relies on what is unread."""
+    own = set(question.fields) - AGREED
+    if not own <= set(names):
+        raise Refused(Refusal.UNKNOWN_FIELD)
+    if own != set(names):
+        raise Refused(Refusal.MALFORMED)
+    if set(question.arrays) != set(arrays):
+        raise Refused(Refusal.WRONG_SHAPE)
 
 
 def check_arrays(message: Part | Message, shapes: Shapes, number_type: str = "<f8") -> None:

@@ -14,14 +14,16 @@ from discreet.arrays import Floats
 from discreet.checks import require
 from discreet.contributions import profile_sums as statistics
 from discreet.data.interactions import Interactions
-from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from
+from discreet.federated.noise import OwnNoise, symmetric_from
 from discreet.federated.protocols.profiles import (
+    PROFILE_ARRAYS,
+    PROFILE_FIELDS,
     check_profiles,
     profile_arrays,
     profile_fields,
     read_profiles,
 )
-from discreet.federated.protocols.protocol import LARGEST, ItemProtocol, Part, Shapes, Told
+from discreet.federated.protocols.protocol import LARGEST, ItemProtocol, Part, Shapes, Told, only_fields
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.models.implicit_objective import items as items_of
 from discreet.models.implicit_objective import server
@@ -43,14 +45,13 @@ class SummedStatistics(ItemProtocol):
     Guarantee
         Each party promises (`epsilon`, `delta`) for a person's whole history at that party, between data
         sets with and without that person, against the coordinator, the other parties and everybody who sees
-        the model (proofs/federated.md). With `SharedNoise` only if coordinator and keeper do not work
-        together and enough parties add their share and tell nobody; a party that uses what it knows of its
-        own share counts among those that tell. The label lists this.
+        the model (proofs/federated.md). Parties may promise different things, also pure ones. With noise that
+        parties share the same model is an `EstimatorSums`.
 
     Parameters:
         rounds: How often profiles are refined and items solved again.
         factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
-        noise: Who adds it: `OwnNoise()`, or `SharedNoise(parties=..., missing=...)`.
+        noise: Every party adds its own.
     """
 
     name: ClassVar[str] = "summed-statistics"
@@ -59,13 +60,12 @@ class SummedStatistics(ItemProtocol):
     delta: float = 1e-6
     rounds: int = 1
     factors: int | None = None
-    noise: OwnNoise | SharedNoise = field(default_factory=OwnNoise)
+    noise: OwnNoise = field(default_factory=OwnNoise)
 
     def __post_init__(self) -> None:
         self._estimator()
-        pure = self.delta == 0 and math.isfinite(self.epsilon)
-        do = "Shares of noise add up for Gaussian noise only."
-        require(not (pure and self.noise.masked), "delta", self.delta, "must be greater than 0", do)
+        do = "For noise that parties share call protocol_for(ImplicitObjective(...), facts, noise)."
+        require(not self.noise.masked, "noise", self.noise, "must be OwnNoise()", do)
 
     def _estimator(self) -> ImplicitObjective:
         return ImplicitObjective(
@@ -102,12 +102,17 @@ class SummedStatistics(ItemProtocol):
     def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind in ("votes", "recount"):
+            only_fields(question, (), ())
             return {"votes": (n_shared + 1,)}
         if question.kind == "moment":
+            only_fields(question, (), ("items", "pull"))
             size = _moment_items(question, n_shared).size
             return {"moment": (size * (size + 1) // 2,)}
         if question.kind == "terms":
+            only_fields(question, PROFILE_FIELDS, PROFILE_ARRAYS)
             factors = check_profiles(question, n_shared, self._estimator().most_factors())
+            # All that can be wrong with a question is found before it is paid for.
+            read_profiles(question, n_shared, self.plan().norm)
             return {"gram": ((factors + 1) * (factors + 2) // 2,), "linear": (n_shared * (factors + 1),)}
         raise Refused(Refusal.WRONG_KIND)
 

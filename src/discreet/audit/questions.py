@@ -1,0 +1,268 @@
+"""Ask a party of a federation whatever a hostile coordinator could ask, about neighboring data sets.
+
+Questions of honest runs are changed in every way that has broken a promise before: numbers at and beyond the
+ends of what can be meant, one item made loud and all ridges weak, sides of length 0, fields that name a
+price, questions asked again. Each is put to a party with and without one person more. All that comes out
+must be the same: the bytes of the reply, a refusal or an error, what is written into the journal and the
+ledger, and whether the party got as far as drawing (what it takes in time, roughly). What differs in the
+draws has an exact price. The party runs in a process of its own, with the bounds of all arrays checked; one
+that fails or dies has answered, too.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from multiprocessing.connection import Connection
+from tempfile import TemporaryDirectory
+from typing import Any, final
+
+from discreet.audit.findings import Finding
+from discreet.audit.hostile_questions import ITEMS, NOISE, Asked, facts, questions, rows
+from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.structure import ROUNDING
+from discreet.audit.white_box.tape import Player, Recorder, StrayError
+from discreet.data.interactions import Interactions
+from discreet.federated.keeper import Keeper
+from discreet.federated.party import Party
+from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.protocol import names_digest
+from discreet.federated.wire import Message, encode
+from discreet.models.estimator import Estimator
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
+from discreet.privacy.ledger.book import Ledger
+from discreet.randomness import PrivacyRandom
+
+QUESTIONS = "questions"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Hold all that comes out of a party: replies or errors, journal, ledger, and how far it got."""
+
+    replies: tuple[bytes | str, ...]
+    journal: tuple[str, ...]
+    ledger: tuple[Any, ...]
+    draws: int
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether an error came out, or a draw that was begun ended in one."""
+        return any(isinstance(reply, str) for reply in self.replies) or "failed" in self.journal
+
+    @property
+    def accepted(self) -> bool:
+        """Tell whether anything was drawn."""
+        return self.draws > 0
+
+    def difference(self, other: Outputs) -> str | None:
+        """Return what is not the same, if anything is."""
+        for name in ("replies", "journal", "ledger", "draws"):
+            if getattr(self, name) != getattr(other, name):
+                return name
+        return None
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """Hold what a search found so far."""
+
+    tried: int = 0
+    accepted: int = 0
+    answers: int = 0
+    statistics: set[str] = field(default_factory=set)
+    promised: float = math.inf
+    paid: float = 0.0
+    costliest: str = ""
+    leaks: dict[str, str] = field(default_factory=dict)
+
+
+def has_questions(estimator: Estimator) -> bool:
+    """Tell whether parties answer questions of this model: it learns from sums with Gaussian noise."""
+    return estimator.rows_needed() is None and estimator.delta > 0 and math.isfinite(estimator.epsilon)
+
+
+def audit_questions(name: str, estimator: Estimator) -> Finding:
+    """Search for a question that tells neighboring data sets apart beyond what is promised.
+
+    Raises:
+        ParameterError: The model cannot run over parties.
+    """
+    start = time.perf_counter()
+    protocol_for(estimator, facts(), NOISE)
+    own = gaussian_multiplier(estimator.epsilon, estimator.delta) / math.sqrt(NOISE.least_parties)
+    promised = gaussian_epsilon(own, estimator.delta)
+    found = _searched(estimator, promised)
+    told = (
+        f"{found.tried:,} questions about {len(found.statistics)} statistics, {found.accepted:,} accepted; "
+        f"the costliest answer pays {found.paid:.4g} ({found.costliest})"
+    )
+    return Finding(
+        model=name,
+        attack=QUESTIONS,
+        promised=promised,
+        delta=estimator.delta,
+        refuted=math.inf if found.leaks else found.paid,
+        confidence=1.0,
+        fits=found.answers,
+        seconds=time.perf_counter() - start,
+        notes=(*found.leaks.values(), told),
+        broken=bool(found.leaks) or found.paid > promised * (1 + ROUNDING),
+    )
+
+
+def _searched(estimator: Estimator, promised: float) -> Found:
+    """Search in a process of its own; where it dies, the question is a leak, and the next one follows."""
+    context = multiprocessing.get_context("spawn")
+    found, begin = Found(), 0
+    while True:
+        here, there = context.Pipe(duplex=False)
+        with TemporaryDirectory() as cache, _checked_bounds(cache):
+            child = context.Process(target=_search, args=(estimator, promised, begin, there))
+            child.start()
+            there.close()
+            ended, begin, last = _heard(here, found)
+            child.join()
+        if ended:
+            return found
+        begin += 1
+        leak = f"{last}: the party's process ends with {child.exitcode}"
+        found.leaks.setdefault("the process", leak)
+
+
+def _heard(here: Connection, found: Found) -> tuple[bool, int, str]:
+    """Take in what a search tells until it ends; return whether it reached its end, and the last question."""
+    place, label, so_far = 0, "the beginning", Found()
+    try:
+        while True:
+            news = here.recv()
+            if isinstance(news, Found):
+                _join(found, news)
+                return True, place, label
+            place, label, so_far = news
+    except EOFError:
+        _join(found, so_far)
+        return False, place, label
+
+
+@contextmanager
+def _checked_bounds(cache: str) -> Iterator[None]:
+    """Let processes started here compile loops that look before they read or write."""
+    names = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _join(found: Found, more: Found) -> None:
+    for count in ("tried", "accepted", "answers"):
+        setattr(found, count, getattr(found, count) + getattr(more, count))
+    found.statistics |= more.statistics
+    if more.paid > found.paid:
+        found.paid, found.costliest = more.paid, more.costliest
+    for kind, leak in more.leaks.items():
+        found.leaks.setdefault(kind, leak)
+
+
+def _search(estimator: Estimator, promised: float, begin: int, told: Connection) -> None:
+    """Try all questions from a place on; say before each one which it is."""
+    found = Found(promised=promised)
+    for place, asked in enumerate(questions(estimator)):
+        if place >= begin:
+            told.send((place, asked.label, found))
+            try_question(estimator, asked, found)
+    told.send(found)
+
+
+def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
+    """Put a question to a party with and without each canary, and note what tells them apart."""
+    found.tried += 1
+    found.statistics.add(str(asked.question.fields.get("statistic")))
+    data, others = _neighbors()
+    recorder = Recorder()
+    here = outputs(estimator, asked.question, data, recorder)
+    found.answers += 1
+    found.accepted += here.accepted
+    if here.failed:
+        found.leaks.setdefault(f"error {asked.change}", f"{asked.label}: the party fails")
+    # A refusal that hangs on a row shows where the row is long.
+    for canary, other in others.items() if here.accepted else [*others.items()][:1]:
+        player = Player(recorder.passages)
+        found.answers += 1
+        try:
+            there = outputs(estimator, asked.question, other, player)
+        except StrayError as error:
+            found.leaks.setdefault("draws", f"{asked.label}, {canary}: {error}")
+            continue
+        if difference := here.difference(there):
+            same = f"{asked.label}, {canary}: told the same, the {difference} differ"
+            found.leaks.setdefault(f"{difference} {asked.change}", same)
+            continue
+        if len(player.passages) == len(recorder.passages):
+            paid = price(recorder.passages, player.passages).epsilon(estimator.delta)
+            if paid > found.paid:
+                found.paid, found.costliest = paid, f"{asked.label}, {canary}"
+            if paid > found.promised * (1 + ROUNDING):
+                leak = f"{asked.label}, {canary}: the answer pays {paid:.4g}"
+                found.leaks.setdefault(f"price {asked.change}", leak)
+
+
+def outputs(estimator: Estimator, question: Message, data: Interactions, tape: Recorder | Player) -> Outputs:
+    """Return all that comes out of a party that is asked a question, and asked it again as the next step."""
+    names = ["audited", "second", "third"]
+    ledger = Ledger.in_memory()
+    protocol = protocol_for(estimator, facts(), NOISE)
+    party = Party(
+        names[0],
+        data,
+        protocol,
+        run="audit",
+        ledger=ledger,
+        random=PrivacyRandom.taped(0, tape),
+        keeper=Keeper(roster=names, least=NOISE.least_parties),
+    )
+    agreed = {"settings": protocol.settings(), "shared": names_digest(data.catalog)}
+    replies: list[bytes | str] = []
+    for step in (0, 1):
+        asked = replace(question, step=step, fields={**agreed, **question.fields})
+        try:
+            replies.append(party.answer(encode(asked)))
+        except StrayError:
+            raise
+        except Exception as error:
+            replies.append(f"{type(error).__name__}: {error}")
+        if not tape.passages:
+            break
+    return Outputs(
+        replies=tuple(replies),
+        journal=tuple(message.kind for message in party._journal.messages),
+        ledger=tuple((one.what, one.state, str(one.events)) for one in ledger.entries()),
+        draws=len(tape.passages),
+    )
+
+
+@cache
+def _neighbors() -> tuple[Interactions, dict[str, Interactions]]:
+    """Return a few people, none of whom holds the last item, and the same with one odd person more."""
+    canaries = {
+        "somebody with all items": {item: 1.0 + 4.0 * (item % 2) for item in range(ITEMS)},
+        "somebody with the last item": {ITEMS - 1: 5.0},
+        "somebody with the first item": {0: 5.0},
+    }
+    few = [{0: 4.0, 1: 2.0, 3: 5.0}, {1: 1.0, 2: 3.0}]
+    return rows(few), {name: rows([*few, row]) for name, row in canaries.items()}

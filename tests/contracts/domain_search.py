@@ -1,0 +1,223 @@
+"""Search the whole stated domain of every statistic for somebody who adds more than is declared.
+
+Statistics are made from their classes' own statements: every field at its ends, just inside them, at
+ordinary numbers, and all mixed by chance; arrays flat, with one loud entry, with equal columns, spread over
+all magnitudes; sides as short as they may be. Rows are empty, full, at the ends of single precision, with
+repeated times. Run as a program it prints what it tried, in one line of JSON.
+"""
+
+import dataclasses
+import itertools
+import json
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.contributions.domain import (
+    SIDES,
+    Held,
+    Length,
+    Number,
+    Numbers,
+    OneOf,
+    Places,
+    Ranges,
+    Whole,
+    domains,
+)
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+
+N_ITEMS = 5
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+def searchable(kind):
+    """Tell whether all fields can be made from what they state."""
+    return all(
+        searchable(domain) if isinstance(domain, type) else not isinstance(domain, Held)
+        for domain in domains(kind).values()
+    )
+
+
+def ends(low, high):
+    """Return numbers at, just inside and between the ends of a range, zero and subnormal ones included."""
+    found = [low, high, np.nextafter(low, high), np.nextafter(high, low)]
+    found += [
+        number for number in (0.0, 5e-324, -5e-324, 1e-300, 0.5, 1.0, -1.0, 3.0) if low <= number <= high
+    ]
+    return [float(number) for number in found]
+
+
+def anywhere(rng, low, high, size=None):
+    """Return numbers of all magnitudes in a range."""
+    least, most = max(low, -1e300), min(high, 1e300)
+    top = math.log10(max(abs(least), abs(most)))
+    bottom = math.log10(least) if least > 0 else max(-30.0, top - 60)
+    sizes = 10 ** rng.uniform(bottom, top, size)
+    signs = rng.choice([-1.0, 1.0], size) if least < 0 else 1.0
+    return np.clip(sizes * signs, low, high)
+
+
+class Maker:
+    """Make one statistic by chance; `extreme` fields are at the ends of their domain, the others ordinary."""
+
+    def __init__(self, rng, n_items, n_users, taste):
+        self.rng, self.taste = rng, taste
+        self.sides = {"n": n_items, "u": n_users, "2": 2}
+
+    def side(self, name):
+        letter, _, more = name.partition("+")
+        if letter not in self.sides:
+            least = SIDES[letter][0]
+            most = min(SIDES[letter][1], self.sides["n"] if letter == "t" else 3)
+            self.sides[letter] = int(self.rng.choice([least, most, self.rng.integers(least, most + 1)]))
+        return self.sides[letter] + int(more or 0)
+
+    def make(self, kind):
+        given = {}
+        # Places need to know how many there are.
+        order = sorted(domains(kind).items(), key=lambda entry: isinstance(entry[1], Places))
+        for name, domain in order:
+            given[name] = self.make(domain) if isinstance(domain, type) else self.value(domain)
+        if "rounds" in given:
+            given["rounds"] = max(given["rounds"], given["paces"].size, 1)
+        return kind(**given)
+
+    def value(self, domain):
+        rng, taste = self.rng, self.taste if self.rng.random() < 0.8 else "ordinary"
+        match domain:
+            case Number(low, high):
+                if taste == "ordinary":
+                    return float(np.clip(rng.choice([1.0, 0.3, 2.0]), low, high))
+                return float(rng.choice(ends(low, high)) if taste == "ends" else anywhere(rng, low, high))
+            case Length(side):
+                return self.side(side)
+            case Whole(least, most):
+                return int(rng.choice([least, min(most, 3)]))
+            case OneOf(words):
+                return str(rng.choice(words))
+            case Ranges():
+                return ((0.0, 0.5), (0.0, 1.0), (-1.0, 1.0))
+            case Places():
+                return self.places(domain)
+            case Numbers():
+                return self.numbers(domain, taste)
+        raise TypeError(f"No way to make {domain}.")
+
+    def places(self, domain):
+        shape = tuple(self.side(side) for side in domain.sides)
+        below = self.side(domain.below)
+        if not domain.different:
+            return self.rng.integers(0, max(below, 1), shape if below else (0, *shape[1:]))
+        found = self.rng.permutation(below)[: shape[0]].astype(np.int64)
+        return np.sort(found) if domain.rising else found
+
+    def numbers(self, domain, taste):
+        rng = self.rng
+        shape = tuple(self.side(side) for side in domain.sides)
+        if domain.or_none and rng.random() < 0.5:
+            return np.zeros(0)
+        ordinary = np.clip(rng.normal(size=shape), domain.least, domain.most)
+        if taste == "ordinary":
+            found = ordinary
+        elif taste == "anywhere":
+            found = anywhere(rng, domain.least, domain.most, shape)
+        else:
+            found = np.full(shape, rng.choice(ends(domain.least, domain.most)))
+            if rng.random() < 0.5 and found.size:
+                # One loud row among ordinary ones, its columns alike.
+                loud, found = found.flat[0], ordinary
+                found[rng.integers(shape[0])] = loud
+        if domain.longest is not None:
+            length = np.linalg.norm(found)
+            found = found / length if length > 0 else found
+        return np.ascontiguousarray(found)
+
+
+def rows_of_kinds(rng, n_items):
+    """Yield one person each, odd in some way: what they rated, with which values and times."""
+    everything = np.arange(n_items)
+    some = np.sort(rng.permutation(n_items)[: max(1, n_items // 2)])
+    values = {
+        "usual": lambda size: rng.uniform(-1, 1, size),
+        "equal": lambda size: np.ones(size),
+        "ends": lambda size: rng.choice([-_LARGEST_SINGLE, _LARGEST_SINGLE], size),
+        "subnormal": lambda size: rng.choice([-1e-45, 1e-45, 0.0], size),
+    }
+    for items, (name, made) in itertools.product((everything[:0], some, everything), values.items()):
+        for times in (None, np.zeros(items.size), np.arange(items.size)):
+            yield name, person(items, made(items.size), times, n_items)
+
+
+def person(items, values, times, n_items):
+    return Interactions(
+        indptr=np.array([0, items.size]),
+        items=items.astype(np.int32),
+        values=values.astype(np.float32),
+        times=None if times is None else times.astype(np.int64),
+        users=Vocabulary.range(1),
+        catalog=Vocabulary.range(n_items),
+        facts=PublicFacts(n_items=n_items, low=-_LARGEST_SINGLE, high=_LARGEST_SINGLE),
+    )
+
+
+def norm_of(part, steps):
+    """Return the square of the norm over that of the bound, exactly; l1 norms are squared too."""
+    whole = steps + np.triu(steps, 1).T if part.symmetric else steps
+    sizes = [abs(int(one)) for one in whole.ravel() if one]
+    total = sum(sizes) ** 2 if part.norm == "l1" else sum(one**2 for one in sizes)
+    return Fraction(total, 4**part.bits) / Fraction(part.bound) ** 2
+
+
+@dataclasses.dataclass
+class Found:
+    """Hold what a search of one class tried, the largest squared norm, and the worst that it met."""
+
+    tried: int = 0
+    rows: int = 0
+    largest: Fraction = Fraction(0)
+    faults: list[str] = dataclasses.field(default_factory=list)
+
+
+def search(kind, made=60, seed=0):
+    """Try statistics of a class, made by chance, on all odd rows."""
+    rng = np.random.default_rng([seed, *kind.__name__.encode()])
+    found = Found()
+    for number in range(made):
+        n_items = [1, 2, N_ITEMS][number % 3] if number % 4 else N_ITEMS
+        maker = Maker(rng, n_items, 1, ["ends", "anywhere", "ordinary"][number % 3])
+        statistic = maker.make(kind)
+        found.tried += 1
+        for name, data in rows_of_kinds(rng, n_items):
+            if any(part.of == "rating" for part in statistic.parts) and data.n_ratings > 1:
+                data = data.where(np.arange(data.n_ratings) == 0)
+            found.rows += 1
+            with np.errstate(all="ignore"):
+                sums = statistic.over(data)
+            for part, steps in zip(sums.parts, sums.arrays, strict=True):
+                size = norm_of(part, steps)
+                found.largest = max(found.largest, size)
+                wrong = size > 1 or (data.n_ratings == 0 and size > 0)
+                if wrong or (part.nonnegative and steps.min(initial=0) < 0):
+                    found.faults.append(f"{part.name}, {name}: {float(size):.3g} with {statistic}")
+    return found
+
+
+def main(names):
+    """Search the classes named, and print what was found."""
+    from contracts.test_statistic_contract import KINDS
+
+    told = {}
+    for name in names or sorted(KINDS):
+        if searchable(KINDS[name]):
+            found = search(KINDS[name], made=24)
+            told[name] = [found.tried, found.rows, float(found.largest) ** 0.5, len(found.faults)]
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
