@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.models.answers import SimilarItem
-from discreet.models.scorers.similarity import LEAST_CONFIDENCE, Neighbors
+from discreet.models.scorers.similarity import Neighbors
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -27,7 +27,7 @@ def _named(model: FittedModel, place: int, found: Neighbors, k: int) -> list[Sim
     similarity = found.similarity.copy()
     similarity[place] = -np.inf
     if found.confidence is not None:
-        similarity[~(found.confidence >= LEAST_CONFIDENCE)] = -np.inf
+        similarity[~(found.confidence >= found.least)] = -np.inf
     best = np.argsort(-similarity, kind="stable")[:k]
     best = best[np.isfinite(similarity[best])]
     sure = [None] * best.size if found.confidence is None else found.confidence[best].tolist()
