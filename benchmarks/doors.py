@@ -4,8 +4,9 @@
     python benchmarks/doors.py --data movielens-1m,choices.parquet --models choices-only
 
 Everybody's latest item is hidden, a model is fitted on the rest with simulated noise, and `--people` of the
-tested people are served from a table with times, so that their items are not all of the catalog; `--singles`
-of them also one by one and by the service. Prints, for each data set, model and epsilon, both metrics of
+tested people are served from a table with times, so that their items are not all of the catalog, and from a
+folder of shards; `--singles` of them also one by one and by the service, and a tenth of those by the command
+line, which starts anew for each. Prints, for each data set, model and epsilon, both metrics of
 `evaluate` on these people and of each door's lists, and how many lists differ from the first door's.
 """
 
@@ -27,6 +28,8 @@ import harness
 import numpy as np
 import polars as pl
 
+from discreet.crowds.lists import Wanted
+from discreet.crowds.sharding import make_shards
 from discreet.data.interactions import Interactions
 from discreet.data.opening import open_data
 from discreet.data.splits import leave_one_out
@@ -34,6 +37,7 @@ from discreet.evaluation import measure
 from discreet.models.fitted import FittedModel
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.randomness import PrivacyRandom
+from discreet.shards import open_shards
 
 K = 10
 Lists = list[list[str | int]]
@@ -78,6 +82,7 @@ def served(
         [*verb, "--histories", histories, "--out", out, "--force"], check=True, stdout=subprocess.DEVNULL
     )
     yield "--histories", by_user(pl.read_parquet(out), people)
+    yield "shards", by_user(shard_lists(model, people, frame, folder), people)
     few = people.select_users(np.arange(min(singles, people.n_users)))
     mine = [frame.filter(user=user).drop("user") for user in few.users.ids.tolist()]
     if people.times is not None:
@@ -88,6 +93,7 @@ def served(
     ]
     named = ["item", *(["rating"] if rated else []), *(["time"] if people.times is not None else [])]
     rows = [one.select(named).to_dicts() for one in mine]
+    yield "--history", [one_person(verb, one, folder / "me.csv") for one in mine[: max(singles // 10, 1)]]
     yield "recommend, oldest first", [[item for item, *_ in model.recommend(one, K)] for one in lists]
     yield "recommend, with times", [[item for item, *_ in model.recommend(one, K)] for one in rows]
     with socket.socket() as free:
@@ -101,6 +107,32 @@ def served(
     finally:
         service.terminate()
         service.wait()
+
+
+def shard_lists(model: FittedModel, people: Interactions, frame: pl.DataFrame, folder: Path) -> pl.DataFrame:
+    """Return the lists of a folder of shards, as `recommend MODEL FOLDER --all` makes them."""
+    frame.write_parquet(folder / "histories.parquet")
+    facts = people.facts
+    make_shards(
+        [folder / "histories.parquet"],
+        folder / "shards",
+        n_shards=2,
+        low=facts.low,
+        high=facts.high,
+        step=facts.step,
+        catalog=people.catalog,
+    )
+    shards = open_shards(folder / "shards")
+    return pl.concat(
+        [part for number in range(shards.n_shards) for part in Wanted(k=K).lists(model, shards, number)]
+    )
+
+
+def one_person(verb: list[str], history: pl.DataFrame, file: Path) -> list[str | int]:
+    """Return what the command line lists for one person."""
+    history.write_csv(file)
+    told = subprocess.run([*verb, "--history", str(file), "--json"], check=True, capture_output=True)
+    return [row["item"] for row in json.loads(told.stdout)["recommendations"]]
 
 
 def ask(port: int, history: object) -> list[str | int]:

@@ -1,4 +1,4 @@
-"""Choose a model from a few answers: who may see the ratings, what must be hidden, what is learned from."""
+"""Choose a model from a few answers: who sees the ratings, what is hidden, learned from, and wanted."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ FEEDBACK = {
     "clicks": "choices only: clicks, purchases, plays",
     "verdicts": "liked or not",
 }
+WANTS = {
+    "lists": "lists: which items somebody would choose next",
+    "stars": "stars: how somebody would rate an item",
+}
 # With fewer people noise drowns all but the items' averages.
 _FEW = 1000
 # Well below one over the number of people.
@@ -31,13 +35,14 @@ _DELTA_PEOPLE = 10
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A model with what it covers, and why one would take it."""
+    """A model with what it covers, what it is good for, and why one would take it."""
 
     model: str
     sees: str
     hides: str
     feedback: str
     why: str
+    wants: tuple[str, ...]
 
 
 _PUBLISHED = "a published method, to compare with"
@@ -46,8 +51,8 @@ _TABLE = {
     ("us", "person", "ratings"): {
         "user-factorization": "the most accurate one in our measurements",
         "biases": "simple, and as good where there are few people",
+        "popularity": "simple, and hard to beat where there are few people",
         "frank-wolfe": _PUBLISHED,
-        "frank-wolfe-printed": _PUBLISHED,
         "covariance-svd": _PUBLISHED,
         "projected-gradient": _PUBLISHED,
     },
@@ -79,15 +84,34 @@ _TABLE = {
     ("nobody", "person", "ratings"): {
         "private-gradients": "a whole history, against anyone; needs very many people",
     },
-    ("everybody", "person", "ratings"): {"als": "the bar without privacy"},
+    ("everybody", "person", "ratings"): {
+        "als": "the baseline without privacy",
+        "ease": "a baseline without privacy that is hard to beat",
+    },
     ("everybody", "person", "clicks"): {
-        "implicit-als": "the bar without privacy",
-        "ease": "a bar without privacy that is hard to beat",
-        "item-knn": "the classic bar without privacy",
+        "ease": "a baseline without privacy that is hard to beat",
+        "implicit-als": "a baseline without privacy",
+        "item-knn": "the classic baseline without privacy",
     },
 }
+# Models that know nothing about one of both: stars, or which items are chosen at all.
+_ONLY = {
+    "biases": ("stars",),
+    "als": ("stars",),
+    "private-gradients": ("stars",),
+    **dict.fromkeys(("popularity", "ease", "implicit-als", "item-knn", "implicit-objective"), ("lists",)),
+}
+#: Reproduced to compare with; nobody should use it.
+NEVER_ADVISED = ("frank-wolfe-printed",)
 OPTIONS = tuple(
-    Option(model=model, sees=sees, hides=hides, feedback=feedback, why=why)
+    Option(
+        model=model,
+        sees=sees,
+        hides=hides,
+        feedback=feedback,
+        why=why,
+        wants=_ONLY.get(model, tuple(WANTS)),
+    )
     for (sees, hides, feedback), models in _TABLE.items()
     for model, why in models.items()
 )
@@ -104,16 +128,31 @@ class Advice:
     others: tuple[tuple[str, str], ...]
 
 
-def advise(*, sees: str, hides: str, feedback: str, people: int | None = None, parties: int = 1) -> Advice:
-    """Return which model fits these answers, as a command line and in words."""
+def advise(
+    *,
+    sees: str,
+    hides: str,
+    feedback: str,
+    wants: str = "lists",
+    people: int | None = None,
+    parties: int = 1,
+) -> Advice:
+    """Return which model fits these answers, as a command line and in words.
+
+    Stars come from ratings: from clicks and verdicts all models make lists.
+    """
     one_of("sees", sees, SEES)
     one_of("hides", hides, HIDES)
     one_of("feedback", feedback, FEEDBACK)
+    one_of("wants", wants, WANTS)
     integer("parties", parties, least=1)
     if people is not None:
         integer("people", people, least=1)
     options, notes = _fitting(sees, hides, feedback)
-    simple = {"ratings": "biases", "clicks": "popularity"}.get(options[0].feedback)
+    options, more = _wanted(options, wants)
+    notes += more
+    stars = wants == "stars" and options[0].feedback == "ratings"
+    simple = "biases" if stars else "popularity"
     if people is not None and people < _FEW and sees == "us":
         options = sorted(options, key=lambda option: option.model != simple)
         notes.append(f"With {people:,} people there is little to learn but what is liked in general.")
@@ -150,10 +189,20 @@ def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[s
     return [*first, *(option for option in enough if option not in first)], notes
 
 
+def _wanted(options: list[Option], wants: str) -> tuple[list[Option], list[str]]:
+    """Return the options that are good for what is wanted; where none is, all of them, and say so."""
+    found = [option for option in options if wants in option.wants]
+    if found:
+        return found, []
+    if wants == "stars":
+        return options, ["It makes lists and predicts no stars: those are learned from ratings."]
+    return options, ["It predicts stars, and its lists are ordered by them alone: expect little of those."]
+
+
 def _command(best: Option, people: int | None) -> str:
     epsilon = "inf" if best.sees == "everybody" else "1"
     parts = ["discreet fit ratings.csv", f"--model {best.model}", f"--epsilon {epsilon}"]
-    if best.feedback == "clicks":
+    if best.feedback == "clicks" or best.model in ("popularity", "ease"):
         parts.append("--implicit")
     if people is not None:
         parts.append(f"--people {people}")

@@ -14,13 +14,21 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.references import rating_references
 from discreet.evaluation.scoring import measure
+from discreet.models.answers import ListedItem
 from discreet.models.fitted import FittedModel
 
 DATASET = "discreet-demo"
 MODEL = "user-factorization"
 EPSILON = 1.0
-METRICS = ("rmse", "ndcg@10")
-_BESIDE = (("biases", EPSILON), ("popularity", EPSILON), ("als", math.inf))
+STARS, LISTS = "rmse", "ndcg@10"
+METRICS = (STARS, LISTS)
+# Each is compared in what it is good for: a baseline of stars says nothing about lists, nor the reverse.
+_BESIDE = (
+    ("biases", EPSILON, STARS),
+    ("popularity", EPSILON, LISTS),
+    ("als", math.inf, STARS),
+    ("ease", math.inf, LISTS),
+)
 
 
 @final
@@ -31,7 +39,7 @@ class Tour:
     model: FittedModel
     data: dict[str, int]
     history: dict[str | int, float]
-    recommendations: list[tuple[str | int, float]]
+    recommendations: list[ListedItem]
     comparison: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
@@ -41,7 +49,9 @@ class Tour:
             "data": self.data,
             "guarantee": self.model.guarantee.to_json(),
             "history": self.history,
-            "recommendations": [{"item": item, "score": score} for item, score in self.recommendations],
+            "recommendations": [
+                {"item": one[0], "score": one[1], "expected_stars": one.stars} for one in self.recommendations
+            ],
             "comparison": self.comparison,
         }
 
@@ -52,11 +62,10 @@ def run() -> Tour:
     split = random_split(data, 0.1, seed=0)
     model = recipes.estimator(MODEL, {"epsilon": EPSILON}).fit(split.train)
     history = _favorites(split.train)
-    comparison = [_row(MODEL, EPSILON, model, split.train, split.test)]
-    for name, epsilon in _BESIDE:
-        if name != MODEL:
-            other = recipes.estimator(name, {"epsilon": epsilon}).fit(split.train)
-            comparison.append(_row(name, epsilon, other, split.train, split.test))
+    comparison = [_row(MODEL, EPSILON, measure(model, split.train, split.test, METRICS))]
+    for name, epsilon, metric in _BESIDE:
+        other = recipes.estimator(name, {"epsilon": epsilon}).fit(split.train)
+        comparison.append(_row(name, epsilon, measure(other, split.train, split.test, metric)))
     bar = rating_references(split.train)["user mean"]
     rmse = measure(bar, split.train, split.test, "rmse")
     comparison.append({"model": "own mean of each person", "epsilon": "nothing released", "metrics": rmse})
@@ -69,11 +78,7 @@ def run() -> Tour:
     )
 
 
-def _row(
-    name: str, epsilon: float, model: FittedModel, train: Interactions, test: Interactions
-) -> dict[str, Any]:
-    ranks_only = not model.scorer.needs_ratings
-    metrics = measure(model, train, test, METRICS[1:] if ranks_only else METRICS)
+def _row(name: str, epsilon: float, metrics: dict[str, float]) -> dict[str, Any]:
     return {"model": name, "epsilon": "inf" if math.isinf(epsilon) else epsilon, "metrics": metrics}
 
 

@@ -63,7 +63,7 @@ def test_many_people_are_served_into_a_file(discreet, ratings, model, tmp_path):
     code, shown, error = discreet(*many, "--json")
     assert code == 0 and json.loads(shown)["people"] == 150, error
     first = out.read_text().splitlines()[:2]
-    assert first[0] == "user,rank,item,score,item_title,item_year" and "Film" in first[1]
+    assert first[0] == "user,rank,item,score,expected_stars,item_title,item_year" and "Film" in first[1]
     one_sentence(*discreet(*many))
     assert discreet(*many, "--force")[0] == 0
     victim = tmp_path / "notes.csv"
@@ -103,4 +103,4 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
     code, shown, error = discreet(*why, "--json")
     assert code == 0 and len(json.loads(shown)["reasons"]) == 12, error
     code, shown, _ = discreet(*why)
-    assert code == 0 and "speaks for it by" in shown
+    assert code == 0 and "lifts it by" in shown and "popularity" in shown and "lower half" in shown

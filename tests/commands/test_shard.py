@@ -44,7 +44,7 @@ def test_fit_and_recommend_from_shards(discreet, folder, tmp_path):
     code, _, error = discreet("recommend", model, folder, "--all", "--out", lists, "-k", "3")
     assert code == 0, error
     read = pl.read_parquet(lists)
-    assert read.columns == ["user", "rank", "item", "score"] and read.height == 3 * 150
+    assert read.columns == ["user", "rank", "item", "score", "expected_stars"] and read.height == 3 * 150
     data, fitted = toy_interactions(seed=2), library.load(model)
     expected = fitted.recommend_all(data, 3).sort("user", "rank")
     assert read.sort("user", "rank")["item"].to_list() == expected["item"].to_list()

@@ -41,7 +41,7 @@ def test_recommend_similar_and_explain_show_them(discreet, titled, history, tmp_
     many = tmp_path / "many.csv"
     many.write_text("user,item,rating\nann,3,5\nbob,7,1\n")
     assert discreet("recommend", titled, "--histories", many, "--out", lists, "-k", "100")[0] == 0
-    assert lists.read_text().startswith("user,rank,item,score,item_title,item_year")
+    assert lists.read_text().startswith("user,rank,item,score,expected_stars,item_title,item_year")
 
 
 def test_the_label_calls_them_public_metadata(discreet, titled, model):

@@ -192,7 +192,7 @@ def served(model, people, folder, tmp_path, monkeypatch, *, named):
     if vectors is not None and not named and NODE is not None:
         places = [[(int(people.catalog.index_of([i])[0]), v) for i, v in one] for one in pairs]
         listed = browser_lists(vectors, places, K)
-        yield "the page", [people.catalog.id_at([place for place, _ in one]).tolist() for one in listed]
+        yield "the page", [people.catalog.id_at([place for place, *_ in one]).tolist() for one in listed]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -160,7 +160,7 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
     loaded = found.stdout.split()
     assert len(loaded) < 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
-    assert scorers == {"scorer", "parts", "kinds", "factors", "likeness"}
+    assert scorers == {"scorer", "parts", "kinds", "factors", "likeness", "counts", "similarity", "chances"}
     assert not [name for name in loaded if name.startswith(("discreet.federated", "discreet.models.local"))]
 
 

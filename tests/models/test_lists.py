@@ -35,12 +35,16 @@ def history(data, row):
 def test_many_lists_are_the_lists_of_each(model, data, limits, monkeypatch):
     monkeypatch.setattr("discreet.models.lists._SCORES_AT_ONCE", 7 * data.n_items)
     lists = model.recommend_all(data, 5, **limits)
-    assert lists.columns == ["user", "rank", "item", "score"]
+    stars = ["expected_stars"] if model.scorer.predicts_stars else []
+    assert lists.columns == ["user", "rank", "item", "score", *stars]
     for row in (0, 6, 7, 149):
         mine = lists.filter(pl.col("user") == row)
         alone = model.recommend(history(data, row), 5, **limits)
         assert mine["item"].to_list() == [item for item, _ in alone]
         np.testing.assert_allclose(mine["score"], [score for _, score in alone], rtol=1e-5)
+        if stars:
+            np.testing.assert_allclose(mine["expected_stars"], [one.stars for one in alone], rtol=1e-5)
+        assert mine["score"].is_sorted(descending=True)
         assert mine["rank"].to_list() == [1, 2, 3, 4, 5]
 
 
@@ -96,7 +100,7 @@ def test_predictions_by_id(model, data):
         model.predict_items(person, ["a secret"])
 
 
-def test_reasons_are_what_a_prediction_loses(data):
+def test_reasons_are_what_the_lead_over_the_reference_loses(data):
     model = discreet.UserFactorization(epsilon=8.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
     person = history(data, 0)
     reasons = model.explain(person, "item 01")
@@ -104,10 +108,10 @@ def test_reasons_are_what_a_prediction_loses(data):
     assert [weight for _, weight in reasons] == sorted((weight for _, weight in reasons), reverse=True)
     item, weight = reasons[0]
     less = {other: value for other, value in person.items() if other != item}
-    lost = (
-        model.predict_items(person, ["item 01"])["item 01"]
-        - model.predict_items(less, ["item 01"])["item 01"]
-    )
+    one = np.zeros(1, dtype=np.int64)
+    full, rest = (model.worth(model._person(told), one)[0].astype(float) for told in (person, less))
+    place, lower = int(data.catalog.index_of(["item 01"])[0]), np.argsort(-full, kind="stable")[20:]
+    lost = full[place] - full[lower].mean() - (rest[place] - rest[lower].mean())
     assert weight == pytest.approx(lost, abs=1e-6)
     with pytest.raises(DataError, match="not in the model's catalog"):
         model.explain(person, "a secret")

@@ -91,7 +91,7 @@ def test_a_stranger_is_folded_in_on_the_own_device(kind, data):
     span = slice(*data.indptr[:2])
     ids = data.catalog.id_at(data.items[span]).tolist()
     history = dict(zip(ids, data.values[span].tolist(), strict=True))
-    best = model.recommend(history, k=10)
+    best = model.recommend(history, k=10, rank_by="stars")
     liked = {item for item, rating in history.items() if rating >= 4}
     even = {item for item in data.catalog.ids.tolist() if int(item[-2:]) % 2 == 0}
     taste = even if len(liked & even) * 2 > len(liked) else set(data.catalog.ids.tolist()) - even

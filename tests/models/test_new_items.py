@@ -68,11 +68,11 @@ def test_tables_and_models_that_do_not_fit_are_refused():
 def test_a_diversified_list_starts_with_the_best_and_goes_on_with_others():
     worth = np.array([1.0, 0.99, 0.98, 0.5, 0.0, -np.inf])
     vectors = np.array([[1.0, 0], [1, 0.01], [1, 0.02], [0, 1], [-1, 0], [0, -1]])
-    assert diversified(worth, vectors, 3, 0.0).tolist() == [0, 1, 2]
-    assert diversified(worth, vectors, 3, 0.8).tolist() == [0, 4, 3]
-    assert diversified(worth, vectors, 2, 0.05).tolist() == [0, 1]
-    assert sorted(diversified(worth, vectors, 9, 1.0).tolist()) == [0, 1, 2, 3, 4]
-    assert diversified(np.full(3, -np.inf), vectors[:3], 2, 0.5).size == 0
+    assert diversified(worth, vectors, 3, 0.0)[0].tolist() == [0, 1, 2]
+    assert diversified(worth, vectors, 3, 0.8)[0].tolist() == [0, 4, 3]
+    assert diversified(worth, vectors, 2, 0.05)[0].tolist() == [0, 1]
+    assert sorted(diversified(worth, vectors, 9, 1.0)[0].tolist()) == [0, 1, 2, 3, 4]
+    assert diversified(np.full(3, -np.inf), vectors[:3], 2, 0.5)[0].size == 0
 
 
 def test_likeness_by_quality_and_fame_alone_is_refused():

@@ -328,8 +328,8 @@ def test_newcomers_get_a_row_from_their_own_verdicts(small):
     model = fit(OneBitInput(epsilon=20.0), small)
     even = {f"item {i:02d}": (5.0 if i % 2 == 0 else 1.0) for i in range(10)}
     odd = {item: 6.0 - value for item, value in even.items()}
-    best_even = {int(item[-2:]) % 2 for item, _ in model.recommend(even, k=3)}
-    best_odd = {int(item[-2:]) % 2 for item, _ in model.recommend(odd, k=3)}
+    best_even = {int(item[-2:]) % 2 for item, _ in model.recommend(even, k=3, rank_by="stars")}
+    best_odd = {int(item[-2:]) % 2 for item, _ in model.recommend(odd, k=3, rank_by="stars")}
     assert best_even == {0} and best_odd == {1}
     np.testing.assert_array_equal(model.fold_in({}), np.zeros(model.scorer.left.shape[1]))
 

@@ -186,7 +186,7 @@ def test_a_model_is_published_when_its_file_appears_and_again_when_it_changes(
     vectors = ask(f"{service.url}/model/vectors")[2]
     scorer = model.scorer.device
     assert vectors[:4] == b"DSCV" and len(vectors) == 32 + 4 * (
-        scorer.ridge.size + scorer.item_bias.size + scorer.item_factors.size
+        scorer.ridge.size + scorer.item_bias.size + scorer.item_factors.size + 1 + scorer.popularity.size
     )
     path.write_bytes(b"damaged")
     assert ask_json(f"{service.url}/label")[0] == 200

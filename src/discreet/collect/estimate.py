@@ -72,6 +72,17 @@ class Collected:
         return float(np.clip(rated * keep / reported, _LEAST_SHARE, 1.0))
 
     @property
+    def item_counts(self) -> Floats:
+        """Return about how many people rated each item; where that is hidden, read through the noise."""
+        reported = np.bincount(self.reports.items, minlength=self.reports.n_items).astype(np.float64)
+        if not isinstance(self.mechanism, CellMechanism):
+            return reported
+        keep, fake, people = self.mechanism.keep, self.mechanism.fake, self.reports.n_users
+        noise = max(np.sqrt(people * fake * (1 - fake)) / (keep - fake), 1.0)
+        # Soft at zero: clipping would make ties.
+        return np.asarray(noise * np.logaddexp(0.0, (reported - fake * people) / (keep - fake) / noise))
+
+    @property
     def width(self) -> float:
         """Return the width of the rating scale."""
         return self.mechanism.high - self.mechanism.low

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from discreet.checks import ParameterError, one_of
-from discreet.choosing import FEEDBACK, HIDES, SEES, advise
+from discreet.choosing import FEEDBACK, HIDES, SEES, WANTS, advise
 from discreet.commands.options.declared import AsJson
 from discreet.commands.output.printing import emit, show, write
 
@@ -17,6 +17,7 @@ _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
     "--sees": ("Who may see the ratings?", SEES),
     "--hides": ("What must stay hidden?", HIDES),
     "--from": ("What is there to learn from?", FEEDBACK),
+    "--wants": ("What do people want: lists or stars?", WANTS),
 }
 
 
@@ -24,20 +25,27 @@ def choose(
     sees: Annotated[str | None, typer.Option("--sees", help="us, nobody or everybody.")] = None,
     hides: Annotated[str | None, typer.Option("--hides", help="person, item or value.")] = None,
     feedback: Annotated[str | None, typer.Option("--from", help="ratings, clicks or verdicts.")] = None,
+    wants: Annotated[
+        str | None, typer.Option("--wants", help="lists or stars; asked where there are ratings.")
+    ] = None,
     people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
     parties: Annotated[int, typer.Option("--parties", help="How many parties hold the data.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
-    answers = {"--sees": sees, "--hides": hides, "--from": feedback}
+    answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
+        # Clicks and verdicts say nothing about stars.
+        if option == "--wants" and given is None and answers["--from"] != "ratings":
+            given = "lists"
         answers[option] = _ask(option, question, words) if given is None else given
         one_of(option, answers[option], words)
     found = advise(
         sees=str(answers["--sees"]),
         hides=str(answers["--hides"]),
         feedback=str(answers["--from"]),
+        wants=str(answers["--wants"]),
         people=people,
         parties=parties,
     )

@@ -40,14 +40,18 @@ def show_tour(tour: Tour, console: Console) -> None:
     console.print(label_table(tour.model.guarantee, f"Privacy facts: {tour.model.name}"))
     console.print(f"\n{tour.model.guarantee.sentence()}\n", highlight=False)
     liked = ", ".join(str(item) for item in list(tour.history)[:4])
-    table = Table("#", "recommended", "expected stars", title=f"For somebody who likes {liked}, ...")
-    for rank, (item, score) in enumerate(tour.recommendations, start=1):
-        table.add_row(str(rank), str(item), f"{score:.2f}")
+    table = Table("#", "recommended", "score", "expected stars", title=f"For somebody who likes {liked}, ...")
+    for rank, one in enumerate(tour.recommendations, start=1):
+        table.add_row(
+            str(rank), str(one[0]), f"{one[1]:.3f}", "-" if one.stars is None else f"{one.stars:.2f}"
+        )
     console.print(table)
+    console.print(f"Sorted by score: {tour.model.scorer.ranked_by}.\n", highlight=False)
     console.print(_comparison_table(tour.comparison))
     console.print(
         "RMSE (lower is better) tells how well stars are predicted; NDCG (higher is better) whether what "
-        "people went on to watch stands on top, and there films that everybody watches are hard to beat.\n"
+        "people went on to watch stands on top, and there films that everybody watches are hard to beat. "
+        "Each model is compared in what it is made for.\n"
         "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
         highlight=False,
     )

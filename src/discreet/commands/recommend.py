@@ -16,7 +16,11 @@ from discreet.commands.output.printing import emit, show
 from discreet.commands.output.shard_lists import write_shard_lists
 
 if TYPE_CHECKING:
+    from discreet.models.answers import ListedItem
     from discreet.models.fitted import FittedModel
+
+_ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
+STARS = "expected_stars"
 
 
 def recommend(
@@ -93,10 +97,13 @@ def recommend(
     if history is not None:
         best = _one(fitted, history, user, named, k, limits)
         beside = public_columns(titles, fitted, [item for item, _ in best])
+        stars = [one.stars for one in best]
         if as_json:
-            emit({"recommendations": items_json(best, beside)})
+            ranked_by = _sorted_by(fitted, rank_by, diversify)
+            emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
         else:
-            show(items_table(best, beside))
+            show(items_table(best, beside, more=("expected stars", stars)))
+            show(f"Sorted by score: {_sorted_by(fitted, rank_by, diversify)}.")
     elif many is not None and out is not None:
         from discreet.shards.folder import is_shard_folder
 
@@ -123,12 +130,18 @@ def _one(
     columns: dict[str, str] | None,
     k: int,
     limits: dict[str, Any],
-) -> list[tuple[str | int, float]]:
+) -> list[ListedItem]:
     from discreet.data.reading.history import read_history
 
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=columns, implicit=implicit)
     return fitted.recommend(person, k, **limits)
+
+
+def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
+    """Say what the score is."""
+    order = _ORDERS.get(rank_by or "", fitted.scorer.ranked_by)
+    return f"{order}; less what an item shares with those above it" if diversify else order
 
 
 def _many(fitted: FittedModel, many: str, columns: dict[str, str] | None) -> Any:

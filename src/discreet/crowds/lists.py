@@ -19,7 +19,7 @@ from discreet.checks import DataError, DiscreetError, FileError
 from discreet.crowds.cluster import Whereabouts, opened_once
 from discreet.crowds.connecting import losses_as_sentences
 from discreet.models.fitted import FittedModel
-from discreet.models.lists import recommend_rows
+from discreet.models.lists import STARS, recommend_rows
 from discreet.shards.folder import ShardFolder
 
 # Lists are made for the people behind so many ratings at a time.
@@ -54,7 +54,7 @@ class Wanted:
 def write_lists(
     model: FittedModel, shards: ShardFolder, out: Path, wanted: Wanted, *, client: Any = None
 ) -> None:
-    """Write everybody's best items to a Parquet file: user, rank, item, score; lists are not kept.
+    """Write lists to a Parquet file (user, rank, item, score, expected stars); none are kept.
 
     With a `client` its workers make the lists; they see the folder by its path.
     """
@@ -65,6 +65,7 @@ def write_lists(
         "rank": pl.Int64(),
         "item": pl.String() if model.catalog.is_text else pl.Int64(),
         "score": pl.Float64(),
+        **({STARS: pl.Float64()} if model.scorer.predicts_stars else {}),
     }
     failed: list[BaseException] = []
 

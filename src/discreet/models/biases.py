@@ -105,4 +105,5 @@ class Biases(Estimator):
             ridge=np.array([seen.own_ridge]),
             low=data.facts.low,
             high=data.facts.high,
+            **seen.listing(),
         )

@@ -19,18 +19,24 @@ def likeness_vectors(scorer: Scorer, strength: float) -> Floats:
     return scorer.item_vectors() if share else np.zeros((0, 0))
 
 
-def diversified_rows(worth: Floats, vectors: Floats, k: int, strength: float) -> Indices:
-    """Return `k` items for each row of worth; rows with fewer end with items of worth minus infinity."""
+def diversified_rows(worth: Floats, vectors: Floats, k: int, strength: float) -> tuple[Indices, Floats]:
+    """Return `k` items for each row of worth, and the values that order them.
+
+    Rows with fewer items end with items of value minus infinity.
+    """
     k = min(k, worth.shape[1])
-    rows = []
-    for row in worth:
-        chosen = diversified(row, vectors, k, strength)
-        rows.append(np.concatenate([chosen, np.flatnonzero(row == -np.inf)[: k - chosen.size]]))
-    return np.array(rows, dtype=np.int64).reshape(len(worth), k)
+    items, values = np.zeros((len(worth), k), dtype=np.int64), np.full((len(worth), k), -np.inf)
+    for row, own in enumerate(worth):
+        chosen, value = diversified(own, vectors, k, strength)
+        items[row] = np.concatenate([chosen, np.flatnonzero(own == -np.inf)[: k - chosen.size]])
+        values[row, : value.size] = value
+    return items, values
 
 
-def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> Indices:
-    """Return `k` items for one list, best first: `strength` 0 is by worth alone, 1 by difference alone.
+def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> tuple[Indices, Floats]:
+    """Return `k` items for one list, best first, and the value that each had when it was its turn.
+
+    `strength` 0 is by worth alone, 1 by difference alone. The values fall: what is left only loses.
 
     An item's worth is taken as its place between the best and the last of those it is chosen from, likeness
     as the cosine between vectors (computed from the released model). Items of worth minus infinity never
@@ -40,15 +46,16 @@ def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> Indi
     size = min(max(_POOL_PER_PLACE * k, _LEAST_POOL), open_items)
     pool = np.argsort(-worth, kind="stable")[:size]
     if not size or strength == 0:
-        return pool[:k]
+        return pool[:k], worth[pool[:k]]
     best, last = worth[pool[0]], worth[pool[-1]]
     good = (worth[pool] - last) / max(best - last, np.finfo(np.float64).tiny)
     lengths = np.linalg.norm(vectors[pool], axis=1, keepdims=True)
     unit = vectors[pool] / np.maximum(lengths, np.finfo(np.float64).tiny)
-    likeness, chosen = np.full(size, -1.0), [0]
+    likeness, chosen, values = np.full(size, -1.0), [0], [1 - strength]
     for _ in range(min(k, size) - 1):
         likeness = np.maximum(likeness, unit @ unit[chosen[-1]])
         value = (1 - strength) * good - strength * (1 + likeness) / 2
         value[chosen] = -np.inf
         chosen.append(int(np.argmax(value)))
-    return pool[chosen]
+        values.append(float(value[chosen[-1]]))
+    return pool[chosen], np.array(values)

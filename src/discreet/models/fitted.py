@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.exports import Later
-from discreet.models.histories import History, ItemId, people_rows, person_row, variants
+from discreet.models.answers import Explanation, ListedItem, SimilarItem
+from discreet.models.histories import History, ItemId, people_rows, person_row
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.public_columns import PublicColumns, beside, read_columns, read_table
-from discreet.models.scorers.likeness import usual_length
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
@@ -84,8 +84,11 @@ class FittedModel:
         rank_by: str | None = None,
         diversify: float = 0.0,
         user: ItemId | None = None,
-    ) -> list[tuple[ItemId, float]]:
-        """Return the `k` best items for a person with this history, best first.
+    ) -> list[ListedItem]:
+        """Return the `k` best items for a person with this history, best first: (item, score) pairs.
+
+        The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
+        `stars`, the rating that the person is expected to give, where the model knows one.
 
         `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
         `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
@@ -93,12 +96,13 @@ class FittedModel:
         history is used here and forgotten. `user` says who this is, for models that hold rows of their own
         people. Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items
         of the history that are not in the catalog. A model that knows both orders by `rank_by`: "choice"
-        (what the person would take), "stars" (how they would rate it) or, as usual, "both"; ratings are shown
-        all the same. `diversify` from 0 to 1 lets items that are unlike the others of the list come forward.
+        (what the person would take), "stars" (how they would rate it) or, as usual, "both". `diversify` from
+        0 to 1 lets items that are unlike the others of the list come forward; the score then is an item's own
+        worth, from 0 to 1, less what it shares with those above it.
         """
         person = self._person(history, user=user, ignore_unknown=ignore_unknown)
         closed = closed_items(self, among, exclude)
-        _, _, items, scores = best_items(
+        best = best_items(
             self,
             person,
             k,
@@ -107,7 +111,9 @@ class FittedModel:
             rank_by=rank_by,
             diversify=diversify,
         )
-        return list(zip(self.catalog.id_at(items).tolist(), scores.tolist(), strict=True))
+        ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
+        stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
+        return [ListedItem(*one) for one in zip(ids, scores, stars, strict=True)]
 
     def recommend_all(
         self,
@@ -123,6 +129,7 @@ class FittedModel:
     ) -> pl.DataFrame:
         """Return the `k` best items for many people: a polars frame of user, rank, item and score.
 
+        Lists are sorted by the score; `expected_stars` stand beside it where the model knows them.
         `histories` are interactions, a path or a data frame, in order where they have times; the other
         arguments are those of `recommend`.
         """
@@ -148,51 +155,52 @@ class FittedModel:
         return dict(zip(ids, found.tolist(), strict=True))
 
     def explain(
-        self, history: History, item: ItemId, *, ignore_unknown: bool = False
-    ) -> list[tuple[ItemId, float]]:
-        """Return which of a person's own ratings speak for an item, and how much, strongest first.
+        self,
+        history: History,
+        item: ItemId,
+        *,
+        user: ItemId | None = None,
+        ignore_unknown: bool = False,
+    ) -> Explanation:
+        """Return why an item stands where it does in this person's list, in parts that add up to its score.
 
-        A rating speaks for the item by what the prediction loses when the rating is left out. Like a list,
-        this is made from the history that the person brings; nobody else's ratings are looked at.
+        All is told against the average item of the lower half of the person's own ranking: by how much
+        popularity, latent factors, the order of the history and expected stars lift the item above it, as far
+        as the model knows them, and which of the person's own ratings do. Like a list, this is made from the
+        history that the person brings; nobody else's ratings are looked at.
         """
-        person = self._person(history, ignore_unknown=ignore_unknown)
-        ids = self.catalog.id_at(person.items).tolist()
-        told = variants(person)
-        place = int(self.catalog.index_of([item])[0])
-        if place < 0:
-            raise DataError("This item is not in the model's catalog.")
-        rows = np.arange(told.n_users)
-        found = self.scorer.predict(told, rows, np.full(rows.size, place))
-        speaks = found[0] - found[1:]
-        order = np.argsort(-speaks, kind="stable")
-        return [(ids[one], float(speaks[one])) for one in order]
+        from discreet.models.explaining import explain_item
+
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown)
+        return explain_item(self, person, self._place(item))
 
     def fold_in(self, history: History) -> Floats:
         """Return the vector that stands for a person with this history."""
         vector: Floats = self.scorer.fold_in(self._person(history))[0]
         return vector
 
-    def similar_items(self, item: ItemId, k: int = 10) -> list[tuple[ItemId, float]]:
-        """Return the `k` items most like this one by the angle between their vectors.
+    @overload
+    def similar_items(self, item: ItemId, k: int = 10) -> list[SimilarItem]: ...  # type: ignore[overload-overlap]
 
-        Where vectors are shrunk by noise, those shorter than usual count as less alike: they might point
-        anywhere.
+    @overload
+    def similar_items(self, item: Iterable[ItemId], k: int = 10) -> dict[ItemId, list[SimilarItem]]: ...
+
+    def similar_items(
+        self, item: ItemId | Iterable[ItemId], k: int = 10
+    ) -> list[SimilarItem] | dict[ItemId, list[SimilarItem]]:
+        """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs with a `confidence`.
+
+        Only items that stand out of the noise are named, so there may be fewer, or none. The noise is
+        estimated from the released numbers themselves, which costs nothing. With a list of items, neighbors
+        come by item.
         """
+        from discreet.models.similar import similar_to
+
         integer("k", k, least=1)
-        vectors = self.scorer.item_vectors()
-        index = int(self.catalog.index_of([item])[0])
-        if index < 0:
-            raise DataError("This item is not in the model's catalog.")
-        lengths = np.linalg.norm(vectors, axis=1)
-        if self.scorer.shrunken:
-            lengths = np.maximum(lengths, usual_length(lengths))
-        cosine = vectors @ vectors[index] / np.maximum(lengths * lengths[index], np.finfo(np.float64).tiny)
-        cosine[index] = -np.inf
-        best = np.argsort(-cosine, kind="stable")[: min(k, len(self.catalog) - 1)]
-        return [
-            (other, float(cosine[i]))
-            for other, i in zip(self.catalog.id_at(best).tolist(), best, strict=True)
-        ]
+        several = not isinstance(item, str | bytes | int | np.integer)
+        asked: list[Any] = list(item) if several else [item]  # type: ignore[arg-type]
+        found = similar_to(self, [self._place(one) for one in asked], k)
+        return dict(zip(asked, found, strict=True)) if several else found[0]
 
     def add_items(self, table: Any) -> FittedModel:
         """Return a model that also serves items nobody rated yet, by what is publicly known of them.
@@ -227,6 +235,12 @@ class FittedModel:
         from discreet.models.storage import save
 
         save(self, Path(path), force=force)
+
+    def _place(self, item: ItemId) -> int:
+        place = int(self.catalog.index_of([item])[0])
+        if place < 0:
+            raise DataError("This item is not in the model's catalog.")
+        return place
 
     def _same_catalog(self, histories: Interactions) -> None:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:

@@ -12,14 +12,13 @@ from discreet.data.accepting import History, ItemId, PersonHistory, accept, acce
 from discreet.data.declaring import check_scale
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.scorer import NEWCOMER
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
 __all__ = ["History", "ItemId", "people_rows", "person_row", "variants"]
 
-# Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
-_NEWCOMER = "(a newcomer)"
 _DO = "pass ignore_unknown=True (--ignore-unknown) to leave them out"
 
 
@@ -41,7 +40,7 @@ def person_row(
     items = [item for item, fits in zip(own.items, known.tolist(), strict=True) if fits]
     if model.scorer.needs_ratings:
         _check_scale(model, ratings[known])
-    names = [user, own.user, _NEWCOMER]
+    names = [user, own.user, NEWCOMER]
     name = next(one for one in names if one is not None)
     return Interactions.from_arrays(
         [name] * len(items),
@@ -60,7 +59,7 @@ def variants(person: Interactions) -> Interactions:
     """Return a person's row, and below it the same without each of its ratings in turn."""
     kept = np.vstack([np.ones(person.n_ratings, dtype=bool), ~np.eye(person.n_ratings, dtype=bool)])
     rows, cells = np.nonzero(kept)
-    names = [_NEWCOMER if row == 0 else f"{_NEWCOMER} {row}" for row in range(len(kept))]
+    names = [NEWCOMER if row == 0 else f"{NEWCOMER} {row}" for row in range(len(kept))]
     return Interactions(
         indptr=np.searchsorted(rows, np.arange(len(kept) + 1)),
         items=person.items[cells],

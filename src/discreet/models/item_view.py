@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from discreet.contributions.crowd import Crowd
 from discreet.contributions.item_sums import ItemResiduals
 from discreet.contributions.people import MEAN_LENGTH, PersonMeans
 from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.models.scorers.counts import liking
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.randomness import PrivacyRandom
 from discreet.solvers.shrinkage import Shrunken, shrink
@@ -111,6 +112,12 @@ class ItemView:
             right += weights * (one.sums + weights * one.question.effects) / variance
             precision += weights**2 / variance
         return shrink(right, precision, precision, self.features)
+
+    def listing(self) -> dict[str, Any]:
+        """Return what lists are ordered by, as the fields of a scorer: released counts, and stars a bit."""
+        known = float(np.average(self.effects().known, weights=self.tally.raised))
+        rated = self.typical_length / self.tally.votes.size
+        return {"popularity": self.tally.likely, "liking": liking(known, rated)}
 
     def unit(self, ratings: Floats) -> Floats:
         """Return ratings in units where the scale is [-1, 1]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 _SCORES_AT_ONCE = 1 << 24
 
 
+#: The column of expected ratings, in tables, JSON and answers of the service.
+STARS = "expected_stars"
+
+
+class Best(NamedTuple):
+    """Hold places in lists, one after the other: whose, which place, what, by which score, and the stars."""
+
+    people: Indices
+    ranks: Indices
+    items: Indices
+    scores: Floats
+    stars: Floats | None
+
+
 def recommend_rows(
     model: FittedModel,
     histories: Interactions,
@@ -34,23 +48,23 @@ def recommend_rows(
     rank_by: str | None = None,
     diversify: float = 0.0,
 ) -> pl.DataFrame:
-    """Return the `k` best items of every person: columns user, rank, item and score.
+    """Return the `k` best items of every person: columns user, rank, item and score, which sorts them.
 
-    `closed` items are never listed. Somebody who has seen everything has no row.
+    A model that knows them has expected stars beside it. `closed` items are never listed. Somebody who has
+    seen everything has no row.
     """
-    rows, ranks, items, scores = best_items(
+    best = best_items(
         model, histories, k, exclude_seen=exclude_seen, closed=closed, rank_by=rank_by, diversify=diversify
     )
     import polars as pl
 
-    return pl.DataFrame(
-        {
-            "user": histories.users.id_at(rows).tolist(),
-            "rank": ranks,
-            "item": model.catalog.id_at(items).tolist(),
-            "score": scores,
-        }
-    )
+    columns = {
+        "user": histories.users.id_at(best.people).tolist(),
+        "rank": best.ranks,
+        "item": model.catalog.id_at(best.items).tolist(),
+        "score": best.scores,
+    }
+    return pl.DataFrame(columns if best.stars is None else {**columns, STARS: best.stars})
 
 
 def best_items(
@@ -62,8 +76,8 @@ def best_items(
     closed: Indices,
     rank_by: str | None = None,
     diversify: float = 0.0,
-) -> tuple[Indices, Indices, Indices, Floats]:
-    """Return person, rank, item and score of each place in everybody's list."""
+) -> Best:
+    """Return who, rank, item, score and expected stars of each place in everybody's list."""
     integer("k", k, least=1)
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
     vectors = likeness_vectors(model.scorer, diversify)
@@ -72,14 +86,19 @@ def best_items(
         rows = np.arange(start, min(start + block, histories.n_users))
         worth = model.worth(histories, rows, rank_by=rank_by).astype(np.float64)
         listable(worth, histories if exclude_seen else None, rows, closed)
-        best = diversified_rows(worth, vectors, k, diversify) if diversify else best_places(worth, k)
-        found = np.take_along_axis(worth, best, axis=1)
+        if diversify:
+            best, found = diversified_rows(worth, vectors, k, diversify)
+        else:
+            best = best_places(worth, k)
+            found = np.take_along_axis(worth, best, axis=1)
         listed = np.isfinite(found)
         place, rank = np.nonzero(listed)
-        shown = model.scorer.shown_items(histories, rows[place], best[listed], found[listed])
-        parts.append((rows[place], rank + 1, best[listed], shown))
-    people, ranks, items, scores = (np.concatenate([part[field] for part in parts]) for field in range(4))
-    return people, ranks, items, scores
+        stars = model.scorer.expected_stars(histories, rows[place], best[listed])
+        parts.append((rows[place], rank + 1, best[listed], found[listed], stars))
+    *columns, stars_of = zip(*parts, strict=True)
+    people, ranks, items, scores = (np.concatenate(column) for column in columns)
+    known = [one for one in stars_of if one is not None]
+    return Best(people, ranks, items, scores, np.concatenate(known) if known else None)
 
 
 def listable(

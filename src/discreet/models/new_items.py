@@ -66,7 +66,10 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
     by_item = {
         name: getattr(scorer, name)
         for name, part in declared.items()
-        if isinstance(part, Numbers) and part.shape[0] == ITEMS and ITEMS not in part.shape[1:]
+        if isinstance(part, Numbers)
+        and part.shape[0] == ITEMS
+        and ITEMS not in part.shape[1:]
+        and not (part.optional and not getattr(scorer, name).size)
     }
     personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
     if personal or not by_item:

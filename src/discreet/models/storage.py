@@ -111,7 +111,7 @@ def _pack(model: FittedModel) -> bytes:
         "scorer": {"kind": scorer.kind, "settings": scorer.settings()},
         "provenance": {
             _CATALOG: _catalog_source(model.facts),
-            **{name: part.source for name, part in scorer.stored.items()},
+            **{name: part.source for name, part in scorer.stored.items() if name in {*parts, *listed}},
             **_scale_source(model.facts),
             **{f"public column {name}": SOURCE for name in model.public},
         },

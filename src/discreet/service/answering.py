@@ -43,17 +43,33 @@ class Question(BaseModel):
     ignore_unknown: bool = False
 
 
-class Scored(BaseModel):
-    """An item and how well it fits."""
+class Listed(BaseModel):
+    """An item, the score that the list is sorted by, and the rating that the person is expected to give."""
 
     item: ItemId
     score: float
+    expected_stars: float | None = None
 
 
 class Answer(BaseModel):
-    """Items, best first."""
+    """Items, best first, and what they are sorted by."""
 
-    items: list[Scored]
+    items: list[Listed]
+    ranked_by: str
+
+
+class Neighbor(BaseModel):
+    """An item, how similar it is, and how likely that is no work of the noise (null: no noise was added)."""
+
+    item: ItemId
+    score: float
+    confidence: float | None
+
+
+class Neighbors(BaseModel):
+    """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for."""
+
+    items: list[Neighbor]
 
 
 def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
@@ -81,14 +97,16 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
             question = Question.model_validate_json(raw)
         except ValueError:
             raise RefusedError(422, "The question does not have the form that /docs describes.") from None
-        return Answer(items=_best(newest(), question))
+        return _best(newest(), question)
 
     @app.get("/similar", summary="Items like one item")
     def similar(
         item: Annotated[str, Query(max_length=1000)], k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10
-    ) -> Answer:
+    ) -> Neighbors:
         found = newest().model.similar_items(item, k)
-        return Answer(items=[Scored(item=other, score=score) for other, score in found])
+        return Neighbors(
+            items=[Neighbor(item=one[0], score=one[1], confidence=one.confidence) for one in found]
+        )
 
     @app.get("/label", summary="What the model promises")
     def label() -> dict[str, Any]:
@@ -101,7 +119,7 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
     return app
 
 
-def _best(published: Published, question: Question) -> list[Scored]:
+def _best(published: Published, question: Question) -> Answer:
     history: Any = question.history
     if isinstance(history, list):
         history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
@@ -112,4 +130,5 @@ def _best(published: Published, question: Question) -> list[Scored]:
         ignore_unknown=question.ignore_unknown,
         user=question.user,
     )
-    return [Scored(item=item, score=score) for item, score in found]
+    listed = [Listed(item=one[0], score=one[1], expected_stars=one.stars) for one in found]
+    return Answer(items=listed, ranked_by=published.model.scorer.ranked_by)

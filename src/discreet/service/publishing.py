@@ -18,7 +18,7 @@ from discreet.models.storage import load, read_label
 from discreet.service.journal import log
 
 _HEADER = struct.Struct("<4sI II ffff")
-_MAGIC, _VERSION = b"DSCV", 1
+_MAGIC, _VERSION, _WITH_COUNTS = b"DSCV", 1, 2
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -78,16 +78,21 @@ def browser_vectors(model: FittedModel) -> bytes | None:
     """Return what a browser needs to recommend by itself, or None for a model without item vectors.
 
     "DSCV", version, items and factors as u32; mean, low, high and the ridge's power as f32; then, all f32 and
-    little-endian, the ridge (1 + factors), a bias for each item and the factors item by item.
+    little-endian, the ridge (1 + factors), a bias for each item and the factors item by item. Version 2 is of
+    models that order lists by counts: how much liking counts, and the logarithm of each item's count, follow.
     """
     scorer = model.scorer.device if isinstance(model.scorer, LocalScorer) else model.scorer
     if not isinstance(scorer, RatingScorer):
         return None
     items, factors = scorer.item_factors.shape
+    counted = bool(scorer.popularity.size)
+    version = _WITH_COUNTS if counted else _VERSION
     head = _HEADER.pack(
-        _MAGIC, _VERSION, items, factors, scorer.mean, scorer.low, scorer.high, scorer.count_power
+        _MAGIC, version, items, factors, scorer.mean, scorer.low, scorer.high, scorer.count_power
     )
-    arrays = (scorer.ridge, scorer.item_bias, scorer.item_factors)
+    arrays = [scorer.ridge, scorer.item_bias, scorer.item_factors]
+    if counted:
+        arrays += [np.array([scorer.liking]), np.log(scorer.popularity)]
     # A ridge that pins a bias may be larger than a float32 holds.
     small = (np.minimum(array, np.finfo(np.float32).max).astype("<f4").tobytes() for array in arrays)
     return head + b"".join(small)

@@ -46,6 +46,14 @@ class Tally:
         """Return the votes, none below its own noise."""
         return np.maximum(self.votes, np.maximum(self.error, _LEAST_VOTES))
 
+    @property
+    def likely(self) -> Floats:
+        """Return votes above zero in the same order: clipping would make ties."""
+        width = np.maximum(self.error, 0.1)
+        raised: Floats = width * np.logaddexp(0, self.votes / width)
+        # Far below zero the soft floor is smaller than the smallest number.
+        return np.maximum(raised, 1e-150)
+
     def expected(self, counted: Floats, pull: Floats) -> Floats:
         """Return what a release weighed by `pull` counted of each item, read off the merged votes."""
         return self.raised * pull * self._factor(counted, pull)

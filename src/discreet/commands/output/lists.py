@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
 
 Listed = Sequence[tuple[str | int, float]]
+Column = tuple[str, Sequence[float | None]]
 Beside = Mapping[str | int, dict[str, str]]
 _KIND = "file of lists"
 # A table on a screen of 80 columns has room for so many public columns.
@@ -32,23 +33,39 @@ def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str 
     return read_public_table(titles, model.catalog)
 
 
-def items_json(listed: Listed, beside: Beside) -> list[dict[str, Any]]:
-    """Return a list of items as JSON objects; public columns come last and change none of ours."""
-    return [{**beside.get(item, {}), "item": item, "score": score} for item, score in listed]
+def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> list[dict[str, Any]]:
+    """Return a list of items as JSON objects; public columns come last and change none of ours.
+
+    `more` is a column beside the score; what it does not know of any item is left out.
+    """
+    name, values = ("", [None] * len(listed)) if more is None else more
+    return [
+        {**beside.get(item, {}), "item": item, "score": score, **({} if value is None else {name: value})}
+        for (item, score), value in zip(listed, values, strict=True)
+    ]
 
 
-def items_table(listed: Listed, beside: Beside, score: str = "score") -> Table:
-    """Return a list of items as a table; ids are folded, never cut."""
+def items_table(
+    listed: Listed, beside: Beside, score: str = "score", more: Column | None = None, digits: int = 3
+) -> Table:
+    """Return a list of items as a table; ids are folded, never cut. `more` is a column beside the score."""
     from rich.table import Table
 
     names = list(next(iter(beside.values()), {}))[:_MOST_SHOWN]
-    table = Table("#", "item", *names, score)
-    for column in table.columns[1:-1]:
+    known = more is not None and any(value is not None for value in more[1])
+    table = Table("#", "item", *names, score, *([more[0]] if more is not None and known else []))
+    for column in table.columns[1 : 2 + len(names)]:
         column.overflow = "fold"
     for rank, (item, value) in enumerate(listed, start=1):
         row = beside.get(item, {})
-        table.add_row(str(rank), str(item), *(row.get(name, "") for name in names), f"{value:.3f}")
+        extra = [_number(more[1][rank - 1])] if more is not None and known else []
+        cells = (row.get(name, "") for name in names)
+        table.add_row(str(rank), str(item), *cells, f"{value:.{digits}f}", *extra)
     return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:

@@ -16,6 +16,7 @@ from discreet.models.bars.unprotected import no_promise, only_without_privacy
 from discreet.models.bars.validation import part_of_people
 from discreet.models.estimator import Estimator
 from discreet.models.progress import Progress
+from discreet.models.scorers.counts import counted
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.unsure_ratings import UnsureRatingScorer
 from discreet.privacy.guarantee import Guarantee
@@ -89,6 +90,7 @@ class Als(Estimator):
             ridge=known.noise * np.diag(known.people),
             low=data.facts.low,
             high=data.facts.high,
+            **counted(np.bincount(data.items, minlength=data.n_items), data.n_users),
             decisions={
                 "factors": known.factors,
                 "iterations": sweeps,

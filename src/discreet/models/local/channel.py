@@ -14,6 +14,7 @@ from discreet.collect.ratings.mechanisms import RatingMechanism
 from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
 from discreet.models.progress import Progress
+from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.reports import LocalScorer
 from discreet.models.scorers.scorer import Scorer
@@ -119,5 +120,6 @@ class LocalChannel(LocalEstimator):
             ridge=ridge,
             low=collected.mechanism.low,
             high=collected.mechanism.high,
+            **counted(collected.item_counts, collected.reports.n_users),
         )
         return LocalScorer.of(collected.reports.users, vectors, device)

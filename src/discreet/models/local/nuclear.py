@@ -22,6 +22,7 @@ from discreet.collect.estimate import Collected
 from discreet.models.local.cells import SWEEPS, TOLERANCE, CellEstimator, cells_of, own_ridge
 from discreet.models.local.estimator import check_local
 from discreet.models.progress import Progress
+from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.reports import LocalScorer
 from discreet.models.scorers.scorer import Scorer
@@ -164,5 +165,6 @@ def _corrected_scorer(
         ridge=own_ridge(vectors, variance),
         low=mechanism.low,
         high=mechanism.high,
+        **counted(collected.item_counts, collected.reports.n_users),
     )
     return LocalScorer.of(collected.reports.users, vectors, device)

@@ -17,6 +17,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.local.cells import PINNED, SWEEPS, TOLERANCE, CellEstimator, cells_of, own_ridge
 from discreet.models.local.estimator import check_local
 from discreet.models.progress import Progress
+from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.reports import LocalScorer
 from discreet.models.scorers.scorer import Scorer
@@ -110,6 +111,7 @@ class LocalNuclearPlain(CellEstimator):
             ridge=np.append(PINNED, own_ridge(answer.left, (unit * intrinsic) ** 2)),
             low=mechanism.low,
             high=mechanism.high,
+            **counted(collected.item_counts, collected.reports.n_users),
         )
         vectors = np.column_stack([np.zeros(reports.n_users), answer.left])
         return LocalScorer.of(reports.users, vectors, device)

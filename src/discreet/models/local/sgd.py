@@ -98,6 +98,5 @@ class LocalSgd(LocalEstimator):
         )
         # Stochastic steps shrink a vector once for each of its ratings; a typical person stands for all.
         typical = max(reports.n_ratings / max(reports.n_users, 1), 1.0)
-        return factor_scorer(
-            collected, people[np.argsort(order)], items, max(self.regularization, 1e-3) * typical
-        )
+        ridge = max(self.regularization, 1e-3) * typical
+        return factor_scorer(collected, people[np.argsort(order)], items, ridge)

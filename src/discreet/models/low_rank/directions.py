@@ -71,6 +71,7 @@ class Centered:
             low=facts.low,
             high=facts.high,
             decisions=decisions,
+            **self.look.listing(),
         )
 
 

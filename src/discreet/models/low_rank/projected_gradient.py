@@ -133,6 +133,7 @@ class ProjectedGradient(Estimator):
             ranks=np.array([one.kept.size for one in maps], dtype=np.int64),
             low=data.facts.low,
             high=data.facts.high,
+            **view.look.listing(),
         )
 
     def _rounds(self, facts: PublicFacts) -> int:

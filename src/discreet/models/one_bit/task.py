@@ -29,6 +29,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
 from discreet.models.one_bit.verdicts import mean_noise, public_threshold, released_mean, verdicts_of
 from discreet.models.progress import Progress
+from discreet.models.scorers.counts import counted
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.verdicts import OneBitScorer
 from discreet.privacy.accounting.events import pure_event
@@ -251,6 +252,7 @@ class Task:
             link=self._settings.link,
             scale=self._settings.scale,
             above=self.above,
+            **counted(np.bincount(self.cells.columns, minlength=self.cells.shape[1]), self.cells.shape[0]),
         )
 
     def _build_domain(self, information: float) -> Domain[Any]:

@@ -12,19 +12,13 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.chances import log_chance
 from discreet.models.scorers.choices import ClickScorer
+from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.likeness import PLAIN, refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
-# How much the odds of liking an item count beside those of choosing it, where items' effects are known.
-_LIKING = 0.4
-# Who has rated this part of the catalog and more comes to nearly everything: what is left to choose then says
-# little about what they like.
-_NEARLY_ALL = 0.5
-# A rating deviates from its prediction by about this part of half the scale.
-_DEVIATION = 0.45
 
 
 @final
@@ -37,8 +31,7 @@ class ChoiceAndStars(Scorer):
     """
 
     kind: ClassVar[str] = "choice-and-stars"
-    rankings: ClassVar[tuple[str, ...]] = ("both", "choice", "stars")
-    shrunken: ClassVar[bool] = True
+    predicts_stars: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
         **RatingScorer.stored,
         "popularity": ClickScorer.stored["popularity"],
@@ -48,7 +41,7 @@ class ChoiceAndStars(Scorer):
         "mean": Number(),
         "low": Number(),
         "high": Number(),
-        "liking": Number(least=0.0, most=100.0),
+        "liking": LIKING,
         **{f"choice_{name}": ClickScorer.constants[name] for name in _OF_CHOICE},
         "decisions": Notes(),
     }
@@ -83,7 +76,7 @@ class ChoiceAndStars(Scorer):
             high=stars.high,
             popularity=choice.popularity,
             crowds=choice.item_factors,
-            liking=_LIKING * known * max(0.0, 1 - (rated / _NEARLY_ALL) ** 2),
+            liking=liking(known, rated),
             choice_ridge=choice.ridge,
             choice_fading=choice.fading,
             choice_evenly=choice.evenly,
@@ -131,7 +124,7 @@ class ChoiceAndStars(Scorer):
         """Return choice and stars together."""
         choice = self.choice.scores(histories, rows)
         above = self.scores(histories, rows) - self._usual(histories)[rows, None]
-        deviation = max(_DEVIATION * (self.high - self.low) / 2, 1e-150)
+        deviation = max(DEVIATION * (self.high - self.low) / 2, 1e-150)
         worth: Singles = (choice + self.liking * log_chance(above / deviation)).astype(np.float32)
         return worth
 
@@ -147,13 +140,33 @@ class ChoiceAndStars(Scorer):
         """Return ratings inside the scale."""
         return self.stars.shown(scores)
 
-    def shown_items(self, histories: Interactions, rows: Indices, items: Indices, worth: Floats) -> Floats:
-        """Return expected ratings, whatever put the items in this order."""
-        return self.shown(self.stars.unclipped(histories, rows, items))
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return expected ratings as people read them."""
+        return self.stars.expected_stars(histories, rows, items)
+
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """Return what lists can be ordered by."""
+        return RANKINGS
+
+    @property
+    def ranked_by(self) -> str:
+        """Say what orders lists."""
+        return f"{self.choice.ranked_by}, and expected stars" if self.liking else self.choice.ranked_by
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return the parts of what a person would choose, and what expected stars add to it."""
+        found = self.choice.score_parts(histories, rows)
+        worth = self.worth(histories, rows).astype(np.float64)
+        return {**found, "expected stars": worth - sum(found.values())}
 
     def explain(self) -> dict[str, Any]:
         """Return the rule's inputs and what it chose."""
         return dict(self.decisions)
+
+    def known_by(self) -> Floats:
+        """Return the released counts: the places of items are shrunk by the noise over them."""
+        return self.popularity
 
     def item_vectors(self) -> Floats:
         """Return items' factors beyond quality and fame, by how much people differ along them, and crowds."""

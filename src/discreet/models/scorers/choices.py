@@ -38,7 +38,6 @@ class ClickScorer(Scorer):
 
     kind: ClassVar[str] = "clicks"
     needs_ratings: ClassVar[bool] = False
-    shrunken: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, Stored]] = {
         # A logarithm is taken of it.
         "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
@@ -102,6 +101,10 @@ class ClickScorer(Scorer):
     def explain(self) -> dict[str, Any]:
         """Return the rule's inputs and what it chose."""
         return dict(self.decisions)
+
+    def known_by(self) -> Floats:
+        """Return the released counts: the places of items are shrunk by the noise over them."""
+        return self.popularity
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from discreet.arrays import Floats, Indices, Singles
 from discreet.contributions.blocks import rows_of
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
 from discreet.models.scorers.likeness import refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
@@ -31,15 +32,18 @@ def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearRatings(Scorer):
+class LinearRatings(CountedRatings):
     """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
 
-    constants: ClassVar[Mapping[str, Constant]] = {"mean": Number(), "low": Number(), "high": Number()}
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "mean": Number(),
+        "low": Number(),
+        "high": Number(),
+        "liking": LIKING,
+    }
 
     mean: float
     item_bias: Floats
-    low: float
-    high: float
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings inside the scale."""
@@ -56,6 +60,10 @@ class LinearRatings(Scorer):
         """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
         people, place = folded(self, histories, rows)
         return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return expected ratings as people read them."""
+        return self.shown(self.unclipped(histories, rows, items))
 
     def shown(self, scores: Floats) -> Floats:
         """Return ratings inside the scale; toward its ends they bend, so that ten good items stay apart."""
@@ -88,6 +96,7 @@ class RatingScorer(LinearRatings):
             shape=(("factors", 1),),
             least=0.0,
         ),
+        "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         **LinearRatings.constants,
@@ -111,6 +120,10 @@ class RatingScorer(LinearRatings):
     def explain(self) -> dict[str, Any]:
         """Return the rule's inputs and what it chose."""
         return dict(self.decisions)
+
+    def known_by(self) -> Floats | None:
+        """Return the released counts, where there are any: factors are shrunk by the noise over them."""
+        return self.popularity if self.popularity.size else None
 
     def item_vectors(self) -> Floats:
         """Return the item factors, each in units of how much people differ along it."""

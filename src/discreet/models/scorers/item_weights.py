@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -14,6 +14,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.choices import recency
 from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.similarity import Neighbors
 
 MOST_FADING = 100.0
 _COUNTED = "counted without noise: the label says NOT PRIVATE"
@@ -30,6 +31,7 @@ class ItemWeightsScorer(Scorer):
 
     kind: ClassVar[str] = "item-weights"
     needs_ratings: ClassVar[bool] = False
+    history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
         "items": Numbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
         "weights": Numbers(
@@ -76,6 +78,18 @@ class ItemWeightsScorer(Scorer):
         found[:, self.items] += self.fold_in(histories.select_users(asked)).astype(np.float32)
         every: Singles = found[place]
         return every
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+        """Return how much having chosen an item speaks for each other one; counted without noise."""
+
+        def neighbors(item: int, k: int) -> Neighbors:
+            speaks = np.zeros(self.base.size)
+            place = np.flatnonzero(self.items == item)
+            if place.size:
+                speaks[self.items] = self.weights[place[0]]
+            return Neighbors(np.where(speaks > 0, speaks, -np.inf), None)
+
+        return neighbors
 
     def explain(self) -> dict[str, Any]:
         """Return what the fit chose."""

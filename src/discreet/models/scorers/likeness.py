@@ -24,12 +24,6 @@ def refuse_plain(item_bias: Floats, item_factors: Floats) -> None:
     )
 
 
-def usual_length(lengths: Floats) -> float:
-    """Return the typical length of vectors, the longer ones counting more: noise leaves many short ones."""
-    squares = lengths**2
-    return float(np.sqrt((squares**2).sum() / max(float(squares.sum()), np.finfo(np.float64).tiny)))
-
-
 def _follows(column: Floats, item_bias: Floats) -> bool:
     """Tell whether a column is a straight function of the items' biases."""
     centered, quality = column - column.mean(), item_bias - item_bias.mean()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
+from scipy.special import ndtr, ndtri
 
 from discreet.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.parts import ITEMS, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.similarity import Neighbors, false_discoveries
 
 _FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)"
 
@@ -25,6 +27,7 @@ class NeighborScorer(Scorer):
 
     kind: ClassVar[str] = "neighbours"
     needs_ratings: ClassVar[bool] = False
+    history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
         "neighbors": Numbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS
@@ -56,6 +59,25 @@ class NeighborScorer(Scorer):
         own = histories.select_users(rows).to_scipy()
         chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+        """Return an item's kept neighbors; the least of them tells how near noise alone brings an item."""
+
+        def neighbors(item: int, k: int) -> Neighbors:
+            count, width = self.neighbors.shape
+            found = np.full(count, -np.inf)
+            kept = self.likeness[item].astype(np.float64)
+            found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
+            if not noised:
+                return Neighbors(found, None)
+            part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
+            # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
+            part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
+            noise = max(float(edge) / -float(ndtri(part)), np.finfo(np.float64).tiny)
+            chance = ndtr(-found / noise)
+            return Neighbors(found, 1 - false_discoveries(chance))
+
+        return neighbors
 
     def _table(self) -> csr_matrix:
         count, width = self.neighbors.shape

@@ -36,7 +36,8 @@ class Numbers:
     """Declare an array: `source` says why it may be published.
 
     A size is a name, a number, or a name and how much more: `("factors", 1)`. `index_of` names the size that
-    whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead.
+    whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead. Files may leave
+    out what is `optional`: older versions did not write it, or the model has none.
     """
 
     source: str
@@ -46,6 +47,7 @@ class Numbers:
     most: float = _LARGEST
     index_of: str | None = None
     may_be_empty: bool = False
+    optional: bool = False
 
     def read(self, name: str, array: object, sizes: Sizes) -> npt.NDArray[Any]:
         """Return the array if it is what was declared; new names of sizes are remembered in `sizes`."""
@@ -151,11 +153,20 @@ def read_parts(
     n_items: int,
 ) -> dict[str, Any]:
     """Return all parts by name, each as declared, or raise `DataError`."""
-    if not isinstance(settings, dict) or set(arrays) != set(stored) or not set(settings) <= set(constants):
+    missing = {name for name in stored if name not in arrays}
+    spared = {name for name in missing if getattr(stored[name], "optional", False)}
+    if (
+        not isinstance(settings, dict)
+        or missing != spared
+        or not set(arrays) <= set(stored)
+        or not set(settings) <= set(constants)
+    ):
         raise DataError("The file holds other parts than such a model is made of.")
     sizes: Sizes = {ITEMS: n_items}
-    found: dict[str, Any] = {name: part.read(name, arrays[name], sizes) for name, part in stored.items()}
-    # A constant that an older version did not know keeps its default.
+    found: dict[str, Any] = {
+        name: stored[name].read(name, arrays[name], sizes) for name in stored if name in arrays
+    }
+    # An array or a constant that an older version did not know keeps its default.
     return found | {name: constants[name].read(name, value, sizes) for name, value in settings.items()}
 
 

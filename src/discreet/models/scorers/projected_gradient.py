@@ -16,6 +16,7 @@ from discreet.contributions.projected_rows import advance, begin
 from discreet.contributions.scaled_rows import own_places
 from discreet.contributions.typical import USER_RIDGE
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.counts import COUNTS
 from discreet.models.scorers.factors import LinearRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
@@ -40,6 +41,7 @@ class ProjectedGradientScorer(LinearRatings):
             least=0,
             most=2**31,
         ),
+        "popularity": COUNTS,
     }
 
     bases: Floats

@@ -12,9 +12,9 @@ from discreet.arrays import Floats, Indices, Singles
 from discreet.collect.estimate import Collected
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.counts import COUNTS, CountedRatings, counted
 from discreet.models.scorers.factors import RatingScorer, folded
 from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
-from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.rows import predict_cells
 
 # A ridge that leaves nothing of a bias, for models without one.
@@ -24,7 +24,7 @@ _FROM_REPORTS = "computed from reports that were private before they were collec
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalScorer(Scorer):
+class LocalScorer(CountedRatings):
     """Predict for the people of the collection from vectors learned from their reports.
 
     Somebody of the collection, by id, is answered by the collector's vector, and the ratings in that history
@@ -39,6 +39,7 @@ class LocalScorer(Scorer):
         "item_bias": Numbers(source=_FROM_REPORTS, shape=(ITEMS,)),
         "item_factors": Numbers(source=_FROM_REPORTS, shape=(ITEMS, "factors")),
         "ridge": replace(RatingScorer.stored["ridge"], source="computed from public constants and reports"),
+        "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = RatingScorer.constants
 
@@ -48,8 +49,6 @@ class LocalScorer(Scorer):
     item_factors: Floats
     ridge: Floats
     mean: float
-    low: float
-    high: float
     count_power: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -64,6 +63,10 @@ class LocalScorer(Scorer):
         """Return what scores a history that somebody brings, on their own device."""
         return RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)})
 
+    def knows(self, user: object) -> bool:
+        """Tell whether this person took part in the collection."""
+        return bool(self.people.index_of([user])[0] >= 0)
+
     def fold_in(self, histories: Interactions) -> Floats:
         """Return bias and factors: the collector's for its own people, else from each history on its own."""
         known = self._places(histories.users)
@@ -75,22 +78,27 @@ class LocalScorer(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings inside the scale."""
-        people, place = folded(self, histories, rows)
-        personal = predict_cells(people, self._design(), place, items)
-        return np.clip(self.mean + self.item_bias[items] + personal, self.low, self.high)
+        return np.clip(self._unclipped(histories, rows, items), self.low, self.high)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return predicted ratings, not clipped."""
         people, place = folded(self, histories, rows)
         return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
 
-    def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale."""
-        return self.device.shown(scores)
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return expected ratings as people read them."""
+        return self.device.shown(self._unclipped(histories, rows, items))
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""
         return self.device.item_vectors()
+
+    def _unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        people, place = folded(self, histories, rows)
+        cells: Floats = (
+            self.mean + self.item_bias[items] + predict_cells(people, self._design(), place, items)
+        )
+        return cells
 
     def _places(self, users: Vocabulary) -> Indices:
         """Return each person's place in the collection, -1 for others: a row number alone names nobody."""
@@ -116,6 +124,7 @@ def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: fl
         ridge=np.append(_PINNED, np.full(size, width**2 * ridge)),
         low=low,
         high=collected.mechanism.high,
+        **counted(collected.item_counts, collected.reports.n_users),
     )
     vectors = np.column_stack([np.zeros(len(people)), people])
     return LocalScorer.of(collected.reports.users, vectors, device)

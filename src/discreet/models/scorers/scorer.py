@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Floats, Indices, Singles
@@ -13,6 +15,10 @@ from discreet.checks import DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number
+from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors
+
+#: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
+NEWCOMER = "(a newcomer)"
 
 
 class Scorer(ABC):
@@ -31,14 +37,19 @@ class Scorer(ABC):
     above: float | None = None
     #: Whether a person's vector is computed from ratings; otherwise which items were chosen is enough.
     needs_ratings: ClassVar[bool] = True
-    #: What lists can be ordered by; the first is what `worth` does.
-    rankings: ClassVar[tuple[str, ...]] = ()
-    #: Whether an item's vector is the shorter, the less its noise lets through.
-    shrunken: ClassVar[bool] = False
+    #: Whether the model expects a rating on the scale for an item, to be shown beside what orders lists.
+    predicts_stars: ClassVar[bool] = False
+    #: What a newcomer without a history is ranked by, and what a history adds to it, in a word each.
+    base_part: ClassVar[str] = "popularity"
+    history_part: ClassVar[str] = "latent factors"
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return every array of the release by name."""
-        parts = {name: getattr(self, name) for name in self.stored}
+        """Return every array of the release by name; optional ones that it does not have are left out."""
+        parts = {
+            name: getattr(self, name)
+            for name, part in self.stored.items()
+            if not (getattr(part, "optional", False) and not getattr(self, name).size)
+        }
         return {name: part.ids if isinstance(part, Vocabulary) else part for name, part in parts.items()}
 
     def settings(self) -> dict[str, Any]:
@@ -77,13 +88,41 @@ class Scorer(ABC):
         said = f"It can rank by {known}." if known else "It orders lists in one way only; leave rank_by out."
         raise ParameterError(f"rank_by={rank_by!r} is not known to this model. {said}")
 
-    def shown(self, scores: Floats) -> Floats:
-        """Return scores as a person should read them; their order is already used."""
-        return scores
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """Return what lists can be ordered by, if there is a choice; the first is what `worth` does."""
+        return ()
 
-    def shown_items(self, histories: Interactions, rows: Indices, items: Indices, worth: Floats) -> Floats:
-        """Return what people (`rows`) read beside items, given the `worth` that ordered them."""
-        return self.shown(worth)
+    @property
+    def ranked_by(self) -> str:
+        """Say in a few words what `worth` is."""
+        return "what the person would choose"
+
+    def knows(self, user: object) -> bool:
+        """Tell whether the release holds a row of this person, so that their history is not looked at."""
+        return False
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return parts of `worth` by name, for every item for each of these people; they add up to it.
+
+        The first is what a newcomer without a history gets, the second what the history adds if its order is
+        not told, the last what its order adds.
+        """
+        people, every = histories.select_users(rows), np.arange(rows.size)
+        worth = self.worth(people, every).astype(np.float64)
+        plain = worth
+        if people.times is not None:
+            plain = self.worth(replace(people, times=None), every).astype(np.float64)
+        base = self.worth(without_history(people), np.zeros(1, dtype=np.int64)).astype(np.float64)
+        return {
+            self.base_part: np.broadcast_to(base, worth.shape),
+            self.history_part: plain - base,
+            "sequence": worth - plain,
+        }
+
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats | None:
+        """Return the rating that each of these people is expected to give, or None: most models know none."""
+        return None
 
     def explain(self) -> dict[str, Any]:
         """Return what the fit decided from public constants and released numbers, by name."""
@@ -92,3 +131,27 @@ class Scorer(ABC):
     def item_vectors(self) -> Floats:
         """Return one vector per item, where closeness means likeness."""
         raise DiscreetError("This model has no item vectors, so it cannot tell which items are alike.")
+
+    def known_by(self) -> Floats | None:
+        """Return the counts by which noise has shortened the items' vectors; None where it has not."""
+        return None
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+        """Return what tells neighbors of one item, given how many are wanted; `noised` if noise was added."""
+        vectors, counts = self.item_vectors(), self.known_by()
+        if counts is not None:
+            return KnownVectors.of(vectors, counts, noised=noised).neighbors
+        return Directions.of(vectors, noised=noised).neighbors
+
+
+def without_history(people: Interactions) -> Interactions:
+    """Return one newcomer who has chosen nothing yet, in the same catalog."""
+    return replace(
+        people,
+        indptr=np.zeros(2, dtype=people.indptr.dtype),
+        items=people.items[:0],
+        values=people.values[:0],
+        times=None,
+        listed=None,
+        users=Vocabulary.of([NEWCOMER]),
+    )

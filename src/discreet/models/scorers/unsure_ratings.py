@@ -12,6 +12,7 @@ from discreet.arrays import Floats, Singles
 from discreet.checks import DataError
 from discreet.contributions.blocks import rows_of
 from discreet.data.interactions import Interactions
+from discreet.models.scorers.counts import COUNTS
 from discreet.models.scorers.factors import LinearRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
@@ -38,6 +39,7 @@ class UnsureRatingScorer(LinearRatings):
             source=RELEASED, shape=(ITEMS, "pairs"), dtype=np.float32, least=-_LARGEST, most=_LARGEST
         ),
         "ridge": Numbers(source=RELEASED, shape=(("factors", 1),), least=1e-12, most=_LARGEST),
+        "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = {**LinearRatings.constants, "decisions": Notes()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, final, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from discreet.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.one_bit.verdicts import verdicts_of
+from discreet.models.scorers.counts import COUNTS, LIKING, RANKINGS, by_counts, parts_by_counts
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Number, Numbers, Stored, Word
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
@@ -31,16 +32,19 @@ class OneBitScorer(Scorer):
     """
 
     kind: ClassVar[str] = "one-bit"
+    base_part: ClassVar[str] = "item mean"
     stored: ClassVar[Mapping[str, Stored]] = {
         "users": Ids(source="public: the people the promise speaks of", count="people"),
         "left": Numbers(source=RELEASED, shape=("people", "factors")),
         "right": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "above": Number(optional=True),
         "bound": Number(least=0.0),
         "link": Word(allowed=get_args(Link)),
         "scale": Number(least=1e-9),
+        "liking": LIKING,
     }
 
     users: Vocabulary
@@ -50,6 +54,24 @@ class OneBitScorer(Scorer):
     link: Link
     scale: float
     above: float | None
+    popularity: Floats = field(default_factory=lambda: np.zeros(0))
+    liking: float = 0.0
+
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """Return what lists can be ordered by; without counts there is no choice."""
+        return RANKINGS if self.popularity.size else ()
+
+    @property
+    def ranked_by(self) -> str:
+        """Say what orders lists, and say so if that is the odds of liking alone."""
+        if self.popularity.size:
+            return "how often items are chosen, and the odds of liking"
+        return "the odds of liking alone, for this model has no counts: poor for lists"
+
+    def knows(self, user: object) -> bool:
+        """Tell whether this person has a row."""
+        return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return the row of everybody who has one, and the most likely row of each newcomer."""
@@ -68,6 +90,25 @@ class OneBitScorer(Scorer):
         """Return signed scores of all items, not bounded: the order at the top is kept."""
         people, place = self._asked(histories, rows)
         return (people[place] @ self.right.T).astype(np.float32)
+
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return the logarithm of the counts, plus `liking` times that of the chance of being liked."""
+        scores = self.scores(histories, rows)
+        return (
+            by_counts(self.popularity, self.liking, scores / self.scale) if self.popularity.size else scores
+        )
+
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars" (liking)."""
+        if rank_by in self.rankings:
+            if rank_by == "choice":
+                return by_counts(self.popularity, 0.0, np.zeros((rows.size, self.popularity.size)))
+            return self.scores(histories, rows) if rank_by == "stars" else self.worth(histories, rows)
+        return Scorer.worth_by(self, histories, rows, rank_by)
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return popularity, and what the odds of liking add to it."""
+        return parts_by_counts(self, self.popularity, "odds of liking", histories, rows)
 
     def item_vectors(self) -> Floats:
         """Return the right factor."""

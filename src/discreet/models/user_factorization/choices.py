@@ -20,7 +20,6 @@ from discreet.models.user_factorization.budget_split import Purse, people_per_no
 from discreet.models.user_factorization.crowds import (
     choice_crowds,
     choice_directions,
-    likely_votes,
     may_show,
 )
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -58,7 +57,7 @@ def learn_choices(
         noise = purse.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
     progress("user-factorization", 3, 3)
-    return ClickScorer.of(likely_votes(tally), vectors, decisions)
+    return ClickScorer.of(tally.likely, vectors, decisions)
 
 
 def _noisy(crowd: Crowd, told: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:

@@ -162,11 +162,3 @@ def _slopes(guess: Floats, told: Floats, counts: Floats, variance: Floats) -> Fl
 def _chance(counts: Floats, pull: Floats, people: float, length: float) -> Floats:
     """Return what chance puts into few choices: places vary by 1, one choice weighs about this much."""
     return counts * pull * people / (length * max(float(counts @ (1 / pull)), 1.0))
-
-
-def likely_votes(tally: Tally) -> Floats:
-    """Return votes above zero in the same order: clipping would make ties."""
-    width = np.maximum(tally.error, 0.1)
-    raised: Floats = width * np.logaddexp(0, tally.votes / width)
-    # Far below zero the soft floor is smaller than the smallest number.
-    return np.maximum(raised, 1e-150)

@@ -31,7 +31,6 @@ from discreet.models.user_factorization.budget_split import (
 from discreet.models.user_factorization.crowds import (
     choice_crowds,
     choice_directions,
-    likely_votes,
     may_show,
 )
 from discreet.models.user_factorization.taste import (
@@ -161,5 +160,5 @@ def _scorer(
     )
     known = np.average(view.effects().known, weights=view.tally.raised)
     rated = view.typical_length / view.tally.votes.size
-    choice = ClickScorer.of(likely_votes(view.tally), crowds, {})
+    choice = ClickScorer.of(view.tally.likely, crowds, {})
     return ChoiceAndStars.of(stars, choice, float(known), rated)

@@ -243,12 +243,15 @@ async function fetchModel() {
 function showSuggestions(open) {
   if (model === null) return;
   const history = open.filter(({ said }) => said !== null).map(({ item, said }) => [item, said]);
+  const sortedBy = model.counts === null
+    ? "Sorted by expected stars alone: this model has no counts."
+    : "Sorted by how often items are chosen, and by expected stars.";
   at("suggestions-about").textContent =
-    history.length === 0 ? "Rate something first." : "Computed on this device from the published model; nobody is told.";
+    history.length === 0 ? "Rate something first." : `Computed on this device from the published model; nobody is told. ${sortedBy}`;
   const best = history.length === 0 ? [] : recommend(model, history, 10);
   at("suggested").replaceChildren(
-    ...best.map(([item, score]) =>
-      make("li", {}, make("span", { text: campaign.items[item] }), make("span", { text: score.toFixed(1) })),
+    ...best.map(([item, stars]) =>
+      make("li", {}, make("span", { text: campaign.items[item] }), make("span", { text: `expected ${stars.toFixed(1)}` })),
     ),
   );
 }

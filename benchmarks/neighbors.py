@@ -1,0 +1,102 @@
+"""How many neighbors two fits share: those that `similar_items` names, and the ten nearest of every item.
+
+    python benchmarks/neighbors.py --json                        MovieLens 100K at epsilon 1 and 5
+    python benchmarks/neighbors.py --data movielens-1m --reference
+
+Two fits on the same data differ by their noise alone. Prints, for the most popular items and for items drawn
+at random, how many neighbors an item has, how many of them both fits name, and that as a part. `plain` names
+the ten nearest of every item. With `--reference`, a third fit without noise (which takes minutes) says which
+part of the neighbors is among the nearest tenth of its catalog.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+
+import harness
+import numpy as np
+
+from discreet.checks import DiscreetError
+from discreet.models.fitted import FittedModel
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.randomness import PrivacyRandom
+
+K = 10
+Near = list[list[int]]
+
+
+def neighbors(model: FittedModel, items: list[int], *, plain: bool) -> Near:
+    """Return the places of each item's neighbors: as named, or the nearest whatever the noise."""
+    if not plain:
+        found = model.similar_items(model.catalog.id_at(items).tolist(), K)
+        return [model.catalog.index_of([other for other, _ in near]).tolist() for near in found.values()]
+    tell = model.scorer.similarities(noised=False)
+    nearest = (np.argsort(-tell(item, K).similarity, kind="stable") for item in items)
+    return [
+        [one for one in order[: K + 1].tolist() if one != item][:K]
+        for item, order in zip(items, nearest, strict=True)
+    ]
+
+
+def right(near: Near, items: list[int], reference: FittedModel) -> float:
+    """Return which part of the neighbors is among the nearest tenth by the fit without noise."""
+    tell = reference.scorer.similarities(noised=False)
+    found = []
+    for item, own in zip(items, near, strict=True):
+        similarity = tell(item, K).similarity
+        found += (similarity[own] > np.quantile(np.delete(similarity, item), 0.9)).tolist()
+    return float(np.mean(found)) if found else math.nan
+
+
+def compare(
+    fits: list[FittedModel], items: list[int], reference: FittedModel | None, *, plain: bool
+) -> dict[str, float]:
+    """Return how many neighbors an item has, how many two fits share, and which part is right."""
+    first, second = (neighbors(model, items, plain=plain) for model in fits)
+    size = sum(len(near) for near in (*first, *second)) / (2 * len(items))
+    shared = sum(len(set(a) & set(b)) for a, b in zip(first, second, strict=True)) / len(items)
+    told = {"neighbors": size, "shared": shared, "part": shared / size if size else math.nan}
+    return told if reference is None else told | {"right": right(first, items, reference)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="movielens-100k", help="names, separated by commas")
+    parser.add_argument("--epsilons", default="1,5")
+    parser.add_argument("--items", type=int, default=200)
+    parser.add_argument("--reference", action="store_true", help="fit without noise as well")
+    options = harness.options(parser, toy={"epsilons": "5", "items": 5})
+    results: dict = {}
+    for name in options.data.split(","):
+        data = harness.ratings(name, toy=options.toy)
+        for feedback in ("explicit", "implicit"):
+
+            def fit(epsilon: float, seed: int, data=data, feedback=feedback) -> FittedModel:
+                estimator = UserFactorization(epsilon=epsilon, delta=1e-6, feedback=feedback)
+                return estimator.fit(data, random=PrivacyRandom.simulate(seed))
+
+            reference = fit(math.inf, 0) if options.reference else None
+            for epsilon in options.epsilons.split(","):
+                fits = [fit(float(epsilon), seed) for seed in (0, 1)]
+                popular = np.argsort(-fits[0].scorer.popularity, kind="stable")
+                drawn = np.random.default_rng(0).permutation(data.n_items)
+                for which, order in (("popular", popular), ("drawn", drawn)):
+                    items = order[: options.items].tolist()
+                    for rule in ("plain", "named"):
+                        try:
+                            told = compare(fits, items, reference, plain=rule == "plain")
+                        except DiscreetError as error:
+                            told = {"refused": str(error)}
+                        results[f"{name} {feedback} {epsilon} {which} {rule}"] = told
+                        if not options.json:
+                            print(name, feedback, epsilon, which, rule, told, flush=True)
+    if options.json:
+        print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

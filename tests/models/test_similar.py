@@ -1,0 +1,132 @@
+"""Neighbors stand out of the noise, which is read off the release itself; what noise made is not named."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from discreet.checks import DataError
+from discreet.models.bars.ease import Ease
+from discreet.models.bars.item_knn import ItemKnn
+from discreet.models.neighbors import ItemNeighbors
+from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors, false_discoveries
+from discreet.randomness import PrivacyRandom
+from toy import toy_interactions
+
+N, D = 600, 8
+
+
+def release(noise, seed=0):
+    """Return true vectors of thirty groups, and the same with noise over the counts, shrunk as in a fit."""
+    rng = np.random.default_rng(seed)
+    groups = np.arange(N) % 30
+    centers = rng.standard_normal((30, D))
+    centers *= math.sqrt(D) / np.linalg.norm(centers, axis=1, keepdims=True)
+    true = centers[groups] + 0.2 * rng.standard_normal((N, D))
+    popularity = 400.0 / np.arange(1, N + 1) ** 0.8
+    order = rng.permutation(N)
+    variance = (noise / popularity[order]) ** 2
+    told = true + rng.standard_normal((N, D)) * np.sqrt(variance)[:, None]
+    return groups, true, told / (1 + variance)[:, None], popularity[order]
+
+
+def named(found, item, least=None, k=10):
+    """Return up to `k` neighbors in which the release has this confidence, or as much as it asks for."""
+    sure = found.confidence >= (found.least if least is None else least)
+    similarity = np.where(sure, found.similarity, -np.inf)
+    similarity[item] = -np.inf
+    best = np.argsort(-similarity)[:k]
+    return best[np.isfinite(similarity[best])]
+
+
+def test_named_neighbors_are_as_real_as_is_said_and_ten_of_them_would_not_be():
+    _, true, vectors, popularity = release(noise=10.0)
+    known = KnownVectors.of(vectors, popularity, noised=True)
+    nearest = np.argsort(-(true @ true.T), axis=1)[:, : N // 10]
+    right, told, twin = [], [], []
+    for item in range(N):
+        found = known.neighbors(item, 10)
+        chosen = named(found, item)
+        told += found.confidence[chosen].tolist()
+        right += np.isin(chosen, nearest[item]).tolist()
+        # The twin names ten, whatever they are.
+        twin += np.isin(named(found, item, least=-1.0), nearest[item]).tolist()
+    assert 50 < len(right) < 5 * N and np.mean(right) > np.mean(told) - 0.05
+    assert np.mean(twin) < 0.5 < 0.7 < np.mean(right)
+
+
+def test_two_releases_share_more_of_what_is_named():
+    """One truth, noised twice: the twin that names ten of every item shares less of them."""
+    rng, (_, true, _, popularity) = np.random.default_rng(9), release(0.0)
+    variance = ((10.0 / popularity) ** 2)[:, None]
+    fits = [(true + rng.standard_normal((N, D)) * np.sqrt(variance)) / (1 + variance) for _ in range(2)]
+    known = [KnownVectors.of(vectors, popularity, noised=True) for vectors in fits]
+    shared = {}
+    for least in (None, -1.0):
+        both = [
+            [set(named(fit.neighbors(item, 10), item, least).tolist()) for fit in known] for item in range(N)
+        ]
+        met = sum(len(first & second) for first, second in both)
+        shared[least] = 2 * met / sum(len(first) + len(second) for first, second in both)
+    assert shared[None] > 1.5 * shared[-1.0]
+
+
+def test_little_noise_leaves_ten_neighbors_of_every_item():
+    groups, _, vectors, popularity = release(noise=0.01)
+    known = KnownVectors.of(vectors, popularity, noised=True)
+    for item in range(0, N, 25):
+        chosen = named(known.neighbors(item, 10), item)
+        assert chosen.size == 10 and (groups[chosen] == groups[item]).all()
+
+
+def test_random_directions_are_nobodys_neighbors():
+    """Vectors that nothing shortens: pure noise names nearly nobody, groups are found all the same."""
+    rng = np.random.default_rng(3)
+    noise = Directions.of(rng.standard_normal((N, 10)), noised=True)
+    assert np.mean([named(noise.neighbors(item, 10), item).size for item in range(N)]) < 0.3
+    groups, true, _, _ = release(0.0)
+    clear = Directions.of(true, noised=True)
+    right = [groups[named(clear.neighbors(item, 10), item)] == groups[item] for item in range(N)]
+    assert np.mean([one.size for one in right]) > 5 and np.concatenate(right).mean() > 0.95
+    assert Directions.of(true, noised=False).neighbors(0, 10).confidence is None
+
+
+def test_false_discoveries_are_those_of_the_book():
+    chance = np.array([0.01, 0.04, 0.03, 0.005, 0.5])
+    np.testing.assert_allclose(false_discoveries(chance), [0.025, 0.05, 0.05, 0.025, 0.5])
+
+
+@pytest.mark.parametrize("estimator", [Ease(), ItemKnn()])
+def test_baselines_of_lists_name_what_goes_together(estimator):
+    data = toy_interactions(n_users=300, seed=8)
+    model = estimator.fit(data)
+    items = data.catalog.ids.tolist()
+    found = model.similar_items(items, 5)
+    assert list(found) == items and any(found.values())
+    assert all(one.confidence is None and one[1] > 0 for near in found.values() for one in near)
+    assert all(item not in dict(near) for item, near in found.items())
+    unweighed = dataclasses.replace(
+        model.scorer, items=model.scorer.items[:-1], weights=model.scorer.weights[:-1, :-1].copy()
+    )
+    silent = data.catalog.id_at([int(model.scorer.items[-1])]).tolist()[0]
+    assert dataclasses.replace(model, scorer=unweighed).similar_items(silent) == []
+
+
+def test_flipped_bits_name_nobody_where_they_lie_most_of_the_time():
+    data = toy_interactions(n_users=300, seed=8)
+    sizes = {}
+    for epsilon in (0.1, 30.0, math.inf):
+        model = ItemNeighbors(epsilon=epsilon, neighbors=15).fit(data, random=PrivacyRandom.simulate(0))
+        found = model.similar_items(data.catalog.ids.tolist(), 5)
+        sizes[epsilon] = np.mean([len(near) for near in found.values()])
+    assert sizes[0.1] < 0.5 and sizes[math.inf] == 5
+
+
+def test_a_batch_refuses_what_is_unknown():
+    data = toy_interactions(n_users=60, seed=8)
+    model = Ease().fit(data)
+    with pytest.raises(DataError, match="not in the model's catalog"):
+        model.similar_items([data.catalog.ids.tolist()[0], "a secret"])
+    assert model.similar_items([]) == {}
+    assert isinstance(model.scorer.similarities(noised=False)(0, 3), Neighbors)
