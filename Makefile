@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-random test-slow test-lowest smoke golden lint bench flower clean
+.PHONY: browser docs demo test test-random test-slow test-lowest smoke golden mutants lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -23,6 +23,10 @@ test-slow: $(VENV)/.ready-test
 # Add the arrays of new models to those that tests compare with; look at what it prints before you commit.
 golden: $(VENV)/.ready-test
 	PYTHONPATH=tests $(BIN)/python -m golden.make --missing
+
+# Wrong changes of random lines, one at a time in a private copy: which of them do tests not notice? Takes about an hour.
+mutants: $(VENV)/.ready-test
+	PYTHONPATH=src:tests nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
