@@ -29,6 +29,7 @@ MORE_ROUNDING = {
     "*/als inf/*": (3e-5, _SINGLE),
     "*/als inf/item_spreads": (2e-3, "is a small difference of squares kept in single precision"),
     "*/implicit-als inf/item_factors": (3e-4, _SINGLE),
+    "*/local-mixture*": (1e-7, "weighs cells in single precision, anew in every step"),
 }
 
 

@@ -6,6 +6,8 @@ that make no difference are listed with the reason in `equivalent.json`.
 """
 
 import argparse
+import contextlib
+import importlib
 import json
 import os
 import re
@@ -17,6 +19,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from mutation.changes import Change, drawn
 from mutation.selection import Selection
@@ -27,7 +32,18 @@ GROUPS = [f"src/discreet/{name}/" for name in PACKAGES]
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 # Needs Flower, which lives in an environment of its own.
 LEFT_OUT = "src/discreet/federated/flower/app/"
-PYTEST = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:xdist", "--tb=line", "-rfE"]
+OPTIONS = ["-p", "no:randomly", "-p", "no:xdist", "--tb=line", "-rfE"]
+# Imported once, before forks; nothing of ours, and no package that brings a plugin of pytest.
+LIBRARIES = (
+    "numba",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.stats",
+    "polars",
+)
+LIBRARIES += ("dp_accounting", "cryptography", "rich", "typer")
 
 
 def main() -> None:
@@ -47,6 +63,8 @@ def main() -> None:
         selection = Selection(json.loads((work / "map.json").read_text(encoding="utf8")), sources)
         mutable = {path: text for path, text in sources.items() if not path.startswith(LEFT_OUT)}
         rows = []
+        for name in LIBRARIES:
+            importlib.import_module(name)
         for number, change in enumerate(drawn(mutable, GROUPS, options.each, options.seed)):
             if options.only and number not in options.only:
                 continue
@@ -89,7 +107,8 @@ def environment(tree: Path) -> dict[str, str]:
 def make_map(tree: Path, target: Path, tests: list[str]) -> None:
     """Run all tests once and write down what each of them runs."""
     settings = environment(tree) | {"MUTATION_ROOT": str(tree), "MUTATION_MAP": str(target)}
-    subprocess.run([*PYTEST, "-p", "mutation.coverage_map", *tests], cwd=tree, env=settings, check=False)
+    command = [sys.executable, "-m", "pytest", *OPTIONS]
+    subprocess.run([*command, "-p", "mutation.coverage_map", *tests], cwd=tree, env=settings, check=False)
 
 
 def tried(change: Change, tests: list[str], pristine: Path, mutant: Path, seconds: float) -> dict:
@@ -121,31 +140,48 @@ def equivalent(change: Change) -> dict:
 
 
 def run_tests(tests: list[str], tree: Path, seconds: float) -> tuple[int | None, str]:
-    """Return how pytest ended (None: it did not) and what it printed."""
+    """Return how pytest ended in a fork of this process (None: it did not end) and what it printed."""
+    with tempfile.TemporaryFile("w+", encoding="utf8", errors="replace") as printed:
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            become_pytest(tests, tree, seconds, printed.fileno())
+        end = time.monotonic() + 10 * seconds + 300
+        status = (0, 0)
+        while status[0] == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+            status = os.waitpid(child, os.WNOHANG)
+        # Whatever tests had started, and the child if it hangs.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        if status[0] == 0:
+            os.waitpid(child, 0)
+        printed.seek(0)
+        is_over = status[0] and os.WIFEXITED(status[1])
+        return os.WEXITSTATUS(status[1]) if is_over else None, printed.read()
 
-    def limit() -> None:
+
+def become_pytest(tests: list[str], tree: Path, seconds: float, output: int) -> NoReturn:
+    """Be a process that runs tests on the code of a copy, and ends."""
+    code = 3
+    try:
+        os.setsid()
         processor = int(4 * seconds + 120)
         resource.setrlimit(resource.RLIMIT_CPU, (processor, processor))
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.chdir(tree)
+        os.environ.update(environment(tree))
+        sys.path[:] = [str(tree / "src"), str(tree / "tests"), *(one for one in sys.path if not is_ours(one))]
+        code = int(pytest.main([*OPTIONS, "-x", *tests]))
+        sys.stdout.flush()
+    finally:
+        os._exit(code)
 
-    with tempfile.TemporaryFile("w+", encoding="utf8", errors="replace") as printed:
-        process = subprocess.Popen(
-            [*PYTEST, "-x", *tests],
-            cwd=tree,
-            env=environment(tree),
-            stdout=printed,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=limit,
-        )
-        try:
-            code: int | None = process.wait(10 * seconds + 300)
-        except subprocess.TimeoutExpired:
-            code = None
-        if code is None or code < 0:  # and whatever the tests had started
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        printed.seek(0)
-        return (None if code is None or code < 0 else code), printed.read()
+
+def is_ours(path: str) -> bool:
+    """Say whether a place of modules is the working tree's own."""
+    return Path(path or ".").resolve() in (ROOT, ROOT / "src", ROOT / "tests")
 
 
 def write(rows: list[dict], options: argparse.Namespace) -> None:
