@@ -9,7 +9,9 @@ demo: $(VENV)/.ready
 	$(BIN)/discreet demo
 
 # Two processes share the tests, in an order that is new each time (the seed is printed; --randomly-seed repeats it).
-# Tests of a file stay together, so that fits are made once.
+# Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
+# more of them than processors wait for each other in busy loops, for two thirds of the time.
+test test-random: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
 
@@ -26,7 +28,7 @@ golden: $(VENV)/.ready-test
 
 # Wrong changes of random lines, one at a time in a private copy: which of them do tests not notice? Takes about an hour.
 mutants: $(VENV)/.ready-test
-	PYTHONPATH=src:tests nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
+	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
