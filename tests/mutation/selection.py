@@ -5,11 +5,8 @@ name them.
 """
 
 import ast
-import re
 from collections import Counter
 from pathlib import Path
-
-_COMPILED = re.compile(r"^(compiled|njit)\b")
 
 
 class Selection:
@@ -21,18 +18,19 @@ class Selection:
         self.functions = {name: set(numbers) for name, numbers in found["functions"].items()}
         self.breadth = Counter(number for numbers in self.functions.values() for number in numbers)
         self.users: dict[str, set[str]] = {}
-        self.compiled: set[str] = set()
+        self.imports: dict[str, set[str]] = {}
         for path, source in sources.items():
             self._read(path, ast.parse(source))
 
     def _read(self, path: str, tree: ast.Module) -> None:
+        imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) and one.module]
+        self.imports[path] = {one.module.rpartition(".")[2] for one in imports}
+        self.imports[path] |= {name.name for one in imports for name in one.names}
         for node in tree.body:
             inner = node.body if isinstance(node, ast.ClassDef) else [node]
             for part in inner:
                 prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
                 place = f"{path}::{prefix}{getattr(part, 'name', _target(part))}"
-                if any(_COMPILED.match(ast.unparse(one)) for one in getattr(part, "decorator_list", [])):
-                    self.compiled.add(place)
                 for one in ast.walk(part):
                     name = getattr(one, "id", getattr(one, "attr", None))
                     if isinstance(name, str):
@@ -59,8 +57,15 @@ class Selection:
         seen.add(place)
         if place in self.functions:
             return self.functions[place]
-        users = self.users.get(re.split(r"::|\.", place)[-1], set()) - seen
+        path, _, owner = place.partition("::")
+        name = owner.rpartition(".")[2]
+        users = {user for user in self.users.get(name, set()) - seen if self._may_use(user, path)}
         return {number for user in users for number in self._of(user, seen)}
+
+    def _may_use(self, user: str, path: str) -> bool:
+        """Say whether whoever uses a name may mean the one of this file."""
+        own = user.partition("::")[0]
+        return own == path or Path(path).stem in self.imports[own]
 
 
 def _target(node: ast.stmt) -> str:

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from discreet.privacy.accounting.events import event_to_json, pure_event
-from discreet.privacy.accounting.gaussian import least
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, least
 from discreet.privacy.accounting.rounding import left_over
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.ledger.accounts import Account, weight
+from discreet.privacy.ledger.accounts import Account, capacity, weight
 
 EPSILONS = np.random.default_rng(3).uniform(0.01, 1.9, 200)
 
 
-def promise(epsilon):
+def promise(epsilon, delta=0.0):
     return Guarantee(
         epsilon=epsilon,
-        delta=0.0,
+        delta=delta,
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.CENTRAL,
@@ -38,6 +38,18 @@ def test_a_pure_release_weighs_at_least_half_its_square(recorded):
         assert exact <= Fraction(found) <= exact * (1 + Fraction(1, 10**9))
         nearest += Fraction(epsilon * epsilon / 2) < exact
     assert nearest > 50
+
+
+def test_a_budget_holds_no_more_than_the_one_release_it_allows():
+    """The exact weight of that release is 1 / multiplier^2; the nearest float is often larger."""
+    nearest = 0
+    for epsilon in EPSILONS[:40].tolist():
+        multiplier = gaussian_multiplier(epsilon, 1e-6)
+        exact = 1 / Fraction(multiplier) ** 2
+        found = Fraction(capacity(Account.GAUSSIAN, promise(epsilon, 1e-6)))
+        assert exact * (1 - Fraction(1, 10**9)) <= found <= exact
+        nearest += Fraction(multiplier**-2) > exact
+    assert nearest > 5
 
 
 def test_what_is_left_never_exceeds_the_difference():
