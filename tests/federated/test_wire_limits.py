@@ -1,5 +1,8 @@
 """The last values that messages, journals and united lists take, and the first ones they refuse."""
 
+import json
+import struct
+
 import numpy as np
 import pytest
 
@@ -76,3 +79,16 @@ def test_a_united_list_may_have_exactly_the_most_items(monkeypatch):
     assert len(catalogs.united([Vocabulary.range(5), Vocabulary.range(5)])) == 5
     with pytest.raises(DataError, match="it may have 5 at most"):
         catalogs.united([Vocabulary.range(3), Vocabulary.range(3, start=3)])
+
+
+def test_sides_of_arrays_are_below_2_to_40_even_where_nothing_is_in_them():
+    def empty(side):
+        header = {"kind": "k", "run": "r", "step": 0, "sender": "s", "fields": {}}
+        text = json.dumps(header | {"arrays": [["a", "<f8", [side, 0]]]}).encode()
+        return struct.pack("<4sBIQ", b"DFED", 1, len(text), 0) + text
+
+    assert decode(empty(2**40 - 1)).arrays["a"].shape == (2**40 - 1, 0)
+    for side in (2**40, 2**41, -1):
+        with pytest.raises(Refused) as caught:
+            decode(empty(side))
+        assert caught.value.reason is Refusal.MALFORMED
