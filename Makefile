@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-random test-slow test-lowest smoke golden lint bench flower clean
+.PHONY: browser docs demo test test-random test-slow test-lowest smoke golden mutants lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
 
 # Two processes share the tests, in an order that is new each time (the seed is printed; --randomly-seed repeats it).
-# Tests of a file stay together, so that fits are made once.
+# Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
+# more of them than processors wait for each other in busy loops, for two thirds of the time.
+test test-random: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
 
@@ -23,6 +25,10 @@ test-slow: $(VENV)/.ready-test
 # Add the arrays of new models to those that tests compare with; look at what it prints before you commit.
 golden: $(VENV)/.ready-test
 	PYTHONPATH=tests $(BIN)/python -m golden.make --missing
+
+# Wrong changes of random lines, one at a time in a private copy: which of them do tests not notice? Takes about an hour.
+mutants: $(VENV)/.ready-test
+	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 nice -n 19 $(BIN)/python -m mutation.run --out tests/mutation/results.json
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .

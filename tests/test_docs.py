@@ -41,6 +41,8 @@ def test_links_lead_somewhere(page):
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    # Data classes look up the module that they are made in.
+    sys.modules[name] = module
     # As the builder of the site does: a script may import its neighbors.
     sys.path.insert(0, str(ROOT / "docs"))
     # Dataclasses look up the module they stand in.

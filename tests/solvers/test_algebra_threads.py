@@ -1,9 +1,20 @@
 """The linear-algebra library gets its threads back."""
 
+import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from scipy import linalg
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from discreet.solvers.algebra_threads import one_algebra_thread
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    """Give the library two threads, however many the tests around have."""
+    assert linalg.norm(np.eye(2)) > 1  # both of them bring a library
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert set(threads()) == {2}
+        yield
 
 
 def threads() -> list[int]:

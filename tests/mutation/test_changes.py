@@ -1,0 +1,98 @@
+"""The mutation pass changes what it says, and chooses the tests that run what it changed."""
+
+import ast
+import random
+
+import pytest
+
+from mutation.changes import KINDS, changes, drawn
+from mutation.run import GROUPS, ROOT
+from mutation.selection import Selection
+
+SOURCE = '''"""Docstrings have 3 + 4 numbers that stay."""
+
+LIMIT = 8
+
+
+def f(x: "int" = 5, é: bool = True) -> int:
+    """Say 1 < 2."""
+    if x < LIMIT and é:
+        raise ValueError(f"{x + 1}")
+    if é:
+        x.count += 1
+    g(x)
+    return x * 2 if x == 4 else -x
+
+
+class Box:
+    size: int = 7
+
+    def area(self):
+        return self.size**2
+'''
+
+
+def test_every_kind_of_change_is_found_and_made_in_its_place():
+    found = {(one.kind, one.before, one.after) for one in changes("a.py", SOURCE)}
+    assert found == {
+        ("constant", "8", "9"),
+        ("constant", "5", "6"),
+        ("constant", "True", "False"),
+        ("condition", "x < LIMIT and é", "(x < LIMIT or é)"),
+        ("boundary", "x < LIMIT", "(x <= LIMIT)"),
+        ("comparison", "x < LIMIT", "(x >= LIMIT)"),
+        ("dropped", 'raise ValueError(f"{x + 1}")', "pass"),
+        ("condition", "é", "(not é)"),
+        ("dropped", "x.count += 1", "pass"),
+        ("constant", "1", "2"),
+        ("dropped", "g(x)", "pass"),
+        ("condition", "x * 2 if x == 4 else -x", "(-x if x == 4 else x * 2)"),
+        ("arithmetic", "x * 2", "(x / 2)"),
+        ("constant", "2", "3"),
+        ("comparison", "x == 4", "(x != 4)"),
+        ("constant", "4", "5"),
+        ("constant", "7", "8"),
+        ("arithmetic", "self.size**2", "(self.size * 2)"),
+    }
+    for one in changes("a.py", SOURCE):
+        raw, other = SOURCE.encode(), one.applied(SOURCE).encode()
+        assert other[: one.start] == raw[: one.start] and other.endswith(raw[one.stop :]) and other != raw
+        ast.parse(one.applied(SOURCE))
+
+
+def test_changes_know_whose_they_are():
+    owners = {one.before: one.owner for one in changes("a.py", SOURCE)}
+    assert (owners["8"], owners["g(x)"], owners["7"]) == ("LIMIT", "f", "Box")
+    assert owners["self.size**2"] == "Box.area"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
+    paths = sorted((ROOT / group).rglob("*.py"))
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf8") for path in paths}
+    found = drawn(sources, [group], 12, 3)
+    assert found == drawn(dict(reversed(sources.items())), [group], 12, 3)
+    assert [one.kind for one in found] == [*KINDS, *KINDS]
+    for one in random.Random(1).sample(found, 6):
+        assert ast.dump(ast.parse(one.applied(sources[one.path]))) != ast.dump(ast.parse(sources[one.path]))
+
+
+def test_tests_are_chosen_by_what_they_run_or_by_what_names_it():
+    sources = {
+        "src/discreet/data/a.py": "LIMIT = 3\n@compiled\ndef inner(): return LIMIT\n"
+        "@compiled\ndef loop(): inner()\ndef f(): loop()\ndef g(): ...\n",
+        "src/discreet/data/b.py": "def alone(): ...\n",
+    }
+    found = {
+        "tests": {"tests/t.py::broad": 1.0, "tests/t.py::focused": 2.0, "tests/data/u.py::other": 3.0},
+        "functions": {"src/discreet/data/a.py::f": [0, 1], "src/discreet/data/a.py::g": [0, 2]},
+    }
+    chosen = Selection(found, sources)
+    for owner in ("f", "loop", "inner", "LIMIT"):
+        assert chosen.of("src/discreet/data/a.py", owner, 10, 10) == [
+            "tests/t.py::focused",
+            "tests/t.py::broad",
+        ]
+    assert chosen.of("src/discreet/data/a.py", "f", 1.5, 10) == ["tests/t.py::broad"]
+    assert chosen.of("src/discreet/data/a.py", "f", 10, 1) == ["tests/t.py::focused"]
+    assert chosen.of("src/discreet/data/b.py", "alone", 10, 10) == ["tests/data/u.py::other"]

@@ -1,0 +1,57 @@
+"""How many senders a store takes about whole catalogs, and which model a page may use."""
+
+from types import SimpleNamespace
+
+import pytest
+from fastapi import FastAPI
+
+from discreet.collect.catalog.device import CatalogDevice
+from discreet.collect.ratings.wire import ReportRefusal
+from discreet.data.vocabulary import Vocabulary
+from discreet.service.admission import submission
+from discreet.service.collecting import _add_model
+from discreet.service.limits import RefusedError
+from discreet.service.stores import store as stores
+from discreet.service.stores.opening import open_store
+
+
+def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf, monkeypatch):
+    monkeypatch.setattr(stores, "MOST_SENDERS", 2)
+    sent = [submission(shelf, CatalogDevice(shelf, budget=100.0).message({3: 5.0})) for _ in range(4)]
+    store = open_store(store_url, shelf)
+    # In one batch, and then one by one: what a batch adds counts while it is taken.
+    together = store.take(sent[:3])
+    assert [receipt.kept for receipt in together] == [1, 1, 0]
+    assert together[2].refused == {ReportRefusal.TOO_MANY_SENDERS: 1}
+    (late,), (known,) = store.take(sent[3:]), store.take(sent[:1])
+    assert late.kept == 0 and late.refused == {ReportRefusal.TOO_MANY_SENDERS: 1}
+    assert known.repeated == 1 and not known.refused
+    assert store.counts() == (2, 2)
+    store.dispose()
+
+
+@pytest.mark.parametrize(("catalog", "fits"), [(range(30), True), (range(31), False)])
+def test_a_page_gets_vectors_of_its_own_catalog_only(shelf, catalog, fits):
+    """Places in another list would name other items."""
+    published = SimpleNamespace(
+        model=SimpleNamespace(catalog=Vocabulary.of(catalog)), vectors=b"vectors", file=b"", label={}
+    )
+    store = SimpleNamespace(campaign=shelf, is_closed=False)
+    app = FastAPI()
+    _add_model(app, store, SimpleNamespace(newest=lambda: published))
+    ask = {route.path: route.endpoint for route in app.routes}
+    assert ask["/health"]()["vectors"] is fits
+    if fits:
+        assert ask["/model/vectors"]().body == b"vectors"
+    else:
+        with pytest.raises(RefusedError, match="cannot be used in a browser"):
+            ask["/model/vectors"]()
+
+
+def test_before_the_first_model_there_are_no_vectors(shelf):
+    app = FastAPI()
+    _add_model(app, SimpleNamespace(campaign=shelf, is_closed=False), SimpleNamespace(newest=lambda: None))
+    ask = {route.path: route.endpoint for route in app.routes}
+    assert ask["/health"]()["vectors"] is False
+    with pytest.raises(RefusedError, match="no model yet"):
+        ask["/model/vectors"]()
