@@ -88,18 +88,26 @@ class InProcess:
         self._thread.join()
 
 
-def ask(url, body=None, kind="application/octet-stream", method=None):
+def ask(
+    url,
+    body=None,
+    kind="application/octet-stream",
+    method=None,
+    headers=None,
+    patience=_PATIENCE,
+    context=None,
+):
     """Return status, headers and body of an answer, whatever its status."""
-    request = Request(url, data=body, headers={"content-type": kind}, method=method)
+    request = Request(url, data=body, headers={"content-type": kind, **(headers or {})}, method=method)
     try:
-        with urlopen(request, timeout=_PATIENCE) as answer:
+        with urlopen(request, timeout=patience, context=context) as answer:
             return answer.status, answer.headers, answer.read()
     except HTTPError as error:
         return error.code, error.headers, error.read()
 
 
-def ask_json(url, body=None, kind="application/json"):
-    status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind)
+def ask_json(url, body=None, kind="application/json", **options):
+    status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind, **options)
     return status, json.loads(raw)
 
 
