@@ -268,7 +268,7 @@ def _by_code(ids: pl.Series, used: pl.Series, places: Codes) -> Codes:
     held = used.drop_nulls().to_physical().to_numpy()
     table = np.full(int(held.max(initial=0)) + 1, UNKNOWN, dtype=np.int32)
     table[held] = places[used.is_not_null().to_numpy()]
-    found = table[ids.to_physical().fill_null(0).to_numpy()]
+    found: Codes = table[ids.to_physical().fill_null(0).to_numpy()]
     found[ids.is_null().to_numpy()] = UNKNOWN
     return found
 
