@@ -29,7 +29,7 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "discreet", "serve", str(target), "--port", str(self.port)]
-        self._command += ["--per-minute", "0", *map(str, options)]
+        self._command += ["--per-minute", "0", "--batch-seconds", "0.01", *map(str, options)]
         self._environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         if store is not None:
             self._environment["DISCREET_STORE"] = store
@@ -57,9 +57,11 @@ class Server:
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
     def stop(self):
+        """Ask it to end, and return how it did."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(timeout=_PATIENCE)
+            return self._process.wait(timeout=_PATIENCE)
+        return None
 
     def __enter__(self):
         return self.start()

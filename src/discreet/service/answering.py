@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.service.limits import RateLimit, RefusedError, body_of
+from discreet.service.peers import Peers
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.web_app import new_app
 from discreet.service.working import Workers
@@ -62,11 +63,17 @@ class Answer(BaseModel):
     items: list[Scored]
 
 
-def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
-    """Return the application that answers for a model file, read again whenever it is replaced."""
+def answering_app(model: Path, *, per_minute: int = 0, proxies: Sequence[str] = ()) -> FastAPI:
+    """Return the application that answers for a model file, read again whenever it is replaced.
+
+    Parameters:
+        model: The model file.
+        per_minute: How many questions one peer may ask a minute; 0 for no limit.
+        proxies: The proxies whose word is taken for who asks.
+    """
     shelf = ModelShelf(model)
     app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
-    rate, workers = RateLimit(per_minute), Workers()
+    rate, peers, workers = RateLimit(per_minute), Peers(proxies), Workers()
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -88,7 +95,7 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
     )
     async def recommend(request: Request) -> Answer:
         """Nothing of the history is stored or logged."""
-        rate.check(request)
+        rate.check(peers.of(request))
         raw = await body_of(request, _MOST_BYTES)
         return await workers.run(lambda: Answer(items=_best(newest(), _question(raw))))
 
@@ -98,7 +105,7 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
         item: Annotated[str, Query(max_length=1000)],
         k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10,
     ) -> Answer:
-        rate.check(request)
+        rate.check(peers.of(request))
         found = await workers.run(lambda: newest().model.similar_items(item, k))
         return Answer(items=[Scored(item=other, score=score) for other, score in found])
 

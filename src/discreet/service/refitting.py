@@ -65,6 +65,7 @@ class Refits:
         ]  # fmt: skip
         self._seconds = seconds
         self._ended = threading.Event()
+        self._running: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._repeat, name="refits", daemon=True)
 
     def start(self) -> None:
@@ -72,12 +73,22 @@ class Refits:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the fit that runs now."""
+        """End, and end the fit that runs now: a model file is replaced whole or not at all."""
         self._ended.set()
+        running = self._running
+        if running is not None and running.poll() is None:
+            running.terminate()
         self._thread.join()
 
     def _repeat(self) -> None:
         while not self._ended.wait(self._seconds):
-            run = subprocess.run(self._command, env=self._environment, capture_output=True, text=True)
-            if run.returncode:
-                log("refit failed", why=run.stderr.strip().splitlines()[-1:] or [""])
+            self._running = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            said = self._running.communicate()[1]
+            if self._running.returncode and not self._ended.is_set():
+                log("refit failed", why=said.strip().splitlines()[-1:] or [""])
