@@ -126,8 +126,12 @@ class Postgresql:
     def start(self):
         if self._as_user:
             shutil.chown(self._folder, "postgres")
+        self._run("initdb", "-D", self._folder / "data", "-A", "trust", "-U", "discreet", "--no-sync")
+        return self.again()
+
+    def again(self):
+        """Start a server whose data are there."""
         data = self._folder / "data"
-        self._run("initdb", "-D", data, "-A", "trust", "-U", "discreet", "--no-sync")
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
         self._run(
             "pg_ctl", "-D", data, "-w", "-t", _PATIENCE, "-l", self._folder / "log", "-o", options, "start"
