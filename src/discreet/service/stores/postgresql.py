@@ -31,12 +31,16 @@ class PostgresqlStore(Store):
         self._url = url
         self._lock = threading.RLock()
         self._connection: Any = None
-        with self._told():
-            with self._lock:
+        try:
+            with self._told(), self._lock:
                 connection = self._connected()
                 connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
                 connection.execute(_SCHEMA)
                 connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+        except FileError:
+            self.dispose()
+            raise
+        with self._told():
             self._begin(campaign)
 
     @contextlib.contextmanager
@@ -61,7 +65,7 @@ class PostgresqlStore(Store):
 
     def counts(self) -> Counts:
         """Count what is stored."""
-        with self._lock:
+        with self._lock, self._told():
             row = (
                 self._connected()
                 .execute(
@@ -102,7 +106,12 @@ class PostgresqlStore(Store):
                 self._connection.close()
 
     def _pages(self, query: str) -> Iterator[Any]:
-        with self._lock, self._connected().transaction(), self._connected().cursor("all_rows") as cursor:
+        with (
+            self._lock,
+            self._told(),
+            self._connected().transaction(),
+            self._connected().cursor("all_rows") as cursor,
+        ):
             cursor.itersize = _PAGE
             yield from cursor.execute(query)
 
