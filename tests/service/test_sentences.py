@@ -16,6 +16,7 @@ from discreet.crowds.sharding import make_shards
 from discreet.federated.journal import Journal
 from discreet.privacy.ledger.book import Ledger
 from discreet.service.client import CollectionClient
+from discreet.service.journal import log
 from discreet.service.stores.opening import open_store
 from discreet.shards import folder as shard_folders
 from discreet.shards import open_shards
@@ -133,3 +134,12 @@ def test_the_state_of_a_device_is_for_its_owner_alone(collecting, films, tmp_pat
     message = device.message({"film 3": 5.0})
     CollectionClient(service.url).send(message, state=path, kept=device.state())
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(monkeypatch):
+    class Full:
+        def write(self, _):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("sys.stderr", Full())
+    log("store failed")
