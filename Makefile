@@ -36,11 +36,11 @@ lint: $(VENV)/.ready-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Programs the tests of the service use where they are found: a browser, PostgreSQL and node. For root on Debian.
+# Programs the tests of the service use where they are found: a browser, PostgreSQL, nginx and node. For root on Debian.
 browser:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
-	    chromium postgresql fonts-dejavu-core
+	    chromium postgresql nginx-light fonts-dejavu-core
 	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
 
 docs: $(VENV)/.ready-test

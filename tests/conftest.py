@@ -1,8 +1,10 @@
 """What happens once before all tests: how Hypothesis draws examples, and which kernels are run."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from kernel_caches import forget_stale
@@ -16,3 +18,22 @@ settings.load_profile("default")
 def pytest_configure():
     """See to it that tests run on the kernels as they are written now."""
     forget_stale(Path(find_spec("discreet").origin).parent)
+
+
+@pytest.fixture
+def discreet(capsys, monkeypatch):
+    """Call the command line in this process; return its code and what it printed."""
+    # Not before stale kernels are gone.
+    from discreet import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call

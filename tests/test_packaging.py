@@ -91,3 +91,13 @@ def test_without_what_the_build_reads_there_is_no_wheel(missing, container, tmp_
     (container / missing).unlink()
     with pytest.raises(OSError, match=missing):
         build_wheel(str(tmp_path))
+
+
+def test_actions_are_pinned_by_commit_and_the_image_by_a_lock():
+    root = Path(__file__).parents[1]
+    used = re.findall(r"uses: *(\S+)", (root / ".github/workflows/check.yml").read_text())
+    assert used and all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", one) for one in used)
+    assert "--constraint requirements-service.lock" in (root / "Containerfile").read_text()
+    locked = (root / "requirements-service.lock").read_text().splitlines()[1:]
+    assert {"fastapi", "uvicorn", "polars", "cryptography"} <= {line.partition("==")[0] for line in locked}
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in locked)

@@ -28,6 +28,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SLOW = {
     "benchmarks/doors.py",
     "benchmarks/service.py",
+    "benchmarks/soak.py",
     "benchmarks/federated_flower.py",
     "docs/make_screenshots.py",
 }

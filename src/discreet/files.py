@@ -34,8 +34,11 @@ def refuse_output(
     _make_aside(path).unlink()
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path` in one step: a reader sees the whole file or none."""
+def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write `content` to `path` in one step: a reader sees the whole file or none.
+
+    A `private` file is for its owner alone, whatever the umask allows.
+    """
     aside = _make_aside(path)
     try:
         with aside.open("wb") as file:
@@ -45,7 +48,7 @@ def write_whole(path: Path, content: bytes) -> None:
         # mkstemp makes files for the owner alone; a release is for whoever the user's umask allows.
         mask = os.umask(0)
         os.umask(mask)
-        aside.chmod(0o666 & ~mask)
+        aside.chmod(0o600 if private else 0o666 & ~mask)
         aside.replace(path)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}.") from error

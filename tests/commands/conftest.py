@@ -1,26 +1,8 @@
 """The command line as a user meets it, a small ratings file, and a model fitted from it."""
 
-import sys
-
 import pytest
 
-from discreet import cli
 from toy import toy_interactions
-
-
-@pytest.fixture
-def discreet(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
 
 
 @pytest.fixture

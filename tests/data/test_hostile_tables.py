@@ -16,7 +16,9 @@ from discreet.checks import DataError, DiscreetError, FileError, ParameterError,
 from discreet.crowds.pieces import PieceReader
 from discreet.data.interactions import Interactions
 from discreet.data.reading.item_table import read_item_table
+from discreet.data.reading.parquet_pages import unpacked
 from discreet.data.reading.public_table import read_public_table
+from discreet.data.vocabulary import Vocabulary
 from discreet.shards.manifest import read_ids
 from fuzz.mutations import bytes_of
 
@@ -131,3 +133,70 @@ def test_a_delta_below_what_draws_support_is_refused():
         with pytest.raises(ParameterError, match="not exact enough"):
             discreet.Biases(epsilon=epsilon, delta=least / 2)
     assert discreet.Popularity(epsilon=1.0, delta=0.0).delta == 0.0
+
+
+def dictionary_bomb(path, rows, size, *, keep=True):
+    """Write rows that all have one long text, which the file holds once."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    items = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * size]))
+    table = pa.table({"user": pa.array(range(rows)), "item": items, "rating": pa.array([3.0] * rows)})
+    parquet.write_table(table, path, compression="zstd", store_schema=keep)
+    return path
+
+
+# Without Arrow's schema the same column is read as text.
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_long_id_that_a_dictionary_holds_once_is_not_written_out(keep, tmp_path):
+    path = dictionary_bomb(tmp_path / "bomb.parquet", 100_000, 1_000_000, keep=keep)
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(FileError, match="unpacks to more than"):
+        discreet.read(path)
+    few = dictionary_bomb(tmp_path / "few.parquet", 20, 1_000, keep=keep)
+    assert discreet.read(few).n_items == 1
+
+
+def test_pages_that_unpack_to_gigabytes_are_not_unpacked(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, rows = tmp_path / "bomb.parquet", 150
+    table = pa.table({"user": list(range(rows)), "item": ["x" * 1_000_000] * rows, "rating": [3.0] * rows})
+    parquet.write_table(table, path, compression="zstd", use_dictionary=False)
+    size = path.stat().st_size
+    assert size < 1 << 20 and unpacked(path).size > 100_000_000
+    with pytest.raises(FileError, match="unpacks to more than"):
+        discreet.read(path)
+
+
+def test_ids_of_a_dictionary_are_numbered_like_texts(tmp_path):
+    texts = ["b", "a", "c", "a", "b", "a"]
+    users, numbers = [1, 1, 2, 2, 3, 3], [1.0, 2.0, 3.0, 4.0, 5.0, 1.0]
+    plain = pl.DataFrame({"user": users, "item": texts, "rating": numbers})
+    for dtype in (pl.Categorical, pl.Enum(["unused", "c", "b", "a"])):
+        encoded = plain.with_columns(pl.col("item").cast(dtype))
+        found, expected = discreet.from_frame(encoded), discreet.from_frame(plain)
+        assert found.catalog == expected.catalog and found.items.tolist() == expected.items.tolist()
+        catalog = Vocabulary.of(["c", "b", "a"])
+        declared = [discreet.from_frame(frame, catalog=catalog).items.tolist() for frame in (encoded, plain)]
+        assert declared[0] == declared[1]
+        missing = encoded.with_columns(pl.Series("item", [None, *texts[1:]], dtype=dtype))
+        with pytest.raises(DataError, match="1 of 6 item ids are missing"):
+            discreet.from_frame(missing)
+        assert Vocabulary.of(["a"]).index_of(missing["item"]).tolist() == [-1, 0, -1, 0, -1, 0]
+
+
+def test_headers_of_pages_with_changed_bytes_get_a_sentence(tmp_path):
+    path, chance = tmp_path / "a.parquet", random.Random(0)
+    pl.DataFrame({"user": [1, 2], "item": ["a", "b"], "rating": [1.0, 2.0]}).write_parquet(path)
+    raw, refused = path.read_bytes(), 0
+    assert unpacked(path).values == 2
+    for _ in range(2000):
+        changed = bytearray(raw)
+        for _ in range(chance.choice((1, 4))):
+            changed[chance.randrange(len(raw))] = chance.randrange(256)
+        path.write_bytes(changed)
+        try:
+            unpacked(path)
+        except FileError:
+            refused += 1
+    assert 200 < refused < 2000

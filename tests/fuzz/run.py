@@ -33,6 +33,9 @@ TARGETS = {
     "signature": "fuzz.kept:Signatures",
     "device": "fuzz.kept:Devices",
     "shards": "fuzz.kept:Shards",
+    "http": "fuzz.served:HttpBodies",
+    "keeper": "fuzz.served:KeeperMessages",
+    "parquet": "fuzz.served:ParquetPages",
 }
 _GIGABYTE = 1 << 30
 

@@ -104,7 +104,8 @@ async def _closed(stream):
 
 async def _post(stream, body):
     reader, writer = stream
-    head = f"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = "POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
+    head += f"content-length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     top = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = int(top.partition("content-length:")[2].split("\r\n")[0])

@@ -29,7 +29,7 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "discreet", "serve", str(target), "--port", str(self.port)]
-        self._command += ["--per-minute", "0", *map(str, options)]
+        self._command += ["--per-minute", "0", "--batch-seconds", "0.01", *map(str, options)]
         self._environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         if store is not None:
             self._environment["DISCREET_STORE"] = store
@@ -57,9 +57,11 @@ class Server:
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
     def stop(self):
+        """Ask it to end, and return how it did."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(timeout=_PATIENCE)
+            return self._process.wait(timeout=_PATIENCE)
+        return None
 
     def __enter__(self):
         return self.start()
@@ -88,18 +90,26 @@ class InProcess:
         self._thread.join()
 
 
-def ask(url, body=None, kind="application/octet-stream", method=None):
+def ask(
+    url,
+    body=None,
+    kind="application/octet-stream",
+    method=None,
+    headers=None,
+    patience=_PATIENCE,
+    context=None,
+):
     """Return status, headers and body of an answer, whatever its status."""
-    request = Request(url, data=body, headers={"content-type": kind}, method=method)
+    request = Request(url, data=body, headers={"content-type": kind, **(headers or {})}, method=method)
     try:
-        with urlopen(request, timeout=_PATIENCE) as answer:
+        with urlopen(request, timeout=patience, context=context) as answer:
             return answer.status, answer.headers, answer.read()
     except HTTPError as error:
         return error.code, error.headers, error.read()
 
 
-def ask_json(url, body=None, kind="application/json"):
-    status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind)
+def ask_json(url, body=None, kind="application/json", **options):
+    status, _, raw = ask(url, None if body is None else json.dumps(body).encode(), kind, **options)
     return status, json.loads(raw)
 
 
@@ -116,8 +126,12 @@ class Postgresql:
     def start(self):
         if self._as_user:
             shutil.chown(self._folder, "postgres")
+        self._run("initdb", "-D", self._folder / "data", "-A", "trust", "-U", "discreet", "--no-sync")
+        return self.again()
+
+    def again(self):
+        """Start a server whose data are there."""
         data = self._folder / "data"
-        self._run("initdb", "-D", data, "-A", "trust", "-U", "discreet", "--no-sync")
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
         self._run(
             "pg_ctl", "-D", data, "-w", "-t", _PATIENCE, "-l", self._folder / "log", "-o", options, "start"

@@ -93,8 +93,8 @@ def test_a_chunked_flood_is_cut_off(collecting, films):
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
     endless = (bytes(65536) for _ in range(1000))
     try:
-        connection.request("POST", "/reports", body=endless, encode_chunked=True,
-                           headers={"transfer-encoding": "chunked"})  # fmt: skip
+        headers = {"transfer-encoding": "chunked", "content-type": "application/octet-stream"}
+        connection.request("POST", "/reports", body=endless, encode_chunked=True, headers=headers)
         assert connection.getresponse().status == 413
     except OSError:
         pass  # cut off while still sending
@@ -131,13 +131,14 @@ def test_a_store_that_fails_is_never_acknowledged(collecting, films, monkeypatch
 
 
 def test_metrics_are_counts(collecting, films):
-    service, _ = collecting(films)
+    service, _ = collecting(films, metrics_token="for the operator")
     client = CollectionClient(service.url)
     message = Device(films).message({"film 3": 5.0, "film 4": 5.0})
     for _ in range(3):
         client.send(message)
     ask(f"{service.url}/reports", b"nonsense")
-    text = ask(f"{service.url}/metrics")[2].decode()
+    shown = {"authorization": "Bearer for the operator"}
+    text = ask(f"{service.url}/metrics", headers=shown)[2].decode()
     assert "discreet_reports_kept_total 2\n" in text and "discreet_reports_repeated_total 4\n" in text
     assert 'discreet_refused_total{reason="malformed"} 1\n' in text
 
@@ -243,3 +244,33 @@ def test_a_service_that_answers_nonsense_gets_a_sentence(said, monkeypatch):
         client.send(b"anything")
     refusal = HTTPError("http://nobody", 400, "no", Message(), io.BytesIO(said))
     assert isinstance(client_module._refusal(refusal), DataError)
+
+
+@pytest.mark.parametrize("token", [None, "for the operator"])
+def test_metrics_tell_strangers_nothing_about_when_reports_come(collecting, films, token):
+    service, _ = collecting(films, metrics_token=token)
+    for shown in (None, "Bearer ", "Bearer None", "Bearer for the operato", "for the operator"):
+        headers = {} if shown is None else {"authorization": shown}
+        assert ask(f"{service.url}/metrics", headers=headers)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "headers", "expected"),
+    [
+        ("text/plain", {}, 415),
+        ("", {}, 415),
+        ("application/x-www-form-urlencoded", {}, 415),
+        ("application/octet-stream", {"origin": "https://elsewhere.example"}, 403),
+        ("application/octet-stream", {"origin": "null"}, 403),
+        ("application/octet-stream", {"sec-fetch-site": "cross-site"}, 403),
+        ("application/octet-stream", {"sec-fetch-site": "same-origin"}, 200),
+        ("application/octet-stream", {}, 200),
+    ],
+)
+def test_a_page_of_another_site_cannot_send_reports(collecting, films, kind, headers, expected):
+    service, store = collecting(films)
+    body = seal(Device(films).message({"film 3": 5.0}))
+    assert ask(f"{service.url}/reports", body, kind, headers=headers)[0] == expected
+    own = {"origin": service.url}
+    assert ask(f"{service.url}/reports", body, headers=own)[0] == 200
+    assert store.counts().reports == 1

@@ -8,8 +8,10 @@ from scipy.stats import chi2
 
 from discreet.collect.catalog.campaign import read as read_catalog
 from discreet.collect.ratings import wire
+from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.device import Device
 from discreet.collect.ratings.mechanisms import decode
+from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission
 from discreet.service.envelope import unseal
@@ -49,7 +51,12 @@ def shown(campaign, code):
 def test_rate_look_send_and_find_the_row(clean, collecting, films):
     service, store = collecting(films)
     page = clean.open(service.url)
-    assert "2.719 times surer" in page.inner_text("#promise")
+    assert "about 2.7 times surer" in page.inner_text("#promise")
+    # Which items were answered about is not hidden, and the first lines say so.
+    assert "does see which things you answered about" in page.inner_text("#seen")
+    assert page.inner_text("#left") == "0 of 20 is given away, or waits to be."
+    assert page.query_selector("#found button") is None and page.is_hidden("#few")
+    assert "could have come from any answer" in page.inner_text("#outbox-about")
     rate(page, "film 7", 4)
     rate(page, "film 3", 1)
     before = cards(page)
@@ -263,3 +270,29 @@ def test_no_violation_of_accessibility_rules_at_any_size(clean, collecting, film
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.screenshot(path=tmp_path / "page.png", full_page=True)
+
+
+def test_few_items_are_listed_and_no_more_answers_than_items_are_counted(clean, collecting):
+    few = Campaign(
+        name="few",
+        mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
+        catalog=Vocabulary.of(["Alien", "Brazil", "Clue"]),
+        max_reports=20,
+        step=1.0,
+    )
+    service, _ = collecting(few)
+    page = clean.open(service.url)
+    assert [one.inner_text() for one in page.query_selector_all("#found button")] == [
+        "Alien",
+        "Brazil",
+        "Clue",
+    ]
+    assert "All 3 answers together cost at most ε = 3." in page.inner_text("#checked")
+    page.fill("#search", "bra")
+    assert [one.inner_text() for one in page.query_selector_all("#found button")] == ["Brazil"]
+
+
+def test_the_page_over_a_catalog_says_that_items_are_hidden(clean, collecting, shelf):
+    service, _ = collecting(shelf)
+    page = clean.open(service.url)
+    assert "does not see which things you know" in page.inner_text("#seen")

@@ -13,7 +13,6 @@ from discreet.collect.ratings.wire import RatingReport, ReportRefusal
 from discreet.privacy.ledger.book import Ledger
 from discreet.service.admission import submission
 from discreet.service.refitting import collected_from
-from discreet.service.stores import store as stores
 from discreet.service.stores.opening import open_store
 
 ANN, BOB = bytes(16), bytes([1]) * 16
@@ -54,8 +53,8 @@ def test_a_sender_stops_at_the_cap_and_nonsense_is_refused_alone(kept, films):
     assert mixed.kept == 1 and mixed.refused == {ReportRefusal.OUT_OF_RANGE: 2}
 
 
-def test_invented_senders_stop_at_the_limit(kept, films, monkeypatch):
-    monkeypatch.setattr(stores, "MOST_SENDERS", 3)
+def test_invented_senders_stop_at_the_limit(kept, films):
+    kept.most_senders = 3
     receipts = kept.take([of(films, bytes([number]) * 16, (1, 1)) for number in range(5)])
     assert [receipt.kept for receipt in receipts] == [1, 1, 1, 0, 0]
     assert receipts[-1].refused == {ReportRefusal.TOO_MANY_SENDERS: 1}

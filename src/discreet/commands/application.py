@@ -50,7 +50,7 @@ SEVERAL = {
     "party": ("serve",),
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),
-    "collect": ("fit",),
+    "collect": ("fit", "backup"),
 }
 
 # What a shell reports for a program that wrote into a closed pipe.

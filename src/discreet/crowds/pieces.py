@@ -15,7 +15,7 @@ from discreet.data.bounding import hash_ids
 from discreet.data.reading.columns import Choice, Columns, of_frame
 from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import GZIP, PARQUET, magic, sniff
-from discreet.data.reading.parquet import or_sentence, scanned
+from discreet.data.reading.parquet import bounded, or_sentence, scanned
 from discreet.data.reading.tables import locate, read_source
 from discreet.data.reading.zeros import without_zeros
 from discreet.data.vocabulary import UNKNOWN, Vocabulary
@@ -96,8 +96,10 @@ class PieceReader:
 
     def _read_parquet(self, piece: Piece) -> Columns:
         with or_sentence(f"{piece.file.name} is damaged and cannot be read as Parquet."):
+            # Its pages were looked at when its rows were counted.
             rows = pl.scan_parquet(piece.file, glob=False).slice(piece.start, piece.stop - piece.start)
             found = of_frame(rows, self.columns, implicit=self.implicit)
+            bounded(piece.file, (found.users, found.items))
         ids = [
             series.str.strip_chars() if series.dtype == pl.String else series
             for series in (found.users, found.items)

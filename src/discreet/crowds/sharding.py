@@ -150,6 +150,10 @@ def _alone(work: Path) -> Iterator[Path]:
                 fcntl.flock(plan, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise FileError(f"Another run is making {work.parent}; let it end, or stop it.") from error
+            except OSError as error:
+                raise FileError(
+                    f"{work.parent} cannot be locked: {error.strerror}. Choose a folder on a local disk."
+                ) from error
         yield work
 
 

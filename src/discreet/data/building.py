@@ -40,7 +40,7 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
     if declared is None:
         return Vocabulary.factorize(ids, what)
     plain = declared.index_of_plain(ids)
-    codes = declared.index_of(as_series(ids, what)) if plain is None else plain
+    codes = declared.index_of(as_series(ids, what, encoded=True)) if plain is None else plain
     unknown = int(np.count_nonzero(codes == UNKNOWN))
     if unknown:
         raise DataError(
@@ -53,7 +53,7 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
 def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
     """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
     if catalog is None:
-        ids = as_series(ids, "item ids")
+        ids = as_series(ids, "item ids", encoded=True)
         catalog = None if n_items is None else _numbered_catalog(ids, n_items)
     found, codes = encode(ids, catalog, "item ids")
     if n_items is not None and len(found) != n_items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, final
 
 import numpy as np
 import numpy.typing as npt
@@ -72,13 +72,23 @@ class Vocabulary:
     @classmethod
     def factorize(cls, ids: Iterable[Any] | pl.Series, what: str = "ids") -> tuple[Self, Codes]:
         """Return the sorted distinct ids and the number of each given id, in linear time."""
-        series = as_series(ids, what)
+        series = as_series(ids, what, encoded=True)
+        if _is_encoded(series):
+            return cls._of_encoded(series)
         if series.dtype == pl.Int64:
             numbers = series.to_numpy()
             if numbers.size and _fits_table(numbers, numbers.size):
                 return cls._tabulate(numbers)
         distinct = cls(series.unique().sort())
         return distinct, distinct.index_of(series)
+
+    @classmethod
+    def _of_encoded(cls, ids: pl.Series) -> tuple[Self, Codes]:
+        """Factorize what a dictionary encodes: a text is written out once, however many rows have it."""
+        used = ids.unique()
+        text = used.cast(pl.String)
+        distinct = cls(text.sort())
+        return distinct, _by_code(ids, used, distinct.index_of(text))
 
     @classmethod
     def _tabulate(cls, numbers: npt.NDArray[np.int64]) -> tuple[Self, Codes]:
@@ -165,6 +175,9 @@ class Vocabulary:
         plain = self.index_of_plain(ids)
         if plain is not None:
             return plain
+        if _is_encoded(ids) and len(ids):
+            used = ids.unique()
+            return _by_code(ids, used, self.index_of(used.cast(pl.String)))
         series = _convert(as_series(ids, "ids", nulls=True), self._series.dtype)
         if len(self) == 0 or len(series) == 0:
             return np.full(len(series), UNKNOWN, dtype=np.int32)
@@ -230,13 +243,34 @@ class Vocabulary:
         return f"<Vocabulary of {len(self):,} {'texts' if self.is_text else 'whole numbers'}>"
 
 
-def as_series(ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False) -> pl.Series:
-    """Return ids as a series of Int64 or String; refuse anything else without quoting it."""
+def as_series(
+    ids: Iterable[Any] | pl.Series, what: str, *, nulls: bool = False, encoded: bool = False
+) -> pl.Series:
+    """Return ids as a series of Int64 or String; refuse anything else without quoting it.
+
+    With `encoded`, ids that are encoded by a dictionary stay so: written out, they may be far larger.
+    """
     if isinstance(ids, pl.Series):
         series = ids.alias("id")
     else:
         series = pl.Series("id", ids) if _has_one_type(ids) else of_objects(_to_list(ids)).alias("id")
-    return _clean(series, what, nulls)
+    return (
+        series if encoded and _is_encoded(series) and not series.null_count() else _clean(series, what, nulls)
+    )
+
+
+def _is_encoded(ids: object) -> TypeGuard[pl.Series]:
+    return isinstance(ids, pl.Series) and ids.dtype in (pl.Categorical, pl.Enum)
+
+
+def _by_code(ids: pl.Series, used: pl.Series, places: Codes) -> Codes:
+    """Return the place of each id, given those of the distinct ones; codes of a dictionary are small."""
+    held = used.drop_nulls().to_physical().to_numpy()
+    table = np.full(int(held.max(initial=0)) + 1, UNKNOWN, dtype=np.int32)
+    table[held] = places[used.is_not_null().to_numpy()]
+    found: Codes = table[ids.to_physical().fill_null(0).to_numpy()]
+    found[ids.is_null().to_numpy()] = UNKNOWN
+    return found
 
 
 def _plain(ids: object) -> list[str] | npt.NDArray[np.int64] | None:

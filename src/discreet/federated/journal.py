@@ -126,5 +126,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         raise FileError(f"{path} is in use: a run's state belongs to one process at a time.") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be locked: {error.strerror}. Keep it on a local disk.") from error

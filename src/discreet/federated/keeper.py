@@ -20,12 +20,21 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from discreet.checks import integer, require
+from discreet.federated import wire
 from discreet.federated.journal import Journal
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
 
 Words = npt.NDArray[np.uint64]
 KEY_BYTES = 32
-_MOST_WORDS = 1 << 27
+# A sum that no answer can carry need not be made.
+_MOST_WORDS = wire.MOST_BYTES // 8
+_MOST_STEPS = 1 << 14
+#: Nothing that a keeper is sent is longer: a key, or the names of the parties.
+MOST_BYTES = 1 << 17
+_MOST_KEY_BYTES = 1 << 12
+_KEY_FIELDS = frozenset({"key", "question", "least"})
+_REVEAL_FIELDS = frozenset({"names", "size", "question"})
+_LONGEST_DIGEST = 64
 
 
 class _Key(NamedTuple):
@@ -83,14 +92,17 @@ class Keeper:
     Parameters:
         roster: The names of the parties; keys of others are refused.
         least: The fewest parties whose sum may be seen; more if a party among them says so with its key.
+        run: The name of the run; messages of other runs are refused. Without it every run is served.
         journal: What was kept and revealed. Without a file a keeper must not be restarted during a run: it
             would forget which sums it revealed.
     """
 
-    def __init__(self, *, roster: Sequence[str], least: int, journal: Journal | None = None) -> None:
+    def __init__(
+        self, *, roster: Sequence[str], least: int, run: str | None = None, journal: Journal | None = None
+    ) -> None:
         integer("least", least, least=2)
         require(least <= len(set(roster)), "least", least, "must be at most the number of parties")
-        self._roster, self._least = frozenset(roster), least
+        self._roster, self._least, self._run = frozenset(roster), least, run
         self._journal = journal or Journal()
         self._keys: dict[tuple[str, int, str], _Key] = {}
         self._revealed: dict[tuple[str, int], frozenset[str]] = {}
@@ -102,7 +114,8 @@ class Keeper:
     def __call__(self, raw: bytes) -> bytes:
         """Answer a message of a party (a key) or of the coordinator (a set of names)."""
         try:
-            message = decode(raw)
+            message = decode(raw, MOST_BYTES)
+            self._expect(message, len(raw))
             with self._turn:
                 return encode(self._key(message) if message.kind == "key" else self._reveal(message))
         except Refused as error:
@@ -112,11 +125,23 @@ class Keeper:
                 )
             )
 
+    def _expect(self, message: Message, size: int) -> None:
+        """Refuse what cannot be of this run before it is looked at: what is kept must stay small."""
+        if self._run is not None and message.run != self._run:
+            raise Refused(Refusal.WRONG_RUN)
+        if not 0 <= message.step < _MOST_STEPS:
+            raise Refused(Refusal.WRONG_ROUND)
+        is_key = message.kind == "key"
+        if is_key and message.sender not in self._roster:
+            raise Refused(Refusal.WRONG_SENDER)
+        if is_key and size > _MOST_KEY_BYTES:
+            raise Refused(Refusal.OVERSIZED)
+        if message.arrays or not message.fields.keys() <= (_KEY_FIELDS if is_key else _REVEAL_FIELDS):
+            raise Refused(Refusal.MALFORMED)
+
     def _key(self, message: Message) -> Message:
         place = (message.run, message.step, message.sender)
         key = _read_key(message)
-        if message.sender not in self._roster:
-            raise Refused(Refusal.WRONG_SENDER)
         if not 0 < key.least <= len(self._roster):
             raise Refused(Refusal.OUT_OF_RANGE)
         if self._keys.get(place, key) != key:
@@ -224,6 +249,8 @@ def _read_key(message: Message) -> _Key:
         raise Refused(Refusal.MALFORMED) from None
     if len(opened) != KEY_BYTES or not isinstance(question, str) or type(least) is not int:
         raise Refused(Refusal.MALFORMED)
+    if len(question) > _LONGEST_DIGEST:
+        raise Refused(Refusal.OVERSIZED)
     return _Key(opened, question, least)
 
 

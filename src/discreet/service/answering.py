@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +12,15 @@ from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.service.limits import RateLimit, RefusedError, body_of
+from discreet.service.peers import Peers
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.web_app import new_app
+from discreet.service.working import Workers
 
 _MOST_BYTES = 1 << 20
 _MOST_ITEMS = 1000
+#: The longest history that is answered for; it bounds how long one answer takes.
+MOST_HISTORY = 10_000
 
 ItemId = str | int
 
@@ -72,11 +79,24 @@ class Neighbors(BaseModel):
     items: list[Neighbor]
 
 
-def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
-    """Return the application that answers for a model file, read again whenever it is replaced."""
+def answering_app(model: Path, *, per_minute: int = 0, proxies: Sequence[str] = ()) -> FastAPI:
+    """Return the application that answers for a model file, read again whenever it is replaced.
+
+    Parameters:
+        model: The model file.
+        per_minute: How many questions one peer may ask a minute; 0 for no limit.
+        proxies: The proxies whose word is taken for who asks.
+    """
     shelf = ModelShelf(model)
     app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
-    rate = RateLimit(per_minute)
+    rate, peers, workers = RateLimit(per_minute), Peers(proxies), Workers()
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        workers.stop()
+
+    app.router.lifespan_context = life
 
     def newest() -> Published:
         published = shelf.newest()
@@ -91,19 +111,18 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
     )
     async def recommend(request: Request) -> Answer:
         """Nothing of the history is stored or logged."""
-        rate.check(request)
+        rate.check(peers.of(request))
         raw = await body_of(request, _MOST_BYTES)
-        try:
-            question = Question.model_validate_json(raw)
-        except ValueError:
-            raise RefusedError(422, "The question does not have the form that /docs describes.") from None
-        return _best(newest(), question)
+        return await workers.run(lambda: _best(newest(), _question(raw)))
 
     @app.get("/similar", summary="Items like one item")
-    def similar(
-        item: Annotated[str, Query(max_length=1000)], k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10
+    async def similar(
+        request: Request,
+        item: Annotated[str, Query(max_length=1000)],
+        k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10,
     ) -> Neighbors:
-        found = newest().model.similar_items(item, k)
+        rate.check(peers.of(request))
+        found = await workers.run(lambda: newest().model.similar_items(item, k))
         return Neighbors(
             items=[Neighbor(item=one[0], score=one[1], confidence=one.confidence) for one in found]
         )
@@ -117,6 +136,17 @@ def answering_app(model: Path, *, per_minute: int = 0) -> FastAPI:
         return {"status": "ok" if shelf.newest() else "no model yet"}
 
     return app
+
+
+def _question(raw: bytes) -> Question:
+    """Read a question; a history that is too long is refused before its entries are looked at."""
+    try:
+        asked = json.loads(raw)
+        if len(asked["history"]) > MOST_HISTORY:
+            raise RefusedError(422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.")
+        return Question.model_validate(asked)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise RefusedError(422, "The question does not have the form that /docs describes.") from None
 
 
 def _best(published: Published, question: Question) -> Answer:

@@ -52,7 +52,7 @@ class CollectionClient:
         written there first, so that a crash never makes a device draw a second answer.
         """
         if state is not None:
-            write_whole(state, json.dumps(kept).encode())
+            write_whole(state, json.dumps(kept).encode(), private=True)
         for pause in (*_BACK_OFF, None):
             try:
                 return _acknowledged(self._ask("/reports", seal(message)))

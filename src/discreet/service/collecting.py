@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-from collections.abc import AsyncIterator
+import hmac
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from discreet.checks import FileError
 from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.service.admission import Receipt, Submission, submission
@@ -19,6 +22,7 @@ from discreet.service.journal import log
 from discreet.service.limits import RateLimit, RefusedError, body_of
 from discreet.service.metrics import Tally
 from discreet.service.pages import WebFile, integrity_of, web_files
+from discreet.service.peers import Peers
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.stores.store import Store
 from discreet.service.web_app import new_app, sentence
@@ -34,35 +38,50 @@ _BINARY, _JSON = "application/octet-stream", "application/json"
 _PAIR_BYTES, _HEAD_BYTES = 32, 1024
 
 
-def collecting_app(store: Store, *, publish: Path | None = None, per_minute: int = 600) -> FastAPI:
+def collecting_app(
+    store: Store,
+    *,
+    publish: Path | None = None,
+    per_minute: int = 600,
+    proxies: Sequence[str] = (),
+    batch_seconds: float = 0.5,
+    metrics_token: str | None = None,
+) -> FastAPI:
     """Return the application that collects for the campaign of a store.
 
     Parameters:
         store: Where reports are kept.
         publish: The model file to serve, read again whenever it is replaced.
         per_minute: How many messages one peer may send a minute; 0 for no limit.
+        proxies: The proxies whose word is taken for who asks.
+        batch_seconds: How long messages wait for others, to be written together.
+        metrics_token: Who shows it may read /metrics; without one nobody may.
     """
     app = new_app(
         f"discreet: {store.campaign.name}",
         "Collects reports that were made private before they were sent. What was said is nowhere here.",
     )
-    writer = GroupWriter(store)
+    writer = GroupWriter(store, seconds=batch_seconds)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
-        writer.stop()
+        await asyncio.to_thread(writer.stop)
 
     app.router.lifespan_context = life
     tally = Tally()
-    _add_reports(app, store, writer, tally, RateLimit(per_minute))
-    _add_facts(app, store, tally)
+    rate, peers = RateLimit(per_minute), Peers(proxies)
+    _add_reports(app, store, writer, tally, lambda request: rate.check(peers.of(request)))
+    _add_facts(app, store)
+    _add_metrics(app, tally, metrics_token)
     _add_model(app, store, ModelShelf(publish))
     _add_pages(app)
     return app
 
 
-def _add_reports(app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, rate: RateLimit) -> None:
+def _add_reports(
+    app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, limit: Callable[[Request], None]
+) -> None:
     most = most_bytes(store)
     body = {"schema": {"type": "string", "format": "binary"}}
 
@@ -73,10 +92,10 @@ def _add_reports(app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, 
     )
     async def reports(request: Request) -> JSONResponse:
         """Keep what is new; the answer comes after it is on disk. Sending the same again does no harm."""
-        rate.check(request)
+        kind = kind_of(request)
+        limit(request)
         raw = await body_of(request, most)
         try:
-            kind = request.headers.get("content-type", _BINARY).partition(";")[0].strip().lower()
             given = submission(store.campaign, unseal(raw) if kind == _BINARY else raw)
         except ReportRefused as refused:
             tally.refuse(refused.reason)
@@ -88,6 +107,23 @@ def _add_reports(app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, 
             raise RefusedError(410, "This collection is closed; nothing was taken.")
         tally.add(receipt)
         return JSONResponse(_told(receipt))
+
+
+def kind_of(request: Request) -> str:
+    """Return the type of a message; refuse what a page of another site can make a browser send.
+
+    A browser sends text/plain, a form or no type at all for any page. For the two types that are taken it
+    asks first, and is refused; and it says where a request comes from.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (_BINARY, _JSON):
+        raise RefusedError(415, f"The content type must be {_BINARY} or {_JSON}.")
+    origin = request.headers.get("origin")
+    own = request.headers.get("host", "").lower()
+    elsewhere = origin is not None and origin.lower().partition("://")[2] != own
+    if elsewhere or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise RefusedError(403, "Reports are taken from this service's own page and from programs only.")
+    return kind
 
 
 async def _written(writer: GroupWriter, given: Submission) -> Receipt:
@@ -111,7 +147,7 @@ def _told(receipt: Receipt) -> dict[str, Any]:
     return {"kept": receipt.kept, "repeated": receipt.repeated, "refused": refused}
 
 
-def _add_facts(app: FastAPI, store: Store, tally: Tally) -> None:
+def _add_facts(app: FastAPI, store: Store) -> None:
     text = store.campaign.text
     packed = gzip.compress(text, mtime=0)
 
@@ -122,8 +158,16 @@ def _add_facts(app: FastAPI, store: Store, tally: Tally) -> None:
             return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
         return Response(text, media_type=_JSON)
 
-    @app.get("/metrics", summary="Counts, in the text form of Prometheus", response_class=PlainTextResponse)
-    async def metrics() -> PlainTextResponse:
+
+def _add_metrics(app: FastAPI, tally: Tally, token: str | None) -> None:
+    """Tell counts to whoever has the token: to strangers they would tell when reports come."""
+    expected = f"Bearer {token}".encode()
+
+    @app.get("/metrics", summary="Counts for the operator, as Prometheus reads them; needs the token")
+    async def metrics(request: Request) -> PlainTextResponse:
+        shown = request.headers.get("authorization", "").encode()
+        if token is None or not hmac.compare_digest(shown, expected):
+            raise RefusedError(404, "There is nothing here.")
         return PlainTextResponse(tally.text())
 
 
@@ -140,7 +184,11 @@ def _add_model(app: FastAPI, store: Store, shelf: ModelShelf) -> None:
 
     @app.get("/health", summary="Whether the service is up, and for what")
     def health() -> dict[str, Any]:
-        facts = {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": store.is_closed}
+        try:
+            closed = store.is_closed
+        except FileError:
+            raise RefusedError(503, "The store of reports cannot be reached now.") from None
+        facts = {"status": "ok", "campaign": store.campaign.digest.hex(), "closed": closed}
         return {**facts, "vectors": vectors_of(shelf.newest()) is not None}
 
     @app.get("/model", summary="The newest model, as a file", response_class=Response)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections import Counter
+from collections import OrderedDict
 from typing import final
 
 from starlette.requests import Request
@@ -29,16 +29,17 @@ class RateLimit:
     """Count requests by peer for a minute, in memory only.
 
     Peers are known by a hash under a key that is thrown away with the counts: nothing about an address is
-    written, and last minute's counts cannot be joined with this one's.
+    written, and last minute's counts cannot be joined with this one's. When there are too many to count, the
+    one that has been quiet longest is forgotten, so that a crowd of strangers cannot lock a newcomer out.
     """
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute
         self._begun = -_WINDOW
         self._key = b""
-        self._counts: Counter[bytes] = Counter()
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
-    def check(self, request: Request) -> None:
+    def check(self, peer: str) -> None:
         """Refuse a peer's request beyond the limit."""
         if not self.per_minute:
             return
@@ -46,12 +47,12 @@ class RateLimit:
         if now - self._begun >= _WINDOW:
             self._begun, self._key = now, os.urandom(16)
             self._counts.clear()
-        host = request.client.host if request.client else ""
-        peer = hashlib.blake2b(host.encode(), key=self._key, digest_size=8).digest()
-        if len(self._counts) >= _MOST_PEERS and peer not in self._counts:
-            peer = b"everybody else"
-        self._counts[peer] += 1
-        if self._counts[peer] > self.per_minute:
+        name = hashlib.blake2b(peer.encode(), key=self._key, digest_size=8).digest()
+        count = self._counts.pop(name, 0) + 1
+        if len(self._counts) >= _MOST_PEERS:
+            self._counts.popitem(last=False)
+        self._counts[name] = count
+        if count > self.per_minute:
             raise RefusedError(429, "Too many requests; try again in a minute.")
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -25,6 +25,8 @@ from discreet.service.stores.store import Store
 
 #: Where a refit finds its store: an address may hold a password, which other processes must not see.
 STORE_VARIABLE = "DISCREET_STORE"
+# A report in memory: 20 bytes, where a tuple of Python takes 200.
+_TRIPLE = np.dtype([("row", np.int32), ("item", np.int64), ("code", np.int64)])
 
 
 def collected_from(store: Store) -> Collected:
@@ -34,15 +36,26 @@ def collected_from(store: Store) -> Collected:
         for _, body in store.messages():
             collector.receive(body)
         return collector.collected()
-    numbers: dict[bytes, int] = {}
-    triples = [(numbers.setdefault(row.sender, len(numbers)), row.item, row.code) for row in store.reports()]
-    if not triples:
+    senders: list[bytes] = []
+    triples = np.fromiter(_numbered(store, senders), dtype=_TRIPLE)
+    if not triples.size:
         raise DataError("No report was kept, so there is nothing to learn from.")
+    items, codes = triples["item"], triples["code"]
     items_known, codes_known = len(store.campaign.catalog), store.campaign.mechanism.channel().outputs.size
-    if not all(0 <= item < items_known and 0 <= code < codes_known for _, item, code in triples):
+    if items.min() < 0 or items.max() >= items_known or codes.min() < 0 or codes.max() >= codes_known:
         raise DataError("The store holds reports that its campaign does not allow.")
-    rows, items, codes = np.array(triples, dtype=np.int32).T
-    return gathered(store.campaign, list(numbers), rows, items, codes)
+    rows, items, codes = (
+        np.ascontiguousarray(triples[name]).astype(np.int32) for name in _TRIPLE.names or ()
+    )
+    return gathered(store.campaign, senders, rows, items, codes)
+
+
+def _numbered(store: Store, senders: list[bytes]) -> Iterator[tuple[int, int, int]]:
+    """Yield a store's reports with the numbers of their senders, who come one after the other."""
+    for row in store.reports():
+        if not senders or senders[-1] != row.sender:
+            senders.append(row.sender)
+        yield len(senders) - 1, row.item, row.code
 
 
 def fit_store(store: Store, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
@@ -65,6 +78,7 @@ class Refits:
         ]  # fmt: skip
         self._seconds = seconds
         self._ended = threading.Event()
+        self._running: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._repeat, name="refits", daemon=True)
 
     def start(self) -> None:
@@ -72,12 +86,22 @@ class Refits:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the fit that runs now."""
+        """End, and end the fit that runs now: a model file is replaced whole or not at all."""
         self._ended.set()
+        running = self._running
+        if running is not None and running.poll() is None:
+            running.terminate()
         self._thread.join()
 
     def _repeat(self) -> None:
         while not self._ended.wait(self._seconds):
-            run = subprocess.run(self._command, env=self._environment, capture_output=True, text=True)
-            if run.returncode:
-                log("refit failed", why=run.stderr.strip().splitlines()[-1:] or [""])
+            self._running = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            said = self._running.communicate()[1]
+            if self._running.returncode and not self._ended.is_set():
+                log("refit failed", why=said.strip().splitlines()[-1:] or [""])

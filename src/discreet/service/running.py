@@ -1,14 +1,24 @@
-"""Run an application on a port until it is stopped."""
+"""Run an application on a port until it is stopped, and stop it in order."""
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from discreet.checks import ParameterError
+from discreet.checks import FileError, ParameterError
 
 if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
+
+# Whoever waits for an answer when the service ends gets it within this time; the rest is cut off.
+_LAST_SECONDS = 20
+_BACKLOG = 2048
+_KEEP_ALIVE_SECONDS = 15
 
 
 def need_service() -> None:
@@ -21,25 +31,62 @@ def need_service() -> None:
     del fastapi, uvicorn
 
 
-def run(app: FastAPI, host: str, port: int) -> None:
-    """Serve until interrupted."""
+def run(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> None:
+    """Serve until SIGTERM or SIGINT: take nothing new, answer what waits, and return."""
     import uvicorn
 
-    uvicorn.Server(configured(app, host, port)).run()
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            # uvicorn raises the signal again when it is done, which would end the process with stores open.
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            kinds = (signal.SIGINT, signal.SIGTERM)
+            before = {kind: signal.signal(kind, self.handle_exit) for kind in kinds}
+            try:
+                yield
+            finally:
+                for kind, handler in before.items():
+                    signal.signal(kind, handler)
+
+    with listening(host, port) as listener:
+        Server(configured(app, host, port, proxies)).run(sockets=[listener])
 
 
-def configured(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address, or say why there cannot be one."""
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=_BACKLOG
+        )
+    except OSError as error:
+        raise FileError(
+            f"{host}:{port} cannot be used: {error.strerror or error}. Choose another --port or --host."
+        ) from error
+
+
+def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) -> uvicorn.Config:
     """Return how applications are served: no request is logged, connections are bounded."""
     import uvicorn
 
+    from discreet.service.connections import bounded_protocol, room
+    from discreet.service.peers import Peers
+
+    most = room()
     return uvicorn.Config(
         app,
         host=host,
         port=port,
+        http=bounded_protocol(Peers(proxies), most),
+        # Whose word about addresses is taken is for `Peers` to say.
+        proxy_headers=False,
         access_log=False,
         log_level="critical",
         server_header=False,
         date_header=False,
-        limit_concurrency=2048,
-        timeout_keep_alive=15,
+        limit_concurrency=2 * most,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_LAST_SECONDS,
     )

@@ -1,7 +1,7 @@
-"""Commit many requests at once: one thread writes whatever has come in since the last commit.
+"""Commit many requests at once: one thread writes whatever came in within a moment, in the order of senders.
 
-A flush to disk costs the same for one report as for a thousand, so requests wait for a common one. Each is
-answered after its own reports are on disk, never before.
+A flush to disk costs the same for one report as for a thousand, so requests wait for a common one. Waiting
+also hides who of them came first. Each is answered after its own reports are on disk, never before.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from typing import NamedTuple, final
 
+from discreet.checks import FileError
 from discreet.service.admission import Receipt, Submission
+from discreet.service.journal import log
 from discreet.service.stores.store import Store
 
 MOST_TOGETHER = 512
@@ -26,10 +29,17 @@ class _Waiting(NamedTuple):
 
 @final
 class GroupWriter:
-    """Hand submissions to the store in groups."""
+    """Hand submissions to the store in groups.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Parameters:
+        store: Where they go.
+        seconds: How long the first of a group waits for others.
+        rewrite_seconds: How often what shows the order of groups is removed; it also is at the end.
+    """
+
+    def __init__(self, store: Store, *, seconds: float = 0.5, rewrite_seconds: float = 3600.0) -> None:
+        self._store, self._seconds, self._rewrite_seconds = store, seconds, rewrite_seconds
+        self._rewritten, self._shows_order = time.monotonic(), False
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="group commit", daemon=True)
         self._thread.start()
@@ -47,7 +57,7 @@ class GroupWriter:
         return await answer
 
     def stop(self) -> None:
-        """Write what is waiting, then end."""
+        """Write what is waiting, put everything into the order of senders, then end."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -55,15 +65,30 @@ class GroupWriter:
         while (first := self._waiting.get()) is not None:
             group, last = self._gather(first)
             self._write(group)
+            self._store.settle()
             if last:
                 break
+            if time.monotonic() - self._rewritten >= self._rewrite_seconds:
+                self._rewrite()
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        self._rewritten = time.monotonic()
+        if not self._shows_order:
+            return
+        try:
+            self._store.rewrite()
+            self._shows_order = False
+        except FileError as error:
+            # Nothing is lost: the rows stay where they are, and it is tried again.
+            log("rewrite failed", why=str(error))
 
     def _gather(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
-        """Return what waits already, and whether the end came with it."""
-        group = [first]
+        """Return what comes within the time, and whether the end came with it."""
+        group, end = [first], time.monotonic() + self._seconds
         while len(group) < MOST_TOGETHER:
             try:
-                one = self._waiting.get_nowait()
+                one = self._waiting.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
                 break
             if one is None:
@@ -74,6 +99,7 @@ class GroupWriter:
     def _write(self, group: list[_Waiting]) -> None:
         try:
             receipts: list[Receipt | BaseException] = [*self._store.take([one.submission for one in group])]
+            self._shows_order = True
         except Exception as error:
             # Nothing of the group is on disk; every sender is told so and may send again.
             receipts = [error] * len(group)

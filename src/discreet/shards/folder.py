@@ -142,11 +142,29 @@ class ShardFolder:
 
     def total_of(self, numbers: Sequence[int], statistic: Statistic) -> Sums:
         """Return the exact sum of what the people of some shards tell."""
-        return statistic.over_blocks(self._blocks(numbers))
+        seen: dict[int, tuple[int, ...]] = {}
+        try:
+            found = statistic.over_blocks(self._blocks(numbers, seen))
+        except (IndexError, ValueError):
+            # What was checked has changed under the sum, if its files have; else it is another matter.
+            self._require_unchanged(seen)
+            raise
+        self._require_unchanged(seen)
+        return found
 
-    def _blocks(self, numbers: Sequence[int]) -> Iterator[Block]:
+    def _require_unchanged(self, seen: dict[int, tuple[int, ...]]) -> None:
+        for number, state in seen.items():
+            if self._state(shard_folder(self.folder, number)) != state:
+                raise FileError(
+                    f"Shard {number} of {self.folder} was changed while it was read; nothing may write to "
+                    "the folder."
+                )
+
+    def _blocks(self, numbers: Sequence[int], seen: dict[int, tuple[int, ...]]) -> Iterator[Block]:
         for done, number in enumerate(numbers, start=1):
             for people in self.people(number):
+                if number not in seen:
+                    seen[number] = self._state(shard_folder(self.folder, number))
                 yield from blocks(people.bounded())
             if self.report is not None:
                 self.report(done, len(numbers))

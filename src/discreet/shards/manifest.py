@@ -18,6 +18,7 @@ import polars as pl
 
 from discreet.checks import DataError, DiscreetError, FileError
 from discreet.data.facts import PublicFacts
+from discreet.data.reading.parquet import bounded, scanned
 from discreet.data.vocabulary import Vocabulary
 from discreet.files import write_whole
 
@@ -182,11 +183,11 @@ def read_ids(file: Path, count: int) -> pl.Series:
     """Read so many ids in their order; a file that is none of ours is refused before it is unpacked."""
     most = _IDS_PER_BYTE * require_regular(file).st_size
     try:
-        table = pl.scan_parquet(file, glob=False)
-        held = int(table.select(pl.len()).collect().item())
+        held = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
         if held != count or held > most:
             raise FileError(f"{file} does not hold as many ids as the manifest says; make the folder again.")
-        ids = table.collect()
+        ids = scanned(file).collect()
+        bounded(file, ids)
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, FileError):
             raise

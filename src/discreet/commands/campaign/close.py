@@ -19,6 +19,7 @@ def close(
 
     kept = open_store(store)
     kept.close_collection()
+    kept.rewrite()
     counts = kept.counts()
     kept.dispose()
     if as_json:

@@ -16,7 +16,7 @@ def serve(
     """Keep the keys of masks for one run, behind mutual TLS, until stopped."""
     from discreet.federated.identity.agreement import KEEPER, Agreement
     from discreet.federated.journal import Journal
-    from discreet.federated.keeper import Keeper
+    from discreet.federated.keeper import MOST_BYTES, Keeper
     from discreet.federated.serving.sealed import keeper_service
     from discreet.federated.serving.tls import TlsServer
 
@@ -24,8 +24,10 @@ def serve(
     keeper = Keeper(
         roster=agreement.parties,
         least=agreement.noise.least_parties,
+        run=agreement.run,
         journal=Journal(folder / "keeper.state"),
     )
-    server = TlsServer(agreement.address(KEEPER), folder, agreement.members(), keeper_service(keeper))
+    members, service = agreement.members(), keeper_service(keeper)
+    server = TlsServer(agreement.address(KEEPER), folder, members, service, most=MOST_BYTES)
     remark(f"The keeper of {agreement.run!r} answers at {server.address[0]}:{server.address[1]}.")
     server.run()

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet.arrays import Floats
 from discreet.checks import DataError
-from discreet.data.reading.parquet import or_sentence, scanned
+from discreet.data.reading.parquet import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary, of_objects
 
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
@@ -79,7 +79,11 @@ def read_items(source: Any) -> ItemTable:
 
 def _read_file(file: Path) -> pl.DataFrame:
     with or_sentence(f"{file} cannot be read as a table of items; give a .csv or .parquet file."):
-        return scanned(file).collect() if file.suffix == ".parquet" else pl.read_csv(file, glob=False)
+        if file.suffix != ".parquet":
+            return pl.read_csv(file, glob=False)
+        table = scanned(file).collect()
+        bounded(file, table)
+        return table
 
 
 def _of_frame(frame: Any) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 from discreet.checks import FileError
+from discreet.data.reading.parquet_pages import unpacked
 
 # Ratings as text shrink to a tenth or so; as Parquet a rating seldom takes less than a byte.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 100, 1 << 26
@@ -28,14 +29,21 @@ def refuse_bomb(file: Path, magic: bytes) -> None:
     if not magic.startswith(b"\x1f\x8b"):
         return
     most = max(_ALWAYS_ALLOWED, _MOST_GROWTH * file.stat().st_size)
-    if _unpacked_bytes(file, most) > most:
+    refuse_growth(file, _unpacked_bytes(file, most))
+
+
+def refuse_pages(file: Path) -> None:
+    """Refuse a Parquet file whose pages hold more values, or unpack to more bytes, than ratings can."""
+    found, size = unpacked(file), file.stat().st_size
+    if found.values > _ROWS_ALWAYS_ALLOWED + _MOST_ROWS_PER_BYTE * size:
+        raise FileError(f"{file} promises {found.values:,} rows, more than a file of its size can hold.")
+    refuse_growth(file, found.size)
+
+
+def refuse_growth(file: Path, size: int) -> None:
+    """Refuse a file that becomes more bytes in memory than ratings, ids and titles can."""
+    if size > max(_ALWAYS_ALLOWED, _MOST_GROWTH * file.stat().st_size):
         raise FileError(f"{file} unpacks to more than {_MOST_GROWTH} times its size; no ratings do.")
-
-
-def refuse_rows(file: Path, rows: int) -> None:
-    """Refuse a Parquet file that promises more rows than its bytes can hold."""
-    if rows > _ROWS_ALWAYS_ALLOWED + _MOST_ROWS_PER_BYTE * file.stat().st_size:
-        raise FileError(f"{file} promises {rows:,} rows, more than a file of its size can hold.")
 
 
 def _unpacked_bytes(file: Path, most: int) -> int:

@@ -9,7 +9,7 @@ from typing import Self, final
 import polars as pl
 
 from discreet.checks import DataError
-from discreet.data.reading.parquet import or_sentence, scanned
+from discreet.data.reading.parquet import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 
 Row = dict[str, str]
@@ -31,6 +31,7 @@ class PublicTable:
         ):
             if path.suffix == ".parquet":
                 table = scanned(path).collect()
+                bounded(path, table)
             else:
                 separator = "\t" if path.suffix == ".tsv" else ","
                 table = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)

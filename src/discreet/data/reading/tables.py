@@ -16,7 +16,7 @@ from discreet.data.reading.dialect import Dialect
 from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
 from discreet.data.reading.limits import refuse_bomb, refuse_irregular
 from discreet.data.reading.lines import fitting_lines, why_unreadable
-from discreet.data.reading.parquet import or_sentence, scanned
+from discreet.data.reading.parquet import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
 from discreet.exports import Later
 
@@ -37,6 +37,7 @@ _KNOWN_FILES = (
 _TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet")
 _JESTER_NOT_RATED = 99.0
 _STRANGE = "no number: "
+_FEW_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,11 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
-        found = of_frame(scanned(file), columns, implicit=implicit)
+        table = scanned(file)
+        # Dictionaries of long texts are slow to read, so a few rows are tried first.
+        for rows in (table.head(_FEW_ROWS), table):
+            found = of_frame(rows, columns, implicit=implicit)
+            bounded(file, (found.users, found.items))
         # As in text files, blanks around an id are no part of it.
         return replace(found, users=_stripped(found.users), items=_stripped(found.items))
 

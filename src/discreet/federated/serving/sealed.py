@@ -7,7 +7,7 @@ from typing import final
 
 from discreet.federated.identity.agreement import COORDINATOR
 from discreet.federated.identity.keys import PrivateKey, PublicKey, opened, sealed
-from discreet.federated.keeper import Keeper
+from discreet.federated.keeper import MOST_BYTES, Keeper
 from discreet.federated.serving.tls import Service
 from discreet.federated.transport import Answered, Endpoint, Transport
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
@@ -50,7 +50,7 @@ def keeper_service(keeper: Keeper) -> Service:
 
     def answer(name: str, raw: bytes) -> bytes:
         try:
-            message = decode(raw)
+            message = decode(raw, MOST_BYTES)
         except Refused as error:
             return encode(_refused(error.reason))
         allowed = message.sender == name if message.kind == "key" else name == COORDINATOR

@@ -47,11 +47,18 @@ def tls_context(folder: Path, *, server: bool) -> ssl.SSLContext:
 
 @final
 class TlsServer:
-    """Listen at an address; `members` maps the keys that may ask to names."""
+    """Listen at an address; `members` maps the keys that may ask to names, with messages of `most` bytes."""
 
     def __init__(
-        self, address: tuple[str, int], folder: Path, members: Mapping[str, str], service: Service
+        self,
+        address: tuple[str, int],
+        folder: Path,
+        members: Mapping[str, str],
+        service: Service,
+        *,
+        most: int = frames.MOST_BODY,
     ) -> None:
+        self._most = most
         self._context = tls_context(folder, server=True)
         self._members, self._service = dict(members), service
         self._knocking: OrderedDict[socket.socket, None] = OrderedDict()
@@ -101,7 +108,7 @@ class TlsServer:
 
     def _answer(self, line: ssl.SSLSocket, name: str) -> None:
         with _cut_off(line, _MESSAGE_SECONDS):
-            _, raw = frames.receive(line)
+            _, raw = frames.receive(line, self._most)
             frames.send(line, {}, self._service(name, raw))
 
 

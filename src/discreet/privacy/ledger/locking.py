@@ -72,6 +72,11 @@ def _is_locked(handle: int, alone: bool) -> bool:
         fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        os.close(handle)
+        raise FileError(
+            f"The ledger's lock cannot be taken: {error.strerror}. Keep the ledger on a local disk."
+        ) from error
     return True
 
 

@@ -121,7 +121,11 @@ def fetched(connection: sqlite3.Connection, query: str, *values: object) -> list
     instance that says that its row is damaged, and this process would wait for itself.
     """
     with contextlib.closing(connection.execute(query, values)) as cursor:
-        return cursor.fetchall()
+        rows = cursor.fetchall()
+    # One bit tells a text from bytes, of which a ledger has none.
+    if any(isinstance(value, bytes) for row in rows for value in row):
+        raise ValueError("a row holds bytes where a text belongs")
+    return rows
 
 
 def read_entry(row: tuple[Any, ...]) -> Entry:

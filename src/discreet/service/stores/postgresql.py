@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, final
@@ -30,23 +31,41 @@ class PostgresqlStore(Store):
         self._url = url
         self._lock = threading.RLock()
         self._connection: Any = None
-        with self._lock:
-            connection = self._connected()
-            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            connection.execute(_SCHEMA)
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
-        self._begin(campaign)
+        try:
+            with self._told(), self._lock:
+                connection = self._connected()
+                connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+                connection.execute(_SCHEMA)
+                connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+        except FileError:
+            self.dispose()
+            raise
+        with self._told():
+            self._begin(campaign)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what the server refuses into one sentence, without the server's own words."""
+        psycopg = _driver()
+        try:
+            yield
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise FileError(
+                "The database refuses its user. Let that user create tables, or own those of this store."
+            ) from error
+        except psycopg.Error as error:
+            raise FileError("The database of reports cannot be used; see its own log.") from error
 
     @property
     def is_closed(self) -> bool:
         """Tell whether no more reports are taken."""
         query = "SELECT 1 FROM discreet_facts WHERE name = %s"
-        with self._lock:
+        with self._lock, self._told():
             return self._connected().execute(query, (CLOSED,)).fetchone() is not None
 
     def counts(self) -> Counts:
         """Count what is stored."""
-        with self._lock:
+        with self._lock, self._told():
             row = (
                 self._connected()
                 .execute(
@@ -66,6 +85,20 @@ class PostgresqlStore(Store):
         """Return every sender's message about a whole catalog."""
         yield from self._pages("SELECT sender, body FROM discreet_messages ORDER BY sender")
 
+    def settle(self) -> None:
+        """Leave the log of writes to the server."""
+
+    def rewrite(self) -> None:
+        """Fill the tables anew, in the order of keys and in one transaction."""
+        with self._lock, self._told(), self._connected().transaction():
+            connection = self._connected()
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            for table, key in (("discreet_reports", "sender, item"), ("discreet_messages", "sender")):
+                connection.execute(f"CREATE TEMPORARY TABLE held ON COMMIT DROP AS SELECT * FROM {table}")
+                connection.execute(f"TRUNCATE {table}")
+                connection.execute(f"INSERT INTO {table} SELECT * FROM held ORDER BY {key}")
+                connection.execute("DROP TABLE held")
+
     def dispose(self) -> None:
         """Close the connection."""
         with self._lock:
@@ -73,7 +106,12 @@ class PostgresqlStore(Store):
                 self._connection.close()
 
     def _pages(self, query: str) -> Iterator[Any]:
-        with self._lock, self._connected().transaction(), self._connected().cursor("all_rows") as cursor:
+        with (
+            self._lock,
+            self._told(),
+            self._connected().transaction(),
+            self._connected().cursor("all_rows") as cursor,
+        ):
             cursor.itersize = _PAGE
             yield from cursor.execute(query)
 

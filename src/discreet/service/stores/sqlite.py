@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS reports (
 CREATE TABLE IF NOT EXISTS messages (sender BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 """
 _TABLES = {"facts", "reports", "messages"}
-# Keyed tables without row numbers: what is stored does not tell in which order it came.
+# Tables are kept by key, without row numbers. Pages still show which of their rows came first: see `rewrite`.
 _PATIENCE = 30.0
 
 
@@ -53,6 +53,7 @@ class SqliteStore(Store):
             raise FileError(f"{path} cannot be used as a store of reports.") from error
         with self._sound():
             self._begin(campaign)
+        self.settle()
 
     def _refuse_foreign(self) -> None:
         """Refuse a database of something else, a ledger for instance, before anything in it is changed."""
@@ -103,6 +104,21 @@ class SqliteStore(Store):
     def _require(self, is_ours: bool) -> None:
         if not is_ours:
             raise FileError(f"{self._path} holds a row that no report makes.")
+
+    def settle(self) -> None:
+        """Empty the log of writes into the file, unless somebody reads: then the next time."""
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE:.0f}")
+
+    def rewrite(self) -> None:
+        """Write the file anew, in the order of keys."""
+        with self._lock, self._sound():
+            self._connection.execute("VACUUM")
+        self.settle()
 
     def dispose(self) -> None:
         """Close the file."""

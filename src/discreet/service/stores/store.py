@@ -13,7 +13,8 @@ from discreet.collect.ratings.campaign import Campaign
 from discreet.collect.ratings.wire import ReportRefusal
 from discreet.service.admission import Receipt, Submission, admit
 
-MOST_SENDERS = 1 << 24
+#: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
+MOST_SENDERS = 1 << 20
 CAMPAIGN, CLOSED = "campaign", "closed"
 
 
@@ -35,10 +36,12 @@ class StoredReport(NamedTuple):
 class Store(ABC):
     """Keep the reports of one campaign. `take` returns after its transaction is on disk.
 
-    A store knows senders, items and codes: no address, no time, and rows in no order of arrival.
+    A store knows senders, items and codes: no address and no time. What comes together is written in the
+    order of senders, and `rewrite` puts all into that order: until then files show which batch came when.
     """
 
     campaign: AnyCampaign
+    most_senders: int = MOST_SENDERS
     _senders: int
 
     @final
@@ -66,7 +69,7 @@ class Store(ABC):
         receipts, added = [], 0
         for one in batch:
             newcomer = one.sender not in known
-            if newcomer and one.pairs and self._senders + added >= MOST_SENDERS:
+            if newcomer and one.pairs and self._senders + added >= self.most_senders:
                 receipt = Receipt(refused=one.refused.copy())
                 receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += len(one.pairs)
                 receipts.append(receipt)
@@ -76,7 +79,7 @@ class Store(ABC):
             added += newcomer and bool(new)
             rows += (StoredReport(one.sender, item, code) for item, code in new)
             receipts.append(receipt)
-        transaction.add_reports(rows)
+        transaction.add_reports(sorted(rows))
         return receipts, added
 
     def _take_messages(
@@ -88,7 +91,7 @@ class Store(ABC):
         for one in batch:
             assert one.body is not None
             receipt = Receipt()
-            if one.sender not in known and self._senders + len(rows) >= MOST_SENDERS:
+            if one.sender not in known and self._senders + len(rows) >= self.most_senders:
                 receipt.refused[ReportRefusal.TOO_MANY_SENDERS] += 1
             elif one.sender not in known:
                 known[one.sender] = one.body
@@ -99,7 +102,7 @@ class Store(ABC):
             else:
                 receipt.refused[ReportRefusal.REPLAYED] += 1
             receipts.append(receipt)
-        transaction.add_messages(rows)
+        transaction.add_messages(sorted(rows))
         return receipts, len(rows)
 
     def close_collection(self) -> None:
@@ -123,6 +126,14 @@ class Store(ABC):
     @abstractmethod
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every sender's message about a whole catalog."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Bring what was committed to its place, so that no log of writes grows; never waits for readers."""
+
+    @abstractmethod
+    def rewrite(self) -> None:
+        """Write all rows anew in the order of their senders, so that nothing shows when they came."""
 
     @abstractmethod
     def dispose(self) -> None:

@@ -18,7 +18,8 @@ export const shownAs = (campaign, code) => campaign.first + code * campaign.widt
 
 /** Return what one more answer costs, and what all of them together may. */
 export function priceOf(campaign) {
-  const asked = campaign.kind === "ratings" ? campaign.maxReports : campaign.answers ?? campaign.items.length;
+  const total = campaign.items.length;
+  const asked = campaign.kind === "ratings" ? Math.min(campaign.maxReports, total) : campaign.answers ?? total;
   return { answer: campaign.epsilon, most: asked, person: campaign.epsilon * asked };
 }
 

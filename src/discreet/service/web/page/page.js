@@ -4,9 +4,11 @@ import { openCampaign, priceOf, shownAs } from "../device/device.js";
 import { openKeeping } from "./keeping.js";
 import { LimitError, Person } from "./person.js";
 import { readVectors, recommend } from "./recommending.js";
-import { answerCard, at, cost, inWords, make, number } from "./showing.js";
+import { about, answerCard, at, cost, inWords, make, number } from "./showing.js";
 
 const MOST_FOUND = 8;
+// So many items are listed before anything is typed.
+const FEW_ITEMS = 30;
 const MOST_SHOWN = 60;
 const RETRY_SECONDS = 30;
 const others = new BroadcastChannel("discreet");
@@ -43,23 +45,32 @@ function refuse(sentence) {
 
 function introduce() {
   const { answer, most, person: whole } = priceOf(campaign);
-  const surer = cost(Math.exp(answer));
+  const surer = about(Math.exp(answer));
   const hidden = campaign.kind === "catalog" ? "whether and how you rated any one thing" : "how you rated any one thing";
   document.title = `${campaign.name} – rate without being seen`;
   at("name").textContent = campaign.name;
   at("promise").textContent =
     `Your answers are changed at random on this device before anything is sent. Nobody who reads a report, ` +
     `not even whoever collects it, gets more than ${surer} times surer about ${hidden} (ε = ${number(answer)}).`;
+  at("seen").textContent =
+    campaign.kind === "catalog"
+      ? "Whoever collects does not see which things you know: the report covers the whole list."
+      : "Whoever collects does see which things you answered about, and that one device answered them. " +
+        "Answer only about things that others may know of.";
   at("checked").textContent =
     `This page has recomputed that from the campaign's own tables. All ${number(most)} answers together cost at most ` +
     `ε = ${cost(whole)}. Campaign ${person.key.slice(0, 16)}…`;
   at("outbox-about").textContent =
     campaign.kind === "catalog"
       ? "Your one answer covers the whole list, so that it does not tell what you know. It is drawn once."
-      : "Beside what you said stands what a report says. It was drawn once, and stays as it is.";
+      : `A report may look like what you said. It could have come from any answer: from the one that makes it ` +
+        `likeliest only ${surer} times more often than from any other. It was drawn once, and stays as it is.`;
   at("draw").hidden = campaign.kind !== "catalog";
   for (const section of document.querySelectorAll("section")) section.hidden = false;
   at("suggestions").hidden = model === null;
+  at("few").hidden = campaign.items.length > FEW_ITEMS;
+  at("few").textContent = "Choose from the list, or type to shorten it.";
+  find();
   showRatings();
 }
 
@@ -109,9 +120,11 @@ const say = (sentence) => {
 
 function find() {
   const words = at("search").value.trim().toLowerCase();
-  const places = words === "" ? [] : campaign.items.flatMap((title, item) => (title.toLowerCase().includes(words) ? [item] : []));
+  const few = campaign.items.length <= FEW_ITEMS;
+  const places =
+    words === "" && !few ? [] : campaign.items.flatMap((title, item) => (title.toLowerCase().includes(words) ? [item] : []));
   at("found").replaceChildren(
-    ...places.slice(0, MOST_FOUND).map((item) =>
+    ...places.slice(0, few ? FEW_ITEMS : MOST_FOUND).map((item) =>
       make("li", {}, make("button", { type: "button", text: campaign.items[item], onclick: () => choose(item) })),
     ),
   );

@@ -16,9 +16,14 @@ export const number = (value) => plain.format(value);
 
 /** Return a cost rounded up: what is shown is never less than what is paid. */
 export function cost(value) {
-  const digits = 10 ** (3 - Math.floor(Math.log10(value || 1)));
+  if (!(value > 0)) return "0";
+  const digits = 10 ** (3 - Math.floor(Math.log10(value)));
   return number(Math.ceil(value * digits - 1e-9) / digits);
 }
+
+const rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+/** Return a factor as people say it; the exact epsilon stands beside it. */
+export const about = (value) => `about ${rough.format(value)}`;
 
 /** Return a rating in words a screen reader says well. */
 export function inWords(campaign, rating) {

@@ -24,10 +24,10 @@ def send(line: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> N
     line.sendall(_PREFIX.pack(len(text), len(body)) + text + body)
 
 
-def receive(line: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the body of one frame."""
+def receive(line: socket.socket, most: int = MOST_BODY) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the body of one frame, which has at most so many bytes."""
     header_bytes, body_bytes = _PREFIX.unpack(_exactly(line, _PREFIX.size))
-    if header_bytes > MOST_HEADER or body_bytes > MOST_BODY:
+    if header_bytes > MOST_HEADER or body_bytes > most:
         raise BrokenFrame("A frame is longer than allowed.")
     try:
         header = json.loads(_exactly(line, header_bytes))

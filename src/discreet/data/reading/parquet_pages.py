@@ -1,0 +1,136 @@
+"""Add up what a Parquet file unpacks to, from the headers of its pages, before anything is unpacked.
+
+A page of a few bytes may unpack to two gigabytes, and libraries allocate what its header says. Headers and
+the footer are written in Thrift's compact form. Only numbers are looked at here; texts are skipped.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from discreet.checks import FileError
+
+_MAGIC, _TAIL = b"PAR1", 8
+_DEEPEST = 16
+# Thrift's types: two truths, a byte, three integers; then a double, text, list, set, struct and UUID.
+_TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _TEXT, _LISTS, _STRUCT, _UUID = (
+    1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 12, 13,
+)  # fmt: skip
+# The numbers of the fields that matter, as in parquet.thrift.
+_ROW_GROUPS, _COLUMNS, _META, _FILE = 4, 1, 3, 1
+_PACKED, _DATA_AT, _DICTIONARY_AT = 7, 9, 11
+_PAGE_UNPACKED, _PAGE_PACKED, _PAGE_KINDS, _PAGE_VALUES = 2, 3, (5, 8), 1
+
+
+class Unpacked(NamedTuple):
+    """Say what a file unpacks to: bytes of all pages, and values of the column that has most."""
+
+    size: int
+    values: int
+
+
+def unpacked(file: Path) -> Unpacked:
+    """Return what the pages of a file say that they unpack to."""
+    try:
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as raw:
+            return _added(raw)
+    except (ValueError, IndexError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FileError(f"{file.name} is damaged and cannot be read as Parquet; write it again.") from error
+
+
+def _added(raw: mmap.mmap) -> Unpacked:
+    if raw[-4:] != _MAGIC:
+        raise ValueError("no footer")
+    length = int.from_bytes(raw[-_TAIL:-4], "little")
+    footer = _Thrift(raw, len(raw) - _TAIL - length).struct()
+    size, values = 0, [0]
+    for group in footer.get(_ROW_GROUPS, []):
+        columns = group[_COLUMNS]
+        values += [0] * (len(columns) - len(values))
+        for place, column in enumerate(columns):
+            found = _chunk(raw, column)
+            size, values[place] = size + found.size, values[place] + found.values
+    return Unpacked(size, max(values))
+
+
+def _chunk(raw: mmap.mmap, column: dict[int, Any]) -> Unpacked:
+    """Walk over the pages of one column of one row group."""
+    meta = column[_META]
+    at = meta.get(_DICTIONARY_AT) or meta[_DATA_AT]
+    at, end = min(at, meta[_DATA_AT]), min(at, meta[_DATA_AT]) + meta[_PACKED]
+    if _FILE in column or not 0 <= at <= end <= len(raw):
+        raise ValueError("a column outside the file")
+    size = values = 0
+    while at < end:
+        page = _Thrift(raw, at)
+        header = page.struct()
+        if header[_PAGE_PACKED] < 0 or header[_PAGE_UNPACKED] < 0:
+            raise ValueError("a negative size")
+        at = page.at + header[_PAGE_PACKED]
+        size += header[_PAGE_UNPACKED]
+        values += sum(header[kind][_PAGE_VALUES] for kind in _PAGE_KINDS if kind in header)
+    return Unpacked(size, values)
+
+
+@final
+class _Thrift:
+    """Read Thrift's compact form from a place on; structs become numbers of fields and their values."""
+
+    def __init__(self, raw: mmap.mmap, at: int) -> None:
+        if at < 0:
+            raise ValueError("a place before the file")
+        self._raw, self.at = raw, at
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Read a struct; an end of the file inside it is an `IndexError`."""
+        if depth > _DEEPEST:
+            raise ValueError("nested too deeply")
+        found: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            found[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
+        return found
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in _INTEGERS:
+            return self._integer()
+        if kind in (_TRUE, _FALSE, _BYTE):
+            return self._byte()
+        if kind in (_DOUBLE, _TEXT, _UUID):
+            length = self._varint() if kind == _TEXT else 8 if kind == _DOUBLE else 16
+            self.at += length
+            return None
+        if kind in _LISTS:
+            return self._list(depth)
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        raise ValueError("a type that Parquet does not use")
+
+    def _list(self, depth: int) -> list[Any]:
+        head = self._byte()
+        count = head >> 4 if head >> 4 < 15 else self._varint()
+        if count > len(self._raw) - self.at:
+            raise ValueError("a list longer than the file")
+        return [self._value(head & 15, depth + 1) for _ in range(count)]
+
+    def _integer(self) -> int:
+        number = self._varint()
+        return (number >> 1) ^ -(number & 1)
+
+    def _varint(self) -> int:
+        number = shift = 0
+        while shift < 70:
+            part = self._byte()
+            number |= (part & 127) << shift
+            if part < 128:
+                return number
+            shift += 7
+        raise ValueError("a number without end")
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self._raw[self.at - 1]

@@ -1,0 +1,93 @@
+"""Say who asks: the peer itself, or whom a declared proxy names; IPv6 addresses count by their /64.
+
+Anybody can write X-Forwarded-For. It is believed only from proxies that the operator declares, and only the
+last address in it that is no such proxy: what stands before it was written by that stranger.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from starlette.requests import Request
+
+from discreet.checks import ParameterError
+from discreet.service.journal import log
+from discreet.service.limits import RefusedError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Whoever has one address of such a network has all of them.
+_NETWORK_BITS = 64
+
+
+@final
+class Peers:
+    """Name the peer of a request, for counting.
+
+    Parameters:
+        proxies: Addresses or networks of the proxies in front of this service, such as 127.0.0.1 or
+            10.0.0.0/8.
+    """
+
+    def __init__(self, proxies: Sequence[str] = ()) -> None:
+        try:
+            self._proxies = [ipaddress.ip_network(one, strict=False) for one in proxies]
+        except ValueError as error:
+            raise ParameterError(
+                "--trusted-proxy takes an address or a network, such as 127.0.0.1 or 10.0.0.0/8."
+            ) from error
+        self._warned = False
+
+    def is_proxy(self, host: str) -> bool:
+        """Tell whether this is the address of a declared proxy."""
+        address = _address(host)
+        return address is not None and any(address in network for network in self._proxies)
+
+    def of(self, request: Request) -> str:
+        """Return what requests of this peer are counted under."""
+        host = request.client.host if request.client else ""
+        forwarded = request.headers.getlist("x-forwarded-for")
+        if not self.is_proxy(host):
+            if forwarded and not self._warned:
+                self._warned = True
+                log("x-forwarded-for ignored", why="declare the proxy with --trusted-proxy")
+            return network_of(host)
+        named = self._named(",".join(forwarded).split(","))
+        if named is None:
+            if not self._warned:
+                self._warned = True
+                log("proxy names nobody", why="let it set X-Forwarded-For")
+            raise RefusedError(503, "The proxy of this service does not say who asks (X-Forwarded-For).")
+        return network_of(named)
+
+    def _named(self, chain: Iterable[str]) -> str | None:
+        """Return the last address that is no proxy of ours."""
+        for text in reversed([one.strip() for one in chain]):
+            if _address(text) is None:
+                return None
+            if not self.is_proxy(text):
+                return text
+        return None
+
+
+def network_of(host: str) -> str:
+    """Return an IPv4 address as it is, and the /64 of an IPv6 address.
+
+    Example:
+        >>> network_of("192.0.2.7"), network_of("2001:db8::7"), network_of("::ffff:192.0.2.7")
+        ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
+    """
+    address = _address(host)
+    if address is None or isinstance(address, ipaddress.IPv4Address):
+        return host if address is None else str(address)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
+
+
+def _address(host: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
