@@ -56,7 +56,7 @@ smoke: $(VENV)/.ready-test
 # where old versions differ: reading, storing, solving, drawing noise, and the command line. Old libraries use what newer
 # ones call deprecated.
 LOWEST := tests/data tests/formats tests/models/test_hostile_files.py tests/solvers/test_few_rows.py tests/test_exports.py \
-          tests/test_randomness.py tests/commands/test_fit.py tests/commands/test_recommend.py tests/commands/test_titles.py
+          tests/test_randomness.py tests/cli/test_fit.py tests/cli/test_recommend.py tests/cli/test_titles.py
 test-lowest: .venv-lowest/.ready
 	PYTHONPATH=src:tests .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning $(LOWEST)
 

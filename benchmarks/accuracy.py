@@ -96,9 +96,9 @@ def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
 
 def score(estimator, data, metrics: str, seed: int) -> dict[str, float]:
     """Return the metrics of one fit with simulated noise on one split; both follow from the seed."""
+    from discreet.core.randomness import PrivacyRandom
     from discreet.data.splits import leave_one_out, random_split
     from discreet.evaluation.scoring import measure
-    from discreet.randomness import PrivacyRandom
 
     split = random_split(data, 0.1, seed) if metrics == RATINGS else leave_one_out(data, seed)
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))

@@ -49,8 +49,8 @@ class Factors:
 
 
 def fit_ours(clicks, factors: int, iterations: int, seed: int) -> Factors:
+    from discreet.core.rows import Rows
     from discreet.solvers.implicit_als import Confidence, implicit_als
-    from discreet.solvers.rows import Rows
 
     turned = clicks.by_item
     model = implicit_als(
@@ -107,7 +107,7 @@ def _timed(fit, *arguments):
 
 
 def fit_bar(data) -> None:
-    from discreet.models.bars.als import Als
+    from discreet.models.baselines.als import Als
 
     Als().fit(data)
 
@@ -128,7 +128,7 @@ RATING_SIDES = {"als": fit_bar, "user-factorization": fit_private, "implicit": f
 
 def run_ratings(side: str, ratings: int, toy: bool) -> dict[str, float]:
     """Compile on a small part, then time one fit of generated ratings."""
-    from discreet.data.datasets.synthetic_large import LargeShape, large
+    from discreet.testing.large_data import LargeShape, large
 
     data = large(LargeShape.of(ratings))
     fit = RATING_SIDES[side]

@@ -19,7 +19,7 @@ import harness
 import numpy as np
 
 from discreet.audit.canaries.one_run import one_run_epsilon, one_run_gaussian_epsilon
-from discreet.audit.games.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.bounds import GuessCounts, refuted_epsilon, refuted_on_curve
 from discreet.audit.games.scores import Cuts
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 
@@ -65,20 +65,20 @@ def distance(kind, epsilon):
     return math.tanh(epsilon / 2)
 
 
-def ours(kind, told, truth, delta):
+def ours(kind, output, truth, delta):
     """Return our two bounds; half of the games teach the cuts, as the peer's split does."""
     half = truth.size // 2
-    cuts = Cuts.learned(told[:half], truth[:half], delta, ERROR)
-    tally: Tally = cuts.tally(told[half:], truth[half:])
+    cuts = Cuts.learned(output[:half], truth[:half], delta, ERROR)
+    tally: GuessCounts = cuts.tally(output[half:], truth[half:])
     free = refuted_epsilon(tally, delta, ERROR / 2)
     return free, refuted_on_curve(tally, lambda epsilon: distance(kind, epsilon), ERROR / 2)
 
 
-def theirs(module, told, truth, delta):
+def theirs(module, output, truth, delta):
     """Return the peer's bound from Clopper-Pearson intervals, the strategy it recommends; None without it."""
     if module is None:
         return None
-    auditor = module.CanaryScoreAuditor(told[truth], told[~truth])
+    auditor = module.CanaryScoreAuditor(output[truth], output[~truth])
     strategy = module.Split(seed=0)
     return float(auditor.epsilon_clopper_pearson(ERROR, delta, threshold_strategy=strategy, one_sided=True))
 
@@ -96,9 +96,9 @@ def measure(module, samples):
     for kind in ("laplace", "gaussian", "response"):
         delta = DELTA if kind == "gaussian" else 0.0
         for count in samples:
-            told, truth = scores(kind, count, np.random.default_rng(count))
-            (free, curve), seconds = timed(ours, kind, told, truth, delta)
-            bound, peer_seconds = timed(theirs, module, told, truth, delta)
+            output, truth = scores(kind, count, np.random.default_rng(count))
+            (free, curve), seconds = timed(ours, kind, output, truth, delta)
+            bound, peer_seconds = timed(theirs, module, output, truth, delta)
             rows.append(
                 {
                     "mechanism": kind,

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import harness
 
 from discreet import Biases, Popularity, UserFactorization
-from discreet.data.datasets.synthetic_large import LargeShape, large
 from discreet.data.interactions import refuse_unsound
+from discreet.testing.large_data import LargeShape, large
 
 MODELS = {"popularity": Popularity, "biases": Biases, "user-factorization": UserFactorization}
 

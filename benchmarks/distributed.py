@@ -40,10 +40,10 @@ WAYS = ("memory", "shards", "dask")
 def generate(folder: Path, n_ratings: int) -> None:
     """Write a folder of shards, one shard in memory at a time."""
     from discreet.data.bounding import hash_ids
-    from discreet.data.datasets.synthetic_large import LargeShape
     from discreet.data.facts import PublicFacts
     from discreet.data.vocabulary import Vocabulary
-    from discreet.shards.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
+    from discreet.distributed.manifest import CATALOG, Manifest, digest, shard_of_hash, write_ids
+    from discreet.testing.large_data import LargeShape
 
     whole = LargeShape.of(n_ratings)
     count = max(-(-n_ratings // RATINGS_PER_SHARD), 2)
@@ -73,9 +73,9 @@ def write_shard(folder: Path, number: int, people, shape):
     """Generate the ratings of some people; after `DISTINCT` shards the same ratings come again."""
     import polars as pl
 
-    from discreet.data.datasets.synthetic_large import large
-    from discreet.shards.folder import INDPTR, ITEMS, PEOPLE, VALUES
-    from discreet.shards.manifest import ShardRecord, digest, shard_folder, write_ids
+    from discreet.distributed.manifest import ShardRecord, digest, shard_folder, write_ids
+    from discreet.distributed.shards import INDPTR, ITEMS, PEOPLE, VALUES
+    from discreet.testing.large_data import large
 
     place, first = shard_folder(folder, number), shard_folder(folder, number % DISTINCT)
     place.mkdir(parents=True)
@@ -96,7 +96,7 @@ def in_memory(folder: Path):
     import polars as pl
 
     from discreet.data.vocabulary import Vocabulary
-    from discreet.shards import open_shards
+    from discreet.distributed.shards import open_shards
 
     shards = open_shards(folder)
     items = np.empty(shards.n_ratings, np.int32)
@@ -123,9 +123,9 @@ def fingerprint(model) -> str:
 
 def fit(way: str, folder: Path, model: str, epsilon: float, toy: bool) -> dict[str, object]:
     """Fit in one way; the noise is simulated, so that the ways can be compared."""
-    from discreet.crowds.cluster import on_cluster
-    from discreet.crowds.connecting import connected
-    from discreet.shards import open_shards
+    from discreet.distributed.cluster import on_cluster
+    from discreet.distributed.connection import connected
+    from discreet.distributed.shards import open_shards
 
     if not toy:
         warm_up(model, epsilon)
@@ -140,12 +140,12 @@ def fit(way: str, folder: Path, model: str, epsilon: float, toy: bool) -> dict[s
         return found
 
 
-def measured(model: str, epsilon: float, crowd) -> dict[str, object]:
-    from discreet.randomness import PrivacyRandom
+def measured(model: str, epsilon: float, source) -> dict[str, object]:
+    from discreet.core.randomness import PrivacyRandom
     from discreet.recipes import estimator
 
     start, cpu = time.perf_counter(), time.process_time()
-    fitted = estimator(model, {"epsilon": epsilon}).fit(crowd, random=PrivacyRandom.simulate(1))
+    fitted = estimator(model, {"epsilon": epsilon}).fit(source, random=PrivacyRandom.simulate(1))
     return {
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,
@@ -156,8 +156,8 @@ def measured(model: str, epsilon: float, crowd) -> dict[str, object]:
 
 
 def warm_up(model: str, epsilon: float) -> None:
-    from discreet.data.datasets.synthetic_large import LargeShape, large
     from discreet.recipes import estimator
+    from discreet.testing.large_data import LargeShape, large
 
     small = large(LargeShape(n_users=500, n_items=300, n_ratings=20_000))
     estimator(model, {"epsilon": epsilon}).fit(small)
@@ -177,7 +177,7 @@ def shard_files(folder: Path, n_ratings: int, n_files: int, toy: bool) -> dict[s
 def write_files(folder: Path, n_ratings: int, n_files: int) -> None:
     import polars as pl
 
-    from discreet.data.datasets.synthetic_large import LargeShape, large
+    from discreet.testing.large_data import LargeShape, large
 
     whole = LargeShape.of(n_ratings)
     items, ratings = whole.n_items // n_files, n_ratings // n_files
@@ -199,7 +199,7 @@ def write_files(folder: Path, n_ratings: int, n_files: int) -> None:
 
 
 def cut_files(folder: Path) -> dict[str, object]:
-    from discreet.crowds.sharding import make_shards
+    from discreet.distributed.sharding import make_shards
 
     start, cpu = time.perf_counter(), time.process_time()
     made = make_shards(sorted(folder.glob("*.parquet")), folder / "shards", low=1.0, high=5.0, step=1.0)

@@ -28,16 +28,16 @@ import harness
 import numpy as np
 import polars as pl
 
-from discreet.crowds.lists import Wanted
-from discreet.crowds.sharding import make_shards
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
-from discreet.data.opening import open_data
 from discreet.data.splits import leave_one_out
+from discreet.distributed.lists import Wanted
+from discreet.distributed.sharding import make_shards
+from discreet.distributed.shards import open_shards
 from discreet.evaluation import measure
 from discreet.models.fitted import FittedModel
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
-from discreet.shards import open_shards
 
 K = 10
 Lists = list[list[str | int]]

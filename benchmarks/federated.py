@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.scoring import measure
@@ -30,9 +31,8 @@ from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
-from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.implicit.objective import ImplicitObjective
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"
 RUN = "benchmark"

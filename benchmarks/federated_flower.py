@@ -28,7 +28,8 @@ import numpy as np
 import polars as pl
 
 import discreet
-from discreet.checks import FileError
+from discreet.core.checks import FileError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.splits import Split, leave_one_out
 from discreet.evaluation.scoring import measure
 from discreet.federated.flower.processes import VARIABLE, Flower
@@ -36,7 +37,6 @@ from discreet.federated.flower.transport import FlowerTransport
 from discreet.federated.identity.agreement import COORDINATOR, Agreement
 from discreet.federated.serving.daemon import LocalServer
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
 
 METRIC = "hr@10:99"
 EMPTY_MESSAGES = 3
@@ -88,8 +88,8 @@ def empty_message(folder: Path, names: list[str]) -> list[float]:
             for _ in range(EMPTY_MESSAGES + 1):
                 start = time.perf_counter()
                 answers = transport.ask(b"", names, 900.0)
-                heard = {name for name, _ in itertools.islice(answers, len(names))}
-                assert heard == set(names)
+                counted = {name for name, _ in itertools.islice(answers, len(names))}
+                assert counted == set(names)
                 taken.append(time.perf_counter() - start)
     finally:
         for process in processes:

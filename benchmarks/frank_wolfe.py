@@ -57,10 +57,10 @@ def fastest(work, *arguments) -> float:
 
 
 def time_size(n_ratings: int) -> dict[str, float]:
-    from discreet.data.datasets.synthetic_large import LargeShape, large
+    from discreet.core.progress import silent
+    from discreet.core.randomness import PrivacyRandom
     from discreet.models.low_rank.directions import centered
-    from discreet.models.progress import silent
-    from discreet.randomness import PrivacyRandom
+    from discreet.testing.large_data import LargeShape, large
 
     data, random = large(LargeShape.of(n_ratings)), PrivacyRandom.simulate(0)
     matrix = data.to_scipy()
@@ -80,10 +80,10 @@ def time_size(n_ratings: int) -> dict[str, float]:
 
 def fit_wide(wide_items: int, people: int) -> dict[str, float]:
     """Fit on a catalog so wide that a matrix of pairs would take 8 TB."""
+    from discreet.core.randomness import PrivacyRandom, experiment_generator
     from discreet.data.datasets.synthetic import numbered
     from discreet.data.facts import PublicFacts
     from discreet.models.low_rank.frank_wolfe import FrankWolfe
-    from discreet.randomness import PrivacyRandom, experiment_generator
 
     draw = experiment_generator(0, "wide")
     per_user = 20
@@ -109,18 +109,6 @@ def fit_wide(wide_items: int, people: int) -> dict[str, float]:
     }
 
 
-def duality_gap() -> dict[str, float]:
-    """Solve a small constrained problem without privacy and say how far from optimal it can still be."""
-    from discreet.data.datasets.synthetic import rank_one
-    from discreet.solvers.low_rank.frank_wolfe import frank_wolfe
-    from discreet.solvers.rows import Rows
-
-    data = rank_one(n_users=300, n_items=40, per_user=10).data
-    rows = Rows(data.indptr, data.items, data.values)
-    solved = frank_wolfe(rows, data.n_items, radius=20.0, rounds=40, tolerance=1e-6)
-    return {"objective": solved.objective, "gap": solved.gap, "rounds": solved.rounds}
-
-
 def compare(sizes: list[int], toy: bool) -> dict[str, object]:
     # First of all: a process starts with the largest memory that its parent ever had.
     size = (TOY_WIDE_ITEMS, 60) if toy else (WIDE_ITEMS, 100_000)
@@ -137,7 +125,6 @@ def compare(sizes: list[int], toy: bool) -> dict[str, object]:
         "linear": per_rating[-1] / per_rating[0],
         "sizes": runs,
         "wide": wide,
-        "without privacy": duality_gap(),
         "threads": 1,
     }
 

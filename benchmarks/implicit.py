@@ -52,15 +52,15 @@ def generated(choices: int):
 
 def sweeper(data, factors: int = FACTORS):
     """Return a function that runs one private sweep."""
-    from discreet.contributions import profile_sums as party
-    from discreet.models.implicit_objective import server
-    from discreet.models.implicit_objective.estimator import ImplicitObjective, deviation
-    from discreet.randomness import PrivacyRandom
+    from discreet.core.randomness import PrivacyRandom
+    from discreet.models.implicit import questions
+    from discreet.models.implicit.objective import ImplicitObjective, deviation
+    from discreet.statistics import profile_sums as party
 
     plan = ImplicitObjective(epsilon=5.0, delta=1e-5).plan()
     random = PrivacyRandom.simulate(0)
     votes = data.total(party.ProfileVotes(n_items=data.n_items, norm="l2"))
-    favor = server.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
+    favor = questions.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
     vectors = np.random.default_rng(0).standard_normal((data.n_items, factors))
     profiles = party.Profiles.of(
         vectors,

@@ -17,9 +17,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
+from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.rows import Rows
 from discreet.data.datasets import catalog
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
@@ -27,10 +29,8 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.local.channel import LocalChannel
 from discreet.models.local.private_gradients import PrivateGradients
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.randomness import PrivacyRandom, experiment_generator
 from discreet.solvers.als import solve_rows
 from discreet.solvers.mixture import expect, fit_mixture
-from discreet.solvers.rows import Rows
 
 
 def jester(toy: bool) -> Interactions:

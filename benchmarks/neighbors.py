@@ -18,10 +18,10 @@ import math
 import harness
 import numpy as np
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.fitted import FittedModel
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
 
 K = 10
 Near = list[list[int]]

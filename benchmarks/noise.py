@@ -20,6 +20,7 @@ import opendp.prelude as dp
 from rich.console import Console
 from rich.table import Table
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.sampling.draws import (
     add_discrete_gaussian,
@@ -27,7 +28,6 @@ from discreet.privacy.sampling.draws import (
     discrete_gaussian,
     discrete_laplace,
 )
-from discreet.randomness import PrivacyRandom
 
 SCALE = 1000.0
 OPENDP_DRAWS = 20_000

@@ -27,18 +27,18 @@ import harness
 import numpy as np
 from scipy.sparse import csr_array
 
-from discreet.collect.catalog.campaign import CatalogCampaign
-from discreet.collect.catalog.corrected import CellReader, corrected_cells, corrected_means
-from discreet.collect.catalog.device import CatalogDevice, collect_cells
-from discreet.collect.catalog.rho import rho_expected
-from discreet.collect.catalog.totals import CatalogTotals
+from discreet.collect.channel_correction import CellReader, corrected_cells, corrected_means
+from discreet.collect.collector import CatalogTotals
+from discreet.collect.device import CatalogDevice, collect_cells
+from discreet.collect.estimate import rho_expected
+from discreet.collect.hidden_items import CatalogCampaign
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.cells import HiddenStars
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.nuclear import recover
-from discreet.solvers.rows import Rows
 
 TOLERANCE = 4e-4
 

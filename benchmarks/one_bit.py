@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import harness
 import numpy as np
 
-from discreet.models.one_bit.verdicts import verdicts_of
-from discreet.solvers.algebra_threads import one_algebra_thread
+from discreet.core.rows import one_algebra_thread
+from discreet.models.scorers.one_bit import binary_ratings
 from discreet.solvers.low_rank.losses import OneBitLoss
-from discreet.solvers.low_rank.matrix import Cells, LowRank
+from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import NuclearBall, minimize
 
 FIRST_LENGTH = 16.0
@@ -40,7 +40,7 @@ ACCURACY = 3e-5
 class DenseBall:
     """Keep the whole matrix and decompose all of it at every step."""
 
-    cells: Cells
+    cells: ObservedEntries
     radius: float
 
     def zero(self):
@@ -92,9 +92,9 @@ def peak(loss, domain, steps: int) -> int:
 
 def compare(name: str, steps: int, repeats: int, toy: bool) -> dict:
     data = harness.ratings(name, toy=toy)
-    cells = Cells(data.indptr, data.items, data.n_items)
+    cells = ObservedEntries(data.indptr, data.items, data.n_items)
     radius = math.sqrt(data.n_users * data.n_items)
-    loss = OneBitLoss(verdicts=verdicts_of(data, 3.5))
+    loss = OneBitLoss(verdicts=binary_ratings(data, 3.5))
     thin, dense = NuclearBall(cells=cells, radius=radius, accuracy=ACCURACY), DenseBall(cells, radius)
     solve(loss, thin, 1)  # compile
     ours = [solve(loss, thin, steps) for _ in range(1 if toy else max(repeats, 3))]

@@ -19,11 +19,11 @@ import harness
 import numpy as np
 
 import discreet
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
-from discreet.planning.schedule import schedule
-from discreet.randomness import PrivacyRandom
+from discreet.planning.plan import schedule
 
 EPSILON, DELTA = 5.0, 1e-6
 

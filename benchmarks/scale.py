@@ -35,7 +35,7 @@ def estimator(epsilon: float):
 
 def warm_up(epsilon: float) -> None:
     """Compile every loop: with noise, and on the way that finds factors."""
-    from discreet.data.datasets.synthetic_large import LargeShape, large
+    from discreet.testing.large_data import LargeShape, large
 
     small = large(LargeShape(n_users=500, n_items=300, n_ratings=20_000))
     estimator(epsilon).fit(small)
@@ -90,7 +90,7 @@ def _timed(fit, *arguments) -> dict[str, float]:
 
 
 def write(path: Path, ratings: int) -> None:
-    from discreet.data.datasets.synthetic_large import LargeShape, write_large
+    from discreet.testing.large_data import LargeShape, write_large
 
     write_large(path, LargeShape.of(ratings))
 

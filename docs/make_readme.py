@@ -10,7 +10,7 @@ from making import making
 from rich.console import Console
 
 from discreet import demo
-from discreet.commands.demo import show_tour
+from discreet.cli.demo import show_tour
 from discreet.recipes import describe_models
 
 README = Path(__file__).parents[1] / "README.md"

@@ -15,8 +15,8 @@ from making import ROOT, Making, making
 
 sys.path.append(str(ROOT / "tests"))
 
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
 from discreet.data.datasets.catalog import load
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission

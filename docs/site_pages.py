@@ -95,7 +95,7 @@ def _moved(path: Path, place: str) -> str:
 
 def commands_page() -> str:
     """Describe every verb from the program itself."""
-    from discreet.commands.application import SEVERAL, VERBS, verb_command
+    from discreet.cli.application import SEVERAL, VERBS, verb_command
 
     lines = ["# Commands", "", "Made from the program; `discreet VERB --help` prints the same.", ""]
     for name in VERBS:

@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.transport import InProcess
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.randomness import PrivacyRandom
+from discreet.models.implicit.objective import ImplicitObjective
 from toy import toy_interactions
 
 RUN = "test run"

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet import checks
-from discreet.checks import DataError, DiscreetError, ParameterError
+from discreet.core import checks
+from discreet.core.checks import DataError, DiscreetError, ParameterError
 
 NOT_NUMBERS = ["1", None, True, [1.0], math.nan, np.float64("nan"), 1j]
 RULES = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import reproduce
-from discreet.collect.catalog.choosing import cell_mechanism
+from discreet.collect.hidden_items import cell_mechanism
 
 
 def part(module):

@@ -55,7 +55,7 @@ def script(name):
 
 
 def test_the_site_describes_every_verb_name_proof_and_refusal():
-    from discreet.commands.application import VERBS
+    from discreet.cli.application import VERBS
 
     pages = script("site_pages").generated()
     assert all(f"## discreet {verb}" in pages["reference/commands.md"] for verb in VERBS)

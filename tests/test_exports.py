@@ -37,7 +37,9 @@ def test_every_name_is_found_and_is_the_one_that_type_checkers_see(name):
 def test_every_estimator_and_error_is_offered():
     for name, kind in recipes.MODELS.items():
         assert getattr(discreet, kind.__name__) is kind and kind.name == name
-    errors = {name for name in vars(importlib.import_module("discreet.checks")) if name.endswith("Error")}
+    errors = {
+        name for name in vars(importlib.import_module("discreet.core.checks")) if name.endswith("Error")
+    }
     assert errors <= set(discreet.__all__)
     assert discreet.__version__.count(".") == 2
 
@@ -51,5 +53,5 @@ def test_importing_discreet_loads_next_to_nothing():
     code = "import sys; before = set(sys.modules); import discreet; print(*sorted(set(sys.modules) - before))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = run.stdout.split()
-    assert [name for name in loaded if name.startswith("discreet")] == ["discreet", "discreet.exports"]
+    assert [name for name in loaded if name.startswith("discreet")] == ["discreet", "discreet.core.exports"]
     assert len(loaded) <= 10, loaded

@@ -56,8 +56,8 @@ def test_what_a_change_makes_stale(package, changed, stale):
 def test_kernels_of_the_package_are_seen_with_what_they_import():
     root = Path(discreet.__file__).parent
     sources = {_name(path, root): path for path in root.rglob("*.py")}
-    vectors = sources["discreet.contributions.kernels.item_vectors"]
+    vectors = sources["discreet.statistics.item_vectors"]
     assert set(_imported(vectors, sources)) == {
-        "discreet.contributions.grid",
-        "discreet.solvers.kernels.shared",
+        "discreet.statistics.fixed_point",
+        "discreet.core.kernels",
     }

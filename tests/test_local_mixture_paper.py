@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from discreet import reproduce
-from discreet.solvers.rows import Rows
+from discreet.core.rows import Rows
 
 
 def part(module):

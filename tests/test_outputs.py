@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from discreet.checks import FileError
-from discreet.files import refuse_output, write_whole
+from discreet.core.checks import FileError
+from discreet.core.files import refuse_output, write_whole
 from discreet.models.biases import Biases
 from toy import toy_interactions
 

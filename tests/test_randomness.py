@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from discreet import randomness
-from discreet.checks import ParameterError, PrivacyError
-from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.core import randomness
+from discreet.core.checks import ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from evidence import cumulative, follows, gap, samples_to_separate
 
 
@@ -98,7 +98,7 @@ def test_threads_share_a_stream_without_sharing_bytes():
 
 _FORKING = """
 import os, sys
-from discreet.randomness import PrivacyRandom
+from discreet.core.randomness import PrivacyRandom
 
 def draw_in_children(source, children):
     drawn = []

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from discreet.audit.games.single_draws import log_ratios
-from discreet.audit.white_box.prices import price
-from discreet.audit.white_box.tape import Additive, Player, Recorder
-from discreet.audit.worlds import Crowd, neighboring
+from discreet.audit.games.scores import log_ratios
+from discreet.audit.neighboring import SyntheticSpec, neighboring
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.models.one_bit.estimators import OneBitOutput
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.sampling import draws
-from discreet.randomness import PrivacyRandom, experiment_generator
 
 # Fine enough that discrete noise is as good as continuous.
 STEPS = 2.0**20
@@ -25,8 +25,8 @@ STEPS = 2.0**20
 class Released:
     """Play on one release whose inputs in both worlds are known."""
 
-    first: Additive
-    second: Additive
+    first: RecordedAdditive
+    second: RecordedAdditive
     fits: int = 0
 
     @classmethod
@@ -34,10 +34,11 @@ class Released:
         """Return a release whose inputs are `apart`, in units of the noise's width."""
         moved = np.rint(np.atleast_1d(apart) * STEPS).astype(np.int64)
         nothing = np.zeros_like(moved)
-        worlds = (
-            Additive(gaussian=gaussian, width=STEPS, given=given, told=given) for given in (nothing, moved)
+        neighbors = (
+            RecordedAdditive(gaussian=gaussian, width=STEPS, given=given, output=given)
+            for given in (nothing, moved)
         )
-        return cls(*worlds)
+        return cls(*neighbors)
 
     def play(self, count, seed):
         """Return the scores of fresh games, and which world it was."""
@@ -52,15 +53,15 @@ class Released:
 def whole_matrix():
     """Release every cell of a completed matrix with the noise that hides one cell."""
     estimator = OneBitOutput(epsilon=1.0)
-    worlds = next(neighboring(estimator, Crowd()))
+    neighbors = next(neighboring(estimator, SyntheticSpec()))
     recorder = Recorder()
-    scorer = estimator.rehearse(worlds.base, PrivacyRandom.taped(0, recorder))
-    scorer.scores(worlds.base, np.arange(worlds.base.n_users))
-    player = Player(recorder.passages)
-    other = next(iter(worlds.others.values()))
+    scorer = estimator.rehearse(neighbors.base, PrivacyRandom.taped(0, recorder))
+    scorer.scores(neighbors.base, np.arange(neighbors.base.n_users))
+    player = Player(recorder.calls)
+    other = next(iter(neighbors.others.values()))
     scorer = estimator.rehearse(other, PrivacyRandom.taped(0, player))
     scorer.scores(other, np.arange(other.n_users))
-    return Released(recorder.passages[-1], player.passages[-1])
+    return Released(recorder.calls[-1], player.calls[-1])
 
 
 def parallel_items(items=737, factors=10):

@@ -9,8 +9,8 @@ import math
 
 from discreet.audit.games.bounds import least_share
 from discreet.audit.games.stopping import Plan, play
-from discreet.audit.white_box.structure import look_inside
-from discreet.audit.worlds import Crowd
+from discreet.audit.neighboring import SyntheticSpec
+from discreet.audit.white_box.structure import examine
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.recipes import MODELS
 
@@ -49,7 +49,7 @@ def measure(run):
     found["probit-refuted"] = [math.log(share / (1 - share))]
     found["frank-wolfe-noise-delta"] = [gaussian_delta(math.sqrt(math.log(1e6)) / 4, CLAIMED)]
     for name, model in INSTEAD.items():
-        inside = look_inside(MODELS[model](epsilon=CLAIMED), Crowd(people=8, items=6, per_person=3))
+        inside = examine(MODELS[model](epsilon=CLAIMED), SyntheticSpec(people=8, items=6, per_person=3))
         found[f"{name}-ours"] = [inside.refuted]
     if run.folder:
         _draw(found, run.folder)
@@ -81,7 +81,7 @@ def _draw(found, folder):
     for side, what, color in ((-0.2, "refuted", "#c44"), (0.2, "ours", "#48a")):
         heights = [found[f"{name}-{what}"][0] for name in titles]
         places = [place + side for place in range(len(titles))]
-        axes.bar(
+        axes.threshold(
             places, heights, 0.4, color=color, label={"refuted": "as published", "ours": "ours instead"}[what]
         )
     axes.axhline(CLAIMED, color="black", linewidth=1, linestyle="--", label="the claim")

@@ -10,7 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet.audit import last
+from discreet.audit import last_audit
 
 RUN = Path(__file__).parent / "results" / "models.json"
 EPSILONS = (0.5, 1.0, 4.0)
@@ -21,8 +21,8 @@ def main():
     parser.add_argument("--toy", action="store_true", help="write nothing")
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last.__file__).with_name("last_audits.json")
-    content = last.summarized(run["found"], run["version"])
+    shipped = Path(last_audit.__file__).with_name("last_audits.json")
+    content = last_audit.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
     print(table(run["found"]))

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.collect.catalog.device import collect_cells
+from discreet.collect.device import collect_cells
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.models.local.nuclear import LocalNuclear
-from discreet.models.local.nuclear_plain import LocalNuclearPlain
-from discreet.randomness import PrivacyRandom
+from discreet.models.local.nuclear import LocalNuclear, LocalNuclearPlain
 
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
 

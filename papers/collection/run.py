@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.collect.catalog.choosing import cell_mechanism
-from discreet.collect.catalog.device import collect_cells
+from discreet.collect.device import collect_cells
+from discreet.collect.hidden_items import cell_mechanism
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
 from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
-from discreet.randomness import PrivacyRandom
 from discreet.reproduce import Drawn, Run
 from discreet.solvers.low_rank.nuclear import recover
-from discreet.solvers.rows import Rows
 
 from .figures import draw
 from .recovery import Errors, recovery_errors

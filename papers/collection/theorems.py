@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.collect.catalog.choosing import cell_mechanism
-from discreet.collect.catalog.device import collect_cells
-from discreet.collect.catalog.rho import rho_bound, rho_expected
+from discreet.collect.device import collect_cells
+from discreet.collect.estimate import rho_bound, rho_expected
+from discreet.collect.hidden_items import cell_mechanism
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.cells import CellMechanism
-from discreet.randomness import PrivacyRandom
 
 from .world import World, make_world, worst_world
 

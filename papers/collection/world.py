@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.randomness import experiment_generator
 
 RANK = 2
 RATED = 0.3

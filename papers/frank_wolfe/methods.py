@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.splits import Split
 from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
@@ -17,7 +18,6 @@ from discreet.models.low_rank.frank_wolfe import FrankWolfe
 from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from discreet.randomness import PrivacyRandom
 
 DELTA = 1e-6
 _LARGEST = 20.0

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
 
 FAILURE = 0.05  # beta: how often the bound on the noise may fail
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.randomness import experiment_generator
+from discreet.core.randomness import experiment_generator
 
 from .poster import Poster
 

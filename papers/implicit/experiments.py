@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation.scoring import measure as score
-from discreet.models.bars.implicit_als import ImplicitAls
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.models.neighbors import ItemNeighbors
+from discreet.models.baselines.implicit_als import ImplicitAls
+from discreet.models.implicit.objective import ImplicitObjective
+from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.popularity import Popularity
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import PrivacyRandom
 
 from .accounting import row_loss
 from .bounds import Problem, bound, corollary_holds, excess, redesign_share
@@ -67,13 +67,13 @@ def neighbors(room: Bench, epsilons: Sequence[float], seed: int) -> dict[str, Cu
 def beside(room: Bench, setting: Setting, epsilons: Sequence[float], seed: int) -> dict[str, Curve]:
     """Score what stands beside the tables: no noise, lists of popular items with and without noise."""
     model = train(room.clicks, setting, 1.0, seed)
-    everybody, private = np.ones((len(model.users), 1)), []
+    all_users, private = np.ones((len(model.users), 1)), []
     for epsilon in epsilons:
         chosen = Popularity(epsilon=epsilon, delta=1e-5).fit(
             room.split.train, random=PrivacyRandom.simulate(seed)
         )
         votes = chosen.scorer.arrays()["popularity"]
-        private.append(list(room.score(everybody, votes[:, None])))
+        private.append(list(room.score(all_users, votes[:, None])))
     part = train(room.clicks, setting, setting.alpha0, seed)
     first = train(room.clicks, setting, setting.alpha0, seed, original=True)
     return {

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from discreet.randomness import experiment_generator
+from discreet.core.randomness import experiment_generator
 
 from .printed import Floats, Method, Setting, Side, alpha0_of, exact_rows, noisy_by
 

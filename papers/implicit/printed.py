@@ -15,8 +15,8 @@ import numpy.typing as npt
 from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
+from discreet.core.randomness import experiment_generator
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import experiment_generator
 from discreet.solvers.norm_ball import minimize_in_ball
 
 Floats = npt.NDArray[np.float64]

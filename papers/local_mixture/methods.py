@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.collect.estimate import collect_from
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, random_split
 from discreet.evaluation.scoring import measure
@@ -18,8 +19,7 @@ from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture
 from discreet.models.local.private_gradients import PrivateGradients
 from discreet.models.local.sgd import LocalSgd
-from discreet.models.scorers.reports import LocalScorer
-from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.models.scorers.local import LocalScorer
 
 from .weighted_pca import pca_error
 
@@ -28,10 +28,10 @@ Method = Callable[[Split, float, int], float]
 
 # The grid on which the gradient descent is tuned: rank, step and regularization.
 TUNING: list[dict[str, Any]] = [
-    {"factors": factors, "rate": rate, "regularization": pull}
+    {"factors": factors, "rate": rate, "regularization": item_weights}
     for factors in (1, 3, 10)
     for rate in (0.002, 0.01)
-    for pull in (0.001, 0.005, 0.02, 0.06)
+    for item_weights in (0.001, 0.005, 0.02, 0.06)
 ]
 # People used for tuning where there are many: enough to rank settings.
 TUNING_PEOPLE = 4000
@@ -85,8 +85,8 @@ def shrunken_item_mean(split: Split, epsilon: float, seed: int) -> float:
     noise = np.minimum(errors, 1e6) ** 2
     width = split.train.facts.high - split.train.facts.low
     # How much true item means differ: a public guess, one tenth of the scale.
-    pulled = overall + (0.1 * width) ** 2 / ((0.1 * width) ** 2 + noise) * (means - overall)
-    return _rmse(pulled[split.test.items], split.test)
+    weighted = overall + (0.1 * width) ** 2 / ((0.1 * width) ** 2 + noise) * (means - overall)
+    return _rmse(weighted[split.test.items], split.test)
 
 
 def global_mean(split: Split, epsilon: float, seed: int) -> float:

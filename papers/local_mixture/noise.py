@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.randomness import PrivacyRandom
 
 SAMPLES = 100_000
 _GAUSSIANS, _STEPS = 3, 200

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.models.local.private_gradients import PrivateGradients

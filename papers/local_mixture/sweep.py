@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from discreet.core.randomness import experiment_generator
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, kfold
-from discreet.randomness import experiment_generator
 from discreet.reproduce import Run
 
 from .methods import METHODS, RANKS, TUNED, TUNING, tune, tuned_error

@@ -11,14 +11,14 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
-from discreet.arrays import Floats
 from discreet.collect.estimate import collect_from
+from discreet.core.arrays import Floats
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
 from discreet.data.splits import Split
 from discreet.models.local.mixture import LocalMixture
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.als import solve_rows
 from discreet.solvers.mixture import FactorStep, fit_mixture
-from discreet.solvers.rows import Rows
 
 # So little that it only keeps a person's equations solvable who has fewer ratings than there are factors.
 _SOLVABLE = 1e-6

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
 from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective
 from discreet.models.one_bit.task import OneBit
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.randomness import PrivacyRandom
 
 Floats = npt.NDArray[np.float64]
 CLEAR, OUTPUT = "clear", "output"

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.synthetic import numbered
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.one_bit.estimators import OneBitInput, OneBitObjective
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.randomness import PrivacyRandom, experiment_generator
 
 Floats = npt.NDArray[np.float64]
 _BOUND = 10.0

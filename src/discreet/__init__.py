@@ -8,18 +8,19 @@ data in `discreet.federated`.
 
 from __future__ import annotations
 
-from discreet.exports import Exports
+from discreet.core.exports import Exports
 
 # What `typing` says; importing it would take longer than all the rest of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from discreet.checks import BudgetError as BudgetError
-    from discreet.checks import DataError as DataError
-    from discreet.checks import DiscreetError as DiscreetError
-    from discreet.checks import FileError as FileError
-    from discreet.checks import ParameterError as ParameterError
-    from discreet.checks import PrivacyError as PrivacyError
+    from discreet.core.checks import BudgetError as BudgetError
+    from discreet.core.checks import DataError as DataError
+    from discreet.core.checks import DiscreetError as DiscreetError
+    from discreet.core.checks import FileError as FileError
+    from discreet.core.checks import ParameterError as ParameterError
+    from discreet.core.checks import PrivacyError as PrivacyError
+    from discreet.core.randomness import PrivacyRandom as PrivacyRandom
     from discreet.data.datasets import catalog as catalog
     from discreet.data.facts import PublicFacts as PublicFacts
     from discreet.data.interactions import Interactions as Interactions
@@ -27,38 +28,38 @@ if TYPE_CHECKING:
     from discreet.data.reading.readers import read as read
     from discreet.data.vocabulary import Vocabulary as Vocabulary
     from discreet.evaluation.comparison import compare as compare
-    from discreet.evaluation.evaluation import Evaluation as Evaluation
     from discreet.evaluation.private import choose_privately as choose_privately
     from discreet.evaluation.private import evaluate_privately as evaluate_privately
     from discreet.evaluation.private import fit_and_evaluate as fit_and_evaluate
     from discreet.evaluation.protocol import evaluate as evaluate
     from discreet.evaluation.report import write_report as write_report
-    from discreet.models.bars.als import Als as Als
-    from discreet.models.bars.ease import Ease as Ease
-    from discreet.models.bars.implicit_als import ImplicitAls as ImplicitAls
-    from discreet.models.bars.item_knn import ItemKnn as ItemKnn
+    from discreet.evaluation.results import Evaluation as Evaluation
+    from discreet.models.baselines.als import Als as Als
+    from discreet.models.baselines.implicit_als import ImplicitAls as ImplicitAls
+    from discreet.models.baselines.item_item import Ease as Ease
+    from discreet.models.baselines.item_item import ItemKnn as ItemKnn
     from discreet.models.biases import Biases as Biases
     from discreet.models.estimator import Estimator as Estimator
     from discreet.models.fitted import FittedModel as FittedModel
-    from discreet.models.implicit_objective.estimator import ImplicitObjective as ImplicitObjective
+    from discreet.models.implicit.objective import ImplicitObjective as ImplicitObjective
     from discreet.models.local.channel import LocalChannel as LocalChannel
     from discreet.models.local.mixture import LocalMixture as LocalMixture
+    from discreet.models.local.neighbors import ItemNeighbors as ItemNeighbors
     from discreet.models.local.nuclear import LocalNuclear as LocalNuclear
-    from discreet.models.local.nuclear_plain import LocalNuclearPlain as LocalNuclearPlain
+    from discreet.models.local.nuclear import LocalNuclearPlain as LocalNuclearPlain
     from discreet.models.local.private_gradients import PrivateGradients as PrivateGradients
     from discreet.models.local.sgd import LocalSgd as LocalSgd
     from discreet.models.low_rank.covariance_svd import CovarianceSvd as CovarianceSvd
     from discreet.models.low_rank.frank_wolfe import FrankWolfe as FrankWolfe
     from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe as PrintedFrankWolfe
     from discreet.models.low_rank.projected_gradient import ProjectedGradient as ProjectedGradient
-    from discreet.models.neighbors import ItemNeighbors as ItemNeighbors
     from discreet.models.one_bit.estimators import OneBitGradient as OneBitGradient
     from discreet.models.one_bit.estimators import OneBitInput as OneBitInput
     from discreet.models.one_bit.estimators import OneBitObjective as OneBitObjective
     from discreet.models.one_bit.estimators import OneBitOutput as OneBitOutput
     from discreet.models.popularity import Popularity as Popularity
-    from discreet.models.private_facts.catalog import PrivateCatalog as PrivateCatalog
-    from discreet.models.private_facts.scale import PrivateScale as PrivateScale
+    from discreet.models.private_facts import PrivateCatalog as PrivateCatalog
+    from discreet.models.private_facts import PrivateScale as PrivateScale
     from discreet.models.storage import load as load
     from discreet.models.user_factorization.estimator import UserFactorization as UserFactorization
     from discreet.privacy.guarantee import Basis as Basis
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Trust as Trust
     from discreet.privacy.guarantee import Unit as Unit
     from discreet.privacy.ledger.book import Ledger as Ledger
-    from discreet.randomness import PrivacyRandom as PrivacyRandom
 
     __version__: str
 else:
@@ -80,48 +80,47 @@ else:
             "discreet.data.interactions": "Interactions",
             "discreet.data.facts": "PublicFacts",
             "discreet.data.vocabulary": "Vocabulary",
-            # A person's whole history, with a trusted data holder
+            # User level, with a trusted data holder
             "discreet.models.user_factorization.estimator": "UserFactorization",
             "discreet.models.biases": "Biases",
             "discreet.models.popularity": "Popularity",
-            "discreet.models.implicit_objective.estimator": "ImplicitObjective",
+            "discreet.models.implicit.objective": "ImplicitObjective",
             "discreet.models.low_rank.frank_wolfe": "FrankWolfe",
             "discreet.models.low_rank.printed_frank_wolfe": "PrintedFrankWolfe",
             "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
             "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
             # Facts chosen with noise
-            "discreet.models.private_facts.catalog": "PrivateCatalog",
-            "discreet.models.private_facts.scale": "PrivateScale",
-            # One verdict
+            "discreet.models.private_facts": "PrivateCatalog PrivateScale",
+            # One binary rating
             "discreet.models.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
             # Before ratings leave the device
             "discreet.models.local.channel": "LocalChannel",
             "discreet.models.local.mixture": "LocalMixture",
-            "discreet.models.local.nuclear": "LocalNuclear",
-            "discreet.models.local.nuclear_plain": "LocalNuclearPlain",
+            "discreet.models.local.nuclear": "LocalNuclear LocalNuclearPlain",
             "discreet.models.local.sgd": "LocalSgd",
             "discreet.models.local.private_gradients": "PrivateGradients",
-            "discreet.models.neighbors": "ItemNeighbors",
-            # Bars without privacy
-            "discreet.models.bars.als": "Als",
-            "discreet.models.bars.implicit_als": "ImplicitAls",
-            "discreet.models.bars.ease": "Ease",
-            "discreet.models.bars.item_knn": "ItemKnn",
+            "discreet.models.local.neighbors": "ItemNeighbors",
+            # Baselines without privacy
+            "discreet.models.baselines.als": "Als",
+            "discreet.models.baselines.implicit_als": "ImplicitAls",
+            "discreet.models.baselines.item_item": "Ease ItemKnn",
             # What a fit returns, and what it is called in general
             "discreet.models.estimator": "Estimator",
             "discreet.models.fitted": "FittedModel",
             "discreet.models.storage": "load",
-            # Promises, books and noise
+            # Guarantees, ledgers and noise
             "discreet.privacy.guarantee": "Guarantee Unit Neighbors Trust Basis",
             "discreet.privacy.ledger.book": "Ledger",
-            "discreet.randomness": "PrivacyRandom",
+            "discreet.core.randomness": "PrivacyRandom",
             # Measuring
             "discreet.evaluation.protocol": "evaluate",
             "discreet.evaluation.comparison": "compare",
             "discreet.evaluation.private": "evaluate_privately choose_privately fit_and_evaluate",
-            "discreet.evaluation.evaluation": "Evaluation",
+            "discreet.evaluation.results": "Evaluation",
             "discreet.evaluation.report": "write_report",
-            "discreet.checks": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
+            "discreet.core.checks": (
+                "DiscreetError ParameterError DataError FileError PrivacyError BudgetError"
+            ),
         },
     )
     __all__ = [*_exports.names, "__version__"]

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from discreet.checks import ParameterError, suggestion
+from discreet.core.checks import ParameterError, suggestion
+from discreet.core.registry import ESTIMATORS
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator
-from discreet.names import ESTIMATORS
 from discreet.privacy.guarantee import Guarantee
 
 

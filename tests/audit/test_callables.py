@@ -12,12 +12,12 @@ from discreet.audit.canaries.one_run import (
     one_run_epsilon,
     one_run_gaussian_epsilon,
 )
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS
 from toy import toy_interactions
 
@@ -38,8 +38,8 @@ def test_our_own_mechanisms_are_not_refuted_and_nearly_used_up():
             (np.array([[1.0]]), np.array([[1.0], [1.5]])),
         ),
     }
-    for name, (function, worlds) in cases.items():
-        found = audit(function, worlds, epsilon=1.0, games=12_000)
+    for name, (function, neighbors) in cases.items():
+        found = audit(function, neighbors, epsilon=1.0, games=12_000)
         assert found.verdict == "not refuted", name
         assert found.refuted > (0.7 if name in ("laplace", "flip") else 0.0), (name, found)
 
@@ -81,8 +81,8 @@ def test_one_run_bounds_cover_and_see_what_is_there():
         coins = rng.random(1_000) < math.e / (1 + math.e)
         crossed += one_run_epsilon(1_000, 1_000, int(coins.sum()), 0.0, 0.05) > 1.0
         truth = rng.random(1_000) < 0.5
-        told = truth + gaussian_multiplier(1.0, 1e-6) * rng.standard_normal(1_000)
-        right = int(np.sum((told > 0.5) == truth))
+        output = truth + gaussian_multiplier(1.0, 1e-6) * rng.standard_normal(1_000)
+        right = int(np.sum((output > 0.5) == truth))
         crossed_curve += one_run_gaussian_epsilon(1_000, 1_000, right, 1e-6, 0.05) > 1.0
     assert crossed <= 21 and crossed_curve <= 21
     assert 0.9 < one_run_epsilon(100_000, 100_000, 73_106, 0.0, 0.01) < 1.0

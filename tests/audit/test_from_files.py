@@ -16,15 +16,15 @@ from discreet.audit.from_files import (
     named_draw,
     names_of,
 )
-from discreet.audit.neighboring_files import CANARIES, crowds, written
-from discreet.audit.white_box.tape import Player, Recorder
+from discreet.audit.neighboring_files import CANARIES, specs, written
+from discreet.audit.white_box.recording import Player, Recorder
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.private import release
 from discreet.models.estimator import Estimator
-from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.private_facts import PrivateFacts
 from discreet.models.user_factorization import estimator as user_factorization
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, is_never_private
 
 ROUTE = {route.name: route for route in ROUTES}
@@ -133,13 +133,15 @@ def test_the_command_line_says_and_writes_the_same(canary, monkeypatch, tmp_path
 
     route = ROUTE["catalog and scale chosen"]
     fit = ["fit", "DATA", "--epsilon", "20", "--private-catalog", "--catalog-share", "0.8", "--delta", "1e-3"]
-    _, people = next(crowds())
+    _, people = next(specs())
     seen, names, recorder = [], [], Recorder()
     for lines in (people, [*people, *CANARIES[canary]]):
         file, out = written(tmp_path, lines), tmp_path / "m.discreet"
         names.append(names_of(file, route))
-        tape = recorder if not seen else Player(recorder.passages, named=named_draw(route, *names))
-        monkeypatch.setattr(PrivacyRandom, "from_os", lambda tape=tape: PrivacyRandom.taped(0, tape))
+        recording = recorder if not seen else Player(recorder.calls, named=named_draw(route, *names))
+        monkeypatch.setattr(
+            PrivacyRandom, "from_os", lambda recording=recording: PrivacyRandom.recorded(0, recording)
+        )
         arguments = [str(file) if word == "DATA" else word for word in fit]
         monkeypatch.setattr("sys.argv", ["discreet", *arguments, "--model", "biases", "--out", str(out)])
         with pytest.raises(SystemExit) as ended:

@@ -7,16 +7,26 @@ import pytest
 
 from audit.twins import spoil
 from discreet.audit import full
-from discreet.audit.canaries.files import CanaryFileAttack
+from discreet.audit.canaries.one_run import CanaryFileAttack
 from discreet.audit.canaries.planting import Canaries, CanaryAttack
 from discreet.audit.full import SMALL, _settled, costliest_pair, play_view
-from discreet.audit.games.betting import Shares, is_refuted, joined, refuted_by_betting, refuted_without_luck
-from discreet.audit.games.bounds import Tally, curve_of, least_share, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.bounds import (
+    BettingShares,
+    GuessCounts,
+    curve_of,
+    is_refuted,
+    joined,
+    least_share,
+    refuted_by_betting,
+    refuted_epsilon,
+    refuted_on_curve,
+    refuted_without_luck,
+)
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, LearnedScore
 from discreet.audit.games.stopping import Plan, play
+from discreet.audit.neighboring import SyntheticSpec
 from discreet.audit.page import claimed_curve, measured_band
-from discreet.audit.worlds import Crowd
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.recipes import MODELS, is_never_private
 
@@ -70,11 +80,11 @@ def ideal(kind, epsilon, rng):
         def play(self, count, seed):
             truth = rng.random(count) < 0.5
             if kind == "laplace":
-                told = truth + rng.laplace(scale=1 / epsilon, size=count)
-                return epsilon * (np.abs(told) - np.abs(told - 1)), truth
+                output = truth + rng.laplace(scale=1 / epsilon, size=count)
+                return epsilon * (np.abs(output) - np.abs(output - 1)), truth
             sigma = gaussian_multiplier(epsilon, 1e-6)
-            told = truth + sigma * rng.standard_normal(count)
-            return (told - 0.5) / sigma**2, truth
+            output = truth + sigma * rng.standard_normal(count)
+            return (output - 0.5) / sigma**2, truth
 
     return Ideal()
 
@@ -106,10 +116,10 @@ def test_false_alarms_over_200_seeds_are_as_rare_as_stated(kind):
 def test_bounds_agree_with_closed_forms():
     assert least_share(0, 10, 0.05) == 0.0
     assert least_share(10, 10, 0.05) == pytest.approx(0.05**0.1)
-    tally = Tally(games=10_000, guesses=10_000, right=7_311, right_of_all=7_311)
+    tally = GuessCounts(games=10_000, guesses=10_000, right=7_311, right_of_all=7_311)
     assert 0.9 < refuted_epsilon(tally, 0.0, 0.01) < 1.0
     assert refuted_epsilon(tally, 0.1, 0.01) < refuted_epsilon(tally, 0.0, 0.01)
-    few = Tally(games=10_000, guesses=20, right=20, right_of_all=5_000)
+    few = GuessCounts(games=10_000, guesses=20, right=20, right_of_all=5_000)
     assert refuted_epsilon(few, 0.0, 0.01) == 0.0
     assert refuted_on_curve(few, lambda epsilon: math.tanh(epsilon / 2), 0.01) == 0.0
     assert refuted_on_curve(tally, lambda epsilon: 0.1, 0.01) == math.inf
@@ -133,7 +143,7 @@ def test_taking_luck_off_keeps_the_error_and_sees_more():
 
     def shares(count, mean):
         luck = rng.standard_normal(count).clip(-3, 3)
-        return Shares((mean + 0.2 * luck + 0.05 * rng.standard_normal(count)).clip(0, 1), luck)
+        return BettingShares((mean + 0.2 * luck + 0.05 * rng.standard_normal(count)).clip(0, 1), luck)
 
     fair = (1 + distance(0.4)) / 2
     crossed = [
@@ -168,9 +178,9 @@ def test_scores_of_sound_draws_do_not_give_the_world_away_by_rounding():
 
 def many(name):
     estimator = MODELS[name](epsilon=8.0)
-    crowd = Crowd(people=2, items=24, per_person=1)
-    facts = crowd.facts(implicit=estimator.feedback == "implicit")
-    people = {f"person {number}": row for number, row in enumerate(crowd.rows(facts))}
+    spec = SyntheticSpec(people=2, items=24, per_person=1)
+    facts = spec.facts(implicit=estimator.feedback == "implicit")
+    people = {f"person {number}": row for number, row in enumerate(spec.rows(facts))}
     return estimator, Canaries.costliest(estimator, people, facts)
 
 
@@ -227,9 +237,9 @@ def test_a_file_attack_reads_an_unprotected_number(monkeypatch):
 def test_many_canaries_give_false_alarms_as_rarely_as_stated():
     """Sound fits with a few hundred canaries each cross their promise in at most the stated share of runs."""
     estimator = MODELS["implicit-objective"](epsilon=1.0)
-    crowd = Crowd(people=2, items=200, per_person=1)
-    facts = crowd.facts(implicit=True)
-    people = {f"person {number}": row for number, row in enumerate(crowd.rows(facts))}
+    spec = SyntheticSpec(people=2, items=200, per_person=1)
+    facts = spec.facts(implicit=True)
+    people = {f"person {number}": row for number, row in enumerate(spec.rows(facts))}
     attack = CanaryAttack(estimator, Canaries.disjoint(people, facts, 1))
     distance, crossed = curve_of(estimator, 200), 0
     for run in range(200):

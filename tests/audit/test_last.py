@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from discreet.audit import last, last_audit
+from discreet.audit import last_audit
 from discreet.audit.white_box.structure import ROUNDING
 from discreet.recipes import MODELS, is_never_private
 
@@ -12,8 +12,10 @@ RUN = Path(__file__).parents[2] / "papers" / "audit" / "results" / "models.json"
 
 def test_the_shipped_audits_are_those_of_the_kept_run():
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last.__file__).with_name("last_audits.json")
-    assert json.loads(shipped.read_text(encoding="utf8")) == last.summarized(run["found"], run["version"])
+    shipped = Path(last_audit.__file__).with_name("last_audits.json")
+    assert json.loads(shipped.read_text(encoding="utf8")) == last_audit.summarized(
+        run["found"], run["version"]
+    )
 
 
 def test_every_model_that_promises_something_was_audited_and_none_refuted():

@@ -7,14 +7,14 @@ import pkgutil
 import numpy as np
 import pytest
 
-from discreet.audit.white_box.prices import price
-from discreet.audit.white_box.tables import exact_loss
-from discreet.audit.white_box.tape import Player, Recorder
-from discreet.checks import DataError
+from audit.finite_tables import exact_loss
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import Player, Recorder
+from discreet.core.checks import DataError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy import mechanisms
 from discreet.privacy.mechanisms.additive import Additive, Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import PrivacyRandom
 
 STARS = {"low": 1.0, "high": 5.0}
 #: What makes each finite mechanism at some epsilon, and all its inputs.
@@ -73,10 +73,10 @@ def test_additive_noise_costs_what_it_promises(mechanism, promised, symmetric):
     moved[1, 1] += 2.0
     recorder = Recorder()
     draw = mechanism.release_symmetric if symmetric else mechanism.release
-    draw(base, PrivacyRandom.taped(1, recorder))
-    player = Player(recorder.passages)
-    draw(moved, PrivacyRandom.taped(1, player))
-    paid = price(recorder.passages, player.passages).epsilon(promised[1])
+    draw(base, PrivacyRandom.recorded(1, recorder))
+    player = Player(recorder.calls)
+    draw(moved, PrivacyRandom.recorded(1, player))
+    paid = price(recorder.calls, player.calls).epsilon(promised[1])
     assert 0.99 < paid <= promised[0]
 
 

@@ -7,9 +7,6 @@ import pytest
 from discreet.audit import questions
 from discreet.audit.hostile_questions import honest_questions
 from discreet.audit.questions import Found, try_question
-from discreet.contributions import domain as domains
-from discreet.contributions import row_moment
-from discreet.contributions.item_vectors import ItemVectors
 from discreet.federated.protocols import asked
 from discreet.federated.protocols.asked import ANSWERED
 from discreet.federated.protocols.estimator_sums import EstimatorSums
@@ -18,6 +15,9 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.solvers.als import solve_rows
+from discreet.statistics import domain as domains
+from discreet.statistics import residual_moment
+from discreet.statistics.item_vectors import ItemVectors
 
 MODEL = UserFactorization(epsilon=0.1, delta=1e-6)
 #: What a party's own share of the noise promises.
@@ -61,7 +61,7 @@ def test_nothing_is_found_anywhere(hostile):
 def test_a_refusal_that_hangs_on_a_row_is_found(hostile, monkeypatch):
     """Number 1, put back: a row that cannot be solved ends in an error."""
     assert searched(hostile, "ResidualMoment", "of one item 1e+09").leaks == {}
-    monkeypatch.setattr(row_moment, "ridge_solutions", solve_rows)
+    monkeypatch.setattr(residual_moment, "ridge_solutions", solve_rows)
     assert searched(hostile, "ResidualMoment", "of one item 1e+09").leaks
 
 

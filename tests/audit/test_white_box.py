@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from audit.twins import TWINS, cases, spoil
+from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.noise import (
     DRAWS,
     examine_noise,
@@ -15,29 +16,31 @@ from discreet.audit.white_box.noise import (
     is_reused,
     is_too_narrow,
 )
-from discreet.audit.white_box.structure import look_inside
+from discreet.audit.white_box.recording import Player, RecordedAdditive, Recorder, StrayError
+from discreet.audit.white_box.structure import examine
 from discreet.audit.white_box.subjects import quick_audit, variants
-from discreet.audit.white_box.tape import Additive, Player, Recorder, StrayError
-from discreet.audit.worlds import Crowd, neighboring
-from discreet.checks import PrivacyError
+from discreet.core.checks import PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, is_never_private
 
 NAMES = sorted(name for name in MODELS if not is_never_private(name))
-SMALL = Crowd(people=8, items=6, per_person=3, wide=0)
-WIDE = Crowd(people=8, items=6, per_person=3)
+SMALL = SyntheticSpec(people=8, items=6, per_person=3, wide=0)
+WIDE = SyntheticSpec(people=8, items=6, per_person=3)
 
 
 def is_proved(estimator):
-    return estimator.promise(Crowd().facts(implicit=estimator.feedback == "implicit")).basis is Basis.PROVED
+    return (
+        estimator.promise(SyntheticSpec().facts(implicit=estimator.feedback == "implicit")).basis
+        is Basis.PROVED
+    )
 
 
 @cache
 def looked_inside(name):
-    return look_inside(MODELS[name](epsilon=1.0), WIDE)
+    return examine(MODELS[name](epsilon=1.0), WIDE)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,10 +92,10 @@ def test_rare_outcomes_lead_to_every_release():
     estimator = MODELS["user-factorization"](epsilon=1.0)
     *_, wide = neighboring(estimator, WIDE)
     draws = []
-    for loudness in wide.outcomes:
-        recorder = Recorder(loudness=loudness)
-        estimator.rehearse(wide.base, PrivacyRandom.taped(0, recorder))
-        draws.append(len(recorder.passages))
+    for noise_scale in wide.outcomes:
+        recorder = Recorder(noise_scale=noise_scale)
+        estimator.rehearse(wide.base, PrivacyRandom.recorded(0, recorder))
+        draws.append(len(recorder.calls))
     assert draws[0] < draws[1] < draws[2]
 
 
@@ -100,7 +103,7 @@ def test_rare_outcomes_lead_to_every_release():
 def test_every_twin_is_caught(twin, model, monkeypatch):
     estimator = spoil(monkeypatch, twin, model)
     try:
-        inside = look_inside(estimator, SMALL)
+        inside = examine(estimator, SMALL)
     except PrivacyError as error:
         assert "goes around" in str(error)
         return
@@ -134,7 +137,7 @@ def test_a_run_of_noise_that_returns_is_seen():
     zeros = np.zeros(20, dtype=np.int64)
 
     def drawn(noise):
-        return Additive(gaussian=True, width=2.0**19, given=zeros[: noise.size], told=noise)
+        return RecordedAdditive(gaussian=True, width=2.0**19, given=zeros[: noise.size], output=noise)
 
     assert not is_reused([drawn(fresh[:20]), drawn(fresh[20:])])
     assert is_reused([drawn(fresh[:20]), drawn(np.roll(fresh[:20], 3))])
@@ -156,16 +159,16 @@ def test_replaying_on_the_same_data_is_the_same_fit():
     estimator = MODELS["biases"](epsilon=1.0)
     data = next(neighboring(estimator)).base
     recorder = Recorder()
-    first = estimator.rehearse(data, PrivacyRandom.taped(1, recorder))
-    player = Player(recorder.passages)
-    second = estimator.rehearse(data, PrivacyRandom.taped(2, player))
+    first = estimator.rehearse(data, PrivacyRandom.recorded(1, recorder))
+    player = Player(recorder.calls)
+    second = estimator.rehearse(data, PrivacyRandom.recorded(2, player))
     player.finish()
     for key, array in first.arrays().items():
         np.testing.assert_array_equal(array, second.arrays()[key])
     with pytest.raises(StrayError, match="fewer"):
-        Player(recorder.passages).finish()
+        Player(recorder.calls).finish()
     with pytest.raises(StrayError, match="more"):
-        estimator.rehearse(data, PrivacyRandom.taped(2, Player(recorder.passages[:1])))
+        estimator.rehearse(data, PrivacyRandom.recorded(2, Player(recorder.calls[:1])))
 
 
 def test_a_rehearsal_needs_simulated_noise():
@@ -176,4 +179,4 @@ def test_a_rehearsal_needs_simulated_noise():
 
 def test_a_model_without_privacy_cannot_be_audited():
     with pytest.raises(PrivacyError, match="cannot be audited"):
-        look_inside(MODELS["popularity"](epsilon=math.inf))
+        examine(MODELS["popularity"](epsilon=math.inf))

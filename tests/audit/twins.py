@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.accounting import gaussian as gaussian_accounting
 from discreet.privacy.mechanisms import additive
 from discreet.privacy.sampling import draws
-from discreet.privacy.sampling.taping import taped
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.sampling.recording import recorded
 from discreet.recipes import MODELS
-from small_crowds import heard
+from small_sources import observed
 
 # A fault that has no meaning for a model with one release is tried on another.
 USUAL = ("biases", "popularity", "user-factorization", "covariance-svd")
@@ -24,7 +24,7 @@ ROUNDS = ("biases", "frank-wolfe", "user-factorization", "covariance-svd")
 def _narrower(share):
     def twin(patch, kind):
         wide = additive.noise_in_steps
-        patch.setattr(additive, "noise_in_steps", lambda noise: wide(noise * share))
+        patch.setattr(additive, "fixed_point_noise", lambda noise: wide(noise * share))
 
     return twin
 
@@ -98,7 +98,7 @@ def noise_reused_across_fits(patch, kind):
     train = kind._train
 
     def seeded(self, data, random, progress):
-        return train(self, data, PrivacyRandom.taped(4, random.tape), progress)
+        return train(self, data, PrivacyRandom.recorded(4, random.recording), progress)
 
     patch.setattr(kind, "_train", seeded)
 
@@ -112,14 +112,14 @@ def noise_reused_within_fits(patch, kind):
         target += np.rint(unit * sigma).astype(np.int64).reshape(target.shape)
 
     add.__name__ = "add_discrete_gaussian"
-    patch.setattr(additive, "add_discrete_gaussian", taped(add))
+    patch.setattr(additive, "add_discrete_gaussian", recorded(add))
 
 
 def float_noise(patch, kind):
     """Add floats of numpy's generator, off any grid and past the hook."""
 
     def release(self, vector, random):
-        values = heard(vector, "release")
+        values = observed(vector, "release")
         return values + self.sigma * np.random.standard_normal(values.shape)
 
     patch.setattr(additive.Additive, "release", release)

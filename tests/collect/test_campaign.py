@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from discreet.checks import ParameterError
-from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.campaign import Campaign
+from discreet.core.checks import ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
@@ -50,7 +50,7 @@ def test_every_change_has_another_name():
 
 def test_promises_epsilon_a_rating_against_the_collector_too():
     promise = campaign().guarantee()
-    assert promise.frame == (Unit.VERDICT, Neighbors.REPLACE, Trust.LOCAL)
+    assert promise.frame == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
     assert campaign().for_person(40).epsilon == 20.0
 

@@ -6,13 +6,13 @@ import json
 import numpy as np
 import pytest
 
-from discreet.checks import FileError, ParameterError
-from discreet.collect.catalog.campaign import CatalogCampaign, CatalogReport, read, write
-from discreet.collect.draws import read_words
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.collect.draw_tables import read_words
+from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, read, write
 from discreet.collect.opening import campaign_from_bytes, campaign_from_json, is_campaign, open_campaign
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
+from discreet.core.checks import FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars

@@ -6,14 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.checks import BudgetError, DataError, ParameterError
-from discreet.collect.catalog.campaign import CatalogCampaign, CatalogReport, read, write
-from discreet.collect.catalog.choosing import cell_mechanism
-from discreet.collect.catalog.collector import CatalogCollector
-from discreet.collect.catalog.device import CatalogDevice, collect_cells, sample_items
-from discreet.collect.catalog.open_cells import OpenCells
-from discreet.collect.catalog.totals import CatalogTotals
-from discreet.collect.ratings.wire import ReportRefusal, ReportRefused
+from discreet.collect.collector import CatalogCollector, CatalogTotals
+from discreet.collect.device import CatalogDevice, collect_cells, sample_items
+from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, cell_mechanism, read, write
+from discreet.collect.mechanisms import OpenCells
+from discreet.collect.wire import ReportRefusal, ReportRefused
+from discreet.core.checks import BudgetError, DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.local.nuclear import LocalNuclear
@@ -22,7 +21,6 @@ from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.gaps import MARGIN, gap_scale, pretending_cells, realized
 from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, samples_to_separate
 from toy import toy_interactions
 
@@ -115,7 +113,7 @@ def test_the_scale_decides_the_mechanism():
 def test_the_label_states_a_cell_and_a_person(cell):
     asked = campaign(cell)
     promise = asked.guarantee()
-    assert promise.frame == (Unit.CELL, Neighbors.REPLACE, Trust.LOCAL) and promise.epsilon == 3.0
+    assert promise.frame == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.epsilon == 3.0
     assert any("50 items: epsilon = 150" in note for note in promise.notes)
     assert asked.for_person().epsilon == 150.0 and asked.for_person().unit is Unit.USER
 
@@ -359,7 +357,7 @@ def test_kept_messages_teach_a_model_and_a_second_one_of_a_sender_is_refused():
     rated[data.rows(), data.items] = True
     assert told[rated].mean() > 0.95 and told[~rated].mean() < 0.05
     model = LocalNuclear(epsilon=6.0).fit_reports(collected)
-    assert model.guarantee.unit is Unit.CELL and not model.guarantee.simulated
+    assert model.guarantee.unit is Unit.RATING and not model.guarantee.simulated
     with pytest.raises(ParameterError, match="whole catalog"):
         CatalogCollector(campaign(answers=2))
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import DataError
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.collector import Collector
-from discreet.collect.ratings.device import Device
-from discreet.collect.ratings.wire import RatingReport, ReportRefusal
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import Collector
+from discreet.collect.device import Device
+from discreet.collect.wire import RatingReport, ReportRefusal
+from discreet.core.checks import DataError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.randomness import PrivacyRandom
 
 MECHANISM = BoundedLaplace(epsilon=1.0, low=1, high=5, points=241)
 ASKED = Campaign(name="films", mechanism=MECHANISM, catalog=Vocabulary.range(100), max_reports=5)

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import BudgetError, DataError, ParameterError
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
-from discreet.collect.ratings.mechanisms import decode
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.collect.mechanisms import decode
+from discreet.core.checks import BudgetError, DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.guarantee import Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, gap, samples_to_separate
 
 ITEMS = [f"film {number}" for number in range(200)]

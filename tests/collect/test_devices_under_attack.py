@@ -9,17 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.checks import BudgetError, ParameterError, PrivacyError
-from discreet.collect.catalog.campaign import CatalogCampaign
-from discreet.collect.catalog.device import CatalogDevice
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.collector import Collector
-from discreet.collect.ratings.device import Device
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import Collector
+from discreet.collect.device import CatalogDevice, Device
+from discreet.collect.hidden_items import CatalogCampaign
+from discreet.core.checks import BudgetError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars
-from discreet.randomness import PrivacyRandom
 
 MEGABYTE = 1 << 20
 

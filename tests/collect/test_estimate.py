@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
 from discreet.collect.estimate import Collected, collect_from, unit_levels
-from discreet.collect.ratings.mechanisms import Exact, encode
+from discreet.collect.mechanisms import Exact, encode
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
-from discreet.randomness import PrivacyRandom
-from discreet.solvers.channel_response import respond
+from discreet.solvers.channel_fit import respond
 from evidence import follows, gap, samples_to_separate
 
 KINDS = [BoundedLaplace, ClampedLaplace]

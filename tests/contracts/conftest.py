@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from discreet.randomness import PrivacyRandom
+from discreet.core.randomness import PrivacyRandom
 from discreet.recipes import MODELS
 from toy import toy_interactions
 

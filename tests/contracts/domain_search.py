@@ -15,7 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.contributions.domain import (
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.statistics.domain import (
     SIDES,
     Held,
     Length,
@@ -27,9 +30,6 @@ from discreet.contributions.domain import (
     Whole,
     domains,
 )
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
 
 N_ITEMS = 5
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)

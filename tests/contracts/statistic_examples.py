@@ -5,17 +5,17 @@ import math
 
 import numpy as np
 
-from discreet.contributions.people import PersonMeans
-from discreet.contributions.profile_sums import Profiles, Question
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.private.hiding import OneEach
+from discreet.evaluation.private.user_scores import OneEach
+from discreet.statistics.counts import UserMeans
+from discreet.statistics.profile_sums import ProfileQuestion, Profiles
 
 
 def examples():
     """Return, by the name of the class, functions that return the fields of an instance for some data."""
     return {
-        "PersonMeans": lambda data: scale_of(data),
-        "PeopleCount": lambda data: {},
+        "UserMeans": lambda data: scale_of(data),
+        "UserCount": lambda data: {},
         "ScaleVotes": lambda data: {"scales": ((0.0, 0.5), (0.0, 1.0), (-1.0, 1.0))},
         "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
         "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},
@@ -33,7 +33,7 @@ def examples():
             **scale_of(data),
             **ridge_model(data),
         },
-        "ChoicePairs": lambda data: {
+        "CoOccurrence": lambda data: {
             "n_items": data.n_items,
             "top": np.arange(1, data.n_items, 2),
             "weight": positive(np.arange(1, data.n_items, 2).size),
@@ -48,7 +48,7 @@ def examples():
             "pull": positive(data.n_items),
             "count_part": 0.2,
         },
-        "ChoicePlaces": lambda data: {
+        "ItemContext": lambda data: {
             "vectors": draw(data.n_items, "vectors", 3),
             "squares": positive(data.n_items),
             "longest": math.sqrt(5),
@@ -70,7 +70,7 @@ def examples():
             for name, make in PROFILES.items()
             for norm in ("l1", "l2")
         },
-        "OfKnownPart": lambda data: {"inner": PersonMeans(**scale_of(data)), "hiding": OneEach()},
+        "OfKnownPart": lambda data: {"inner": UserMeans(**scale_of(data)), "hiding": OneEach()},
         "PersonalScores": lambda data: {
             "models": (Guesser("one"), Guesser("two")),
             "metric": Metric("hr", 5),
@@ -89,7 +89,7 @@ def examples():
             "low": -1.0,
             "width": 2.0,
         },
-        "PlacedItems": lambda data: {
+        "ProfiledItems": lambda data: {
             "n_items": data.n_items,
             # A profile belongs to a person, wherever that person's row stands.
             "profiles": np.array([draw(3, f"profile {one}") for one in data.users.ids]).reshape(-1, 3),
@@ -131,7 +131,9 @@ def profiles_of(data):
 
 def question(data, norm):
     pairs = np.array([[0, 0], [0, 1], [1, 2]])
-    return Question(pull=positive(data.n_items), count_part=0.7, pairs=pairs, pair_part=0.3, norm=norm)
+    return ProfileQuestion(
+        item_weights=positive(data.n_items), count_part=0.7, pairs=pairs, pair_part=0.3, norm=norm
+    )
 
 
 PROFILES = {
@@ -161,7 +163,7 @@ def ridge_model(data):
 
 
 def scaling(data):
-    from discreet.contributions.scaled_rows import Scaling
+    from discreet.statistics.scaled_rows import Scaling
 
     model = ridge_model(data)
     return Scaling(
@@ -177,7 +179,7 @@ def scaling(data):
 
 def rounds_so_far(data):
     """Return two rounds of three that overshoot: a row runs into its bound, then into the opposite one."""
-    from discreet.contributions.stepped_rows import RoundsSoFar
+    from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
 
     return RoundsSoFar(
         **scale_of(data),

@@ -10,14 +10,14 @@ import pytest
 
 import discreet
 import discreet.models.storage
-from discreet.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
+from discreet.core.checks import BudgetError, DataError, DiscreetError, FileError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import (
     MODELS,
     describe_models,
@@ -27,7 +27,7 @@ from discreet.recipes import (
     parse_settings,
     to_toml,
 )
-from small_crowds import heard
+from small_sources import observed
 from toy import toy_interactions
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +184,7 @@ def test_what_is_published_of_users_is_what_mechanisms_returned(name, data, monk
         pytest.skip("other frames release noisy numbers person by person")
 
     def blind(self, values, random):
-        values = heard(values, "release")
+        values = observed(values, "release")
         return 3 + np.random.default_rng(np.size(values)).standard_normal(np.shape(values))
 
     def blind_symmetric(self, matrix, random):
@@ -344,7 +344,7 @@ def test_an_unknown_model_is_one_sentence():
 def test_one_more_cell_changes_one_cell_of_what_is_used(name, data):
     """A cap that pushes another cell out would make a promise about single cells cost twice."""
     interactions = data(name)
-    if make(name).promise(interactions.facts).unit is not Unit.CELL:
+    if make(name).promise(interactions.facts).unit is not Unit.RATING:
         pytest.skip("the promise is not about single cells")
     capped = interactions.with_facts(dataclasses.replace(interactions.facts, max_per_user=5))
     fewer = np.ones(interactions.n_ratings, dtype=bool)

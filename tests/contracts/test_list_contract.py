@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, DiscreetError
+from discreet.core.checks import DataError, DiscreetError
 from discreet.models.answers import ListedItem, SimilarItem
 from discreet.models.lists import STARS
 from discreet.models.scorers.counts import BY_STARS
-from discreet.models.scorers.single_cells import ReleasedCells
+from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.recipes import MODELS
 
 # Published methods that release no counts; they say so.

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from dp_accounting import SelfComposedDpEvent
 
-from discreet.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import DataError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting.accountant import delta_at, epsilon_at
-from discreet.randomness import PrivacyRandom
 
 ROOT = Path(__file__).parents[2]
 

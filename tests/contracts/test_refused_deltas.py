@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.recipes import MODELS
 
 WITH_DELTA = sorted(

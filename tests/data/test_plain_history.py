@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import DiscreetError
-from discreet.data.accepting import of_row
+from discreet.core.checks import DiscreetError
+from discreet.data.inputs import of_row
 from discreet.data.reading import history as long_way
-from discreet.data.reading.plain_history import read_plain_history
+from discreet.data.reading.history import read_plain_history
 
 
 def both(path, content, *, implicit=False, columns=None):

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from discreet.data.reading.item_table import _words
-from discreet.data.reading.zeros import _looks_like_gaps
+from discreet.data.reading.items import _words
+from discreet.data.reading.readers import _looks_like_gaps
 
 
 @pytest.mark.parametrize(("values", "expected"), [([0, 3, 4, 5], False), ([0, 0, 3, 4, 5], True)])

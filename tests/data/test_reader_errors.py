@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.checks import DataError, DiscreetError, FileError, ParameterError
+from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.data.reading.readers import from_frame, from_scipy, read
 
 HEADER = "user,item,rating\n"

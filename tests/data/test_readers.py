@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.data import Vocabulary
 from discreet.data.reading.readers import from_frame, from_scipy, read
 

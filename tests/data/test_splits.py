@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, FileError, ParameterError
+from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data import Interactions
 from discreet.data.splits import given, kfold, leave_one_out, parse_split, random_split, time_split
 

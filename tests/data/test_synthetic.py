@@ -3,9 +3,9 @@ import polars as pl
 import pytest
 from scipy.special import expit, ndtr
 
-from discreet.checks import FileError, ParameterError
+from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import invented_items, one_bit, popularity_skewed, rank_one
-from discreet.data.datasets.synthetic_large import LargeShape, large, write_large
+from discreet.testing.large_data import LargeShape, large, write_large
 
 
 def _sorted_without_repeats(data):
@@ -174,7 +174,7 @@ def shape():
 
 
 def test_large_has_exactly_the_ratings_asked_for(shape, monkeypatch):
-    monkeypatch.setattr("discreet.data.datasets.synthetic_large._BLOCK", 7_000)
+    monkeypatch.setattr("discreet.testing.large_data._BLOCK", 7_000)
     data = large(shape)
     assert (data.n_users, data.n_items, data.n_ratings) == (shape.n_users, shape.n_items, 200_000)
     assert np.diff(data.indptr).min() >= 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
+from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.evaluation import negatives as module
 from discreet.evaluation.negatives import sample_negatives

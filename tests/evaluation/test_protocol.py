@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
@@ -23,7 +24,6 @@ from discreet.models.scorers.parts import Constant, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class NoisyItemMeans(Estimator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts(NoisyItemMeans):
     name: ClassVar[str] = "test-verdicts"
-    feedback: ClassVar[str] = "verdict"
+    feedback: ClassVar[str] = "binary"
 
     def _train(self, data, random, progress):
         return NoisyItemMeansScorer(means=np.ones(data.n_items), above=4.0)

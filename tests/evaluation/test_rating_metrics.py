@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
 from discreet.evaluation.metrics import (
     Metric,
     accuracy,

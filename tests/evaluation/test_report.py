@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from discreet import recipes
-from discreet.checks import FileError, ParameterError
+from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.evaluation import Evaluation, Score, compare, render_report, write_report
 from discreet.evaluation.references import PREFIX
@@ -96,7 +96,7 @@ def test_the_page_shows_scores_labels_and_warnings(page):
 def test_models_of_one_frame_share_axes_without_a_warning(evaluations, page):
     warning = "does not mean the same protection"
     assert warning not in page
-    other = evaluation("one-bit", 1.0, {"rmse": (1.0,)}, unit=Unit.VERDICT)
+    other = evaluation("one-bit", 1.0, {"rmse": (1.0,)}, unit=Unit.VALUE)
     assert warning in render_report((*evaluations, other), title="mixed")
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, DiscreetError, ParameterError
+from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluation import listing as module
+from discreet.evaluation import list_scores as module
 from discreet.evaluation.negatives import sample_negatives
-from discreet.evaluation.references import PREFIX, bars
+from discreet.evaluation.references import PREFIX, baselines
 from discreet.evaluation.scoring import measure
 
 
@@ -245,7 +245,7 @@ def test_splits_that_leak_or_hold_nothing_are_refused():
 
 def test_references_are_the_plain_means_and_counts():
     _, train, test = ratings()
-    found = bars(train, test, "rmse,hr@5")
+    found = baselines(train, test, "rmse,hr@5")
     assert set(found) == {
         PREFIX + name for name in ("global mean", "user mean", "item mean", "popularity", "chance")
     }
@@ -265,6 +265,6 @@ def test_references_are_the_plain_means_and_counts():
 def test_chance_is_the_depth_over_the_candidates():
     data = Interactions.from_arrays([1, 1, 2, 2], [0, 1, 0, 2], [1, 2, 3, 4], low=1, high=5, n_items=20)
     held_out = np.array([False, True, False, True])
-    found = bars(data.where(~held_out), data.where(held_out), "hr@5,ndcg@5,hr@5:9")
+    found = baselines(data.where(~held_out), data.where(held_out), "hr@5,ndcg@5,hr@5:9")
     assert found[PREFIX + "chance"]["hr@5"] == pytest.approx(5 / 19)
     assert found[PREFIX + "chance"]["hr@5:9"] == pytest.approx(5 / 10)

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
-from discreet.contributions.item_sums import ItemVotes
-from discreet.contributions.people import RatingShares
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked
@@ -16,13 +15,13 @@ from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.protocols.estimator_sums import EstimatorSums
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.wire import FederationError, Refused, decode, encode
-from discreet.models.bars.als import Als
+from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.counts import ItemVotes, RatingShares
 from federation import coordinator, keeper_of, members, toy_parts, train
 
 DATA, PARTS = toy_parts()
@@ -85,17 +84,17 @@ def test_sums_carry_the_noise_that_training_expects():
 def questions(kind="ratings", epsilon=8.0):
     """Return a protocol and the questions that a run of it asked."""
     protocol = protocol_of(kind, epsilon, delta=1e-5)
-    heard = []
+    counted = []
     keeper = keeper_of(protocol, PARTS)
     parties = members(PARTS, protocol, keeper=keeper)
     endpoints = {name: party.answer for name, party in parties.items()}
 
     def watched(raw):
-        heard.append(decode(raw))
+        counted.append(decode(raw))
         return endpoints["p0"](raw)
 
     coordinator(protocol, endpoints | {"p0": watched}, DATA.catalog, keeper=keeper).train(DATA.facts)
-    return protocol, heard
+    return protocol, counted
 
 
 def fresh_party(protocol):
@@ -104,25 +103,25 @@ def fresh_party(protocol):
 
 def test_a_party_keeps_the_account_whatever_it_is_asked():
     """The run's own questions are answered; one more, or one with less noise, is not."""
-    protocol, heard = questions()
+    protocol, counted = questions()
     party = fresh_party(protocol)
-    for question in heard:
+    for question in counted:
         assert decode(party.answer(encode(question))).kind == "sum"
-    more = replace(heard[0], step=len(heard))
+    more = replace(counted[0], step=len(counted))
     assert decode(party.answer(encode(more))).fields["reason"] == "twice"
-    quieter = replace(heard[0], fields={**heard[0].fields, "sigma": heard[0].fields["sigma"] / 10})
+    quieter = replace(counted[0], fields={**counted[0].fields, "sigma": counted[0].fields["sigma"] / 10})
     assert decode(fresh_party(protocol).answer(encode(quieter))).kind == "declined"
-    without = replace(heard[0], fields={**heard[0].fields, "sigma": 0.0})
+    without = replace(counted[0], fields={**counted[0].fields, "sigma": 0.0})
     assert decode(fresh_party(protocol).answer(encode(without))).kind == "declined"
 
 
 def test_one_loud_question_takes_the_whole_promise():
-    protocol, heard = questions("choices")
+    protocol, counted = questions("choices")
     whole = gaussian_multiplier(protocol.planned().epsilon, protocol.delta)
     party = fresh_party(protocol)
-    loud = replace(heard[1], step=0, fields={**heard[1].fields, "sigma": whole})
+    loud = replace(counted[1], step=0, fields={**counted[1].fields, "sigma": whole})
     assert decode(party.answer(encode(loud))).kind == "sum"
-    quiet = replace(heard[1], step=1, fields={**heard[1].fields, "sigma": 1e3 * whole})
+    quiet = replace(counted[1], step=1, fields={**counted[1].fields, "sigma": 1e3 * whole})
     assert decode(party.answer(encode(quiet))).kind == "declined"
 
 
@@ -160,9 +159,9 @@ def hostile(question):
 
 @pytest.mark.parametrize("kind", ["ratings", "choices"])
 def test_hostile_questions_are_declined_and_cost_nothing(kind):
-    protocol, heard = questions(kind, epsilon=30.0)
+    protocol, counted = questions(kind, epsilon=30.0)
     tried = 0
-    for question in heard:
+    for question in counted:
         for false in hostile(question):
             party = fresh_party(protocol)
             assert decode(party.answer(encode(false))).kind == "declined"
@@ -171,8 +170,8 @@ def test_hostile_questions_are_declined_and_cost_nothing(kind):
 
 
 def test_statistics_are_written_and_read_back():
-    _, heard = questions()
-    for question in heard:
+    _, counted = questions()
+    for question in counted:
         asked = Answerable.of().read(question, DATA.n_items)
         again = Answerable.of().write(asked)
         assert {name: question.fields[name] for name in again.fields} == dict(again.fields)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.federated.keeper import Keeper, ask_masks, hand_key, mask, masked, unmasked
 from discreet.federated.noise import OwnNoise, SharedNoise, symmetric_from, upper
 from discreet.federated.wire import FederationError, Message, decode, encode
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.randomness import PrivacyRandom
 from evidence import follows, samples_to_separate
 
 KEYS = {name: bytes([number] * 32) for number, name in enumerate("abcd")}

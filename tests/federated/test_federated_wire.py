@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.federated.journal import Journal
 from discreet.federated.wire import PREFIX_BYTES, Message, Refusal, Refused, decode, encode, message_bytes
 

@@ -14,8 +14,15 @@ import pytest
 from discreet.federated.flower import launch
 from discreet.federated.flower.processes import Flower
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
-from discreet.federated.identity.certificates import AUTHORITY, KEY, Authority
-from discreet.federated.identity.keys import new_key, opened, read_private_key, sealed
+from discreet.federated.identity.keys import (
+    AUTHORITY,
+    KEY,
+    Authority,
+    new_key,
+    opened,
+    read_private_key,
+    sealed,
+)
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.serving.daemon import LocalServer
@@ -106,19 +113,19 @@ def test_a_killed_party_and_a_killed_coordinator_are_resumed_to_the_exact_model(
     patient = ("--seconds", "400", "--patience", "300")
     assert federation.run(*patient, watch=kill_both)[0] is None
     model, told = federation.run(*patient)
-    heard = [entry["heard"] for entry in told["rounds"]]
-    assert all({"north", "south"} <= set(names) for names in heard)
-    same = in_one_process(federation.pooled(model), heard)
+    counted = [entry["heard"] for entry in told["rounds"]]
+    assert all({"north", "south"} <= set(names) for names in counted)
+    same = in_one_process(federation.pooled(model), counted)
     for name, array in same.scorer.arrays().items():
         assert np.array_equal(model.scorer.arrays()[name], array), name
     for name in NAMES:
         assert len(Ledger.open(federation.root / f"{name}.ledger").entries()) == 1
 
 
-def in_one_process(data, heard):
+def in_one_process(data, counted):
     """Return the model of the same parties, heard in the same rounds; the pooled one if in all."""
     estimator = UserFactorization(epsilon=math.inf)
-    if all(names == list(NAMES) for names in heard):
+    if all(names == list(NAMES) for names in counted):
         return estimator.fit(data)
     protocol = protocol_for(estimator, data.facts, SharedNoise(parties=3, missing=1))
     owner = np.arange(data.n_users) % 3
@@ -128,7 +135,7 @@ def in_one_process(data, heard):
 
     def endpoint(name):
         def answer(raw):
-            if name not in heard[decode(raw).step]:
+            if name not in counted[decode(raw).step]:
                 raise ConnectionError
             return parties[name].answer(raw)
 
@@ -339,15 +346,15 @@ socket = ""
     ],
 )
 def test_other_machines_reach_the_parties_door_alone(path, host, passed):
-    heard, sent = [], []
+    counted, sent = [], []
 
     async def app(scope, receive, send):
-        heard.append(scope["path"])
+        counted.append(scope["path"])
 
     async def send(message):
         sent.append(message)
 
     door = launch.LocalCommands(app)
     asyncio.run(door({"type": "http", "path": path, "client": (host, 1)}, None, send))
-    assert (heard == [path]) is passed
+    assert (counted == [path]) is passed
     assert passed or sent[0]["status"] == 403

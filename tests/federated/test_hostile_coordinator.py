@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pytest
 
-from discreet.arrays import Floats
-from discreet.checks import ParameterError
-from discreet.contributions.domain import Length, Number, Numbers
-from discreet.contributions.statistic import Part, Statistic
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -22,22 +21,23 @@ from discreet.federated.protocols.choosing import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.models.bars.als import Als
+from discreet.models.baselines.als import Als
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator, joint_promise
-from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.implicit.objective import ImplicitObjective
 from discreet.models.local.estimator import LocalEstimator
 from discreet.models.low_rank.covariance_svd import CovarianceSvd
 from discreet.models.low_rank.frank_wolfe import FrankWolfe
 from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.popularity import Popularity
-from discreet.models.scorers.choices import ClickScorer
+from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS
+from discreet.statistics.domain import Length, Number, Numbers
+from discreet.statistics.statistic import Part, Statistic
 from federation import RUN, coordinator, keeper_of, members, toy_parts, train
 
 ITEMS = 12
@@ -261,7 +261,7 @@ class WeighedVotes(Statistic):
     """Sum people's votes for what they chose, weighed by `pull`: w q_i with w = 1 / sqrt(sum_i q_i^2)."""
 
     n_items: Annotated[int, Length("n")]
-    pull: Annotated[Floats, Numbers(("n",), 1e-3, 1e3)]
+    item_weights: Annotated[Floats, Numbers(("n",), 1e-3, 1e3)]
     part: Annotated[float, Number(0.5, 1.0)]
 
     @property
@@ -269,8 +269,8 @@ class WeighedVotes(Statistic):
         return (Part("votes", (self.n_items,), nonnegative=True),)
 
     def _add(self, block, sums):
-        pull = self.pull[block.items]
-        block.add_by_item(self.part * pull * block.unit_weights(pull**2), sums[0])
+        item_weights = self.item_weights[block.items]
+        block.add_by_item(self.part * item_weights * block.unit_weights(item_weights**2), sums[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,12 +293,12 @@ class Foreign(Estimator):
     def _train(self, data, random, progress):
         sigma = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         noise = Gaussian(sigma=math.sqrt(2) * sigma, l2_sensitivity=1.0)
-        pull = np.ones(data.n_items)
+        item_weights = np.ones(data.n_items)
         for _ in range(2):
-            votes = WeighedVotes(n_items=data.n_items, pull=pull, part=0.9)
+            votes = WeighedVotes(n_items=data.n_items, item_weights=item_weights, part=0.9)
             told = noise.release(data.total(votes).steps(), random)
-            pull = np.clip(1 / np.maximum(told, 1.0), 1e-3, 1e3)
-        return ClickScorer.of(np.maximum(told, 1e-9), np.zeros((data.n_items, 0)), {})
+            item_weights = np.clip(1 / np.maximum(told, 1.0), 1e-3, 1e3)
+        return InteractionScorer.of(np.maximum(told, 1e-9), np.zeros((data.n_items, 0)), {})
 
 
 FEDERATED = {

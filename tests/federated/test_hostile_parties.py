@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from discreet.checks import FileError, PrivacyError
+from discreet.core.checks import FileError, PrivacyError
 from discreet.data.interactions import Interactions
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper, ask_masks, hand_key

@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
-from discreet.checks import FileError
-from discreet.federated.identity.certificates import AUTHORITY, CERTIFICATE, KEY, Authority
-from discreet.federated.identity.keys import new_key
+from discreet.core.checks import FileError
+from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, Authority, new_key
 from discreet.federated.serving.tls import tls_context
 
 

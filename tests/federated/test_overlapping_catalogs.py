@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, PrivacyError
+from discreet.core.checks import DataError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import catalogs
 from discreet.federated.coordinator import Coordinator
@@ -12,12 +13,11 @@ from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.choosing import protocol_for
-from discreet.federated.protocols.protocol import Part, names_digest
+from discreet.federated.protocols.protocol import MessagePart, names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode, encode
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.randomness import PrivacyRandom
+from discreet.models.implicit.objective import ImplicitObjective
 from federation import RUN, keeper_of, toy_parts
 
 DATA, PARTS = toy_parts(parties=3)
@@ -209,5 +209,5 @@ def test_parties_that_share_people_have_no_united_list():
 
 
 def test_votes_are_not_cut_to_a_list():
-    part = Part(kind="votes", arrays={"votes": np.ones(3)})
+    part = MessagePart(kind="votes", arrays={"votes": np.ones(3)})
     assert AveragedItems(epsilon=1.0).limited(part, np.array([0])) is part

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError, PrivacyError
-from discreet.contributions.placed_items import PlacedItems
+from discreet.core.checks import ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
@@ -17,7 +17,7 @@ from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.profiles import ProfiledItems
 from federation import RUN, keeper_of, shared_sums, toy_parts
 
 DATA, PARTS = toy_parts()
@@ -35,9 +35,9 @@ def question(kind="votes", step=0, run=RUN, protocol=PROTOCOL, fields=None, **ar
     return encode(Message(kind=kind, run=run, step=step, sender="-", fields=fields, arrays=arrays))
 
 
-def moment(items=(0, 1, 2), pull=None, step=1):
-    pull = np.ones(DATA.n_items) if pull is None else pull
-    return question("moment", step, items=np.array(items, dtype=np.int64), pull=pull)
+def moment(items=(0, 1, 2), item_weights=None, step=1):
+    item_weights = np.ones(DATA.n_items) if item_weights is None else item_weights
+    return question("moment", step, items=np.array(items, dtype=np.int64), item_weights=item_weights)
 
 
 def terms(step=2, factors=2, fields=None, **changes):
@@ -125,14 +125,14 @@ NAN, BIG = np.full(DATA.n_items, np.nan), np.full(DATA.n_items, 1e30)
         (moment(items=(-1, 2)), "out of range"),
         (moment(items=(DATA.n_items,)), "out of range"),
         (moment(items=()), "out of range"),
-        (moment(pull=NAN), "out of range"),
-        (moment(pull=BIG), "out of range"),
-        (moment(pull=np.zeros(DATA.n_items)), "out of range"),
-        (moment(pull=np.ones(3)), "wrong shape"),
+        (moment(item_weights=NAN), "out of range"),
+        (moment(item_weights=BIG), "out of range"),
+        (moment(item_weights=np.zeros(DATA.n_items)), "out of range"),
+        (moment(item_weights=np.ones(3)), "wrong shape"),
         (terms(fields={"factors": 3}), "wrong shape"),
         (terms(fields={"factors": 10**6}), "out of range"),
         (terms(fields={"clip": 0.0}), None),
-        (terms(pull=np.zeros(DATA.n_items)), "out of range"),
+        (terms(item_weights=np.zeros(DATA.n_items)), "out of range"),
         (terms(squares=-np.ones(DATA.n_items)), "out of range"),
         (terms(squares=NAN), "not finite"),
         (terms(scale=np.full(2, 1e12)), "out of range"),
@@ -247,7 +247,7 @@ def test_one_person_moves_shared_profiles_by_at_most_one():
     from discreet.federated.protocols.averaged_users import _unit_places
 
     silenced = DATA.where(DATA.rows() != 5)
-    placed = PlacedItems(n_items=DATA.n_items, profiles=100 * profiles)
+    placed = ProfiledItems(n_items=DATA.n_items, profiles=100 * profiles)
     moved = DATA.total(placed).floats() - silenced.total(placed).floats()
     assert 0.9 < np.linalg.norm(moved) <= 1
     items = np.random.default_rng(0).standard_normal((DATA.n_items, 3))

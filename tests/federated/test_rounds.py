@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, decode, encode
-from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.implicit.objective import ImplicitObjective
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 from federation import RUN, coordinator, keeper_of, members, shared_sums, toy_parts, train
 
 DATA, PARTS = toy_parts()
@@ -147,7 +147,7 @@ MISBEHAVIOR = {
 def test_a_party_that_misbehaves_is_left_out_and_counted(reason):
     outcome = train(QUIET, PARTS, DATA, replaced={"p1": MISBEHAVIOR[reason]})
     assert outcome.left_out == {reason: 3}
-    assert all(entry.heard == ("p0", "p2", "p3") for entry in outcome.rounds)
+    assert all(entry.counted == ("p0", "p2", "p3") for entry in outcome.rounds)
     fewer = {name: part for name, part in PARTS.items() if name != "p1"}
     assert np.array_equal(scores(outcome.model), scores(train(QUIET, fewer, DATA).model))
 
@@ -203,7 +203,7 @@ def test_a_late_answer_without_a_good_one_leaves_the_party_out():
 
     outcome = train(QUIET, PARTS, DATA, replaced={"p1": late})
     assert outcome.left_out == {"wrong round": 2}
-    assert [len(entry.heard) for entry in outcome.rounds] == [4, 3, 3]
+    assert [len(entry.counted) for entry in outcome.rounds] == [4, 3, 3]
 
 
 def test_too_few_parties_stop_the_run_and_it_resumes(tmp_path):
@@ -254,7 +254,7 @@ def test_a_crash_anywhere_is_survived_and_not_paid_twice(tmp_path, protocol, cal
     with pytest.raises(Crash):
         started([calls]).train(DATA.facts)
     outcome = started([-1]).train(DATA.facts)
-    assert [len(entry.heard) for entry in outcome.rounds] == [4] * (4 if protocol is SHARED else 3)
+    assert [len(entry.counted) for entry in outcome.rounds] == [4] * (4 if protocol is SHARED else 3)
     for name in PARTS:
         ledger = Ledger.open(tmp_path / f"{name}.ledger")
         assert len(ledger.entries()) == 1
@@ -278,7 +278,7 @@ def test_a_sum_revealed_before_a_crash_is_the_one_that_counts(tmp_path):
     resumed = coordinator(SHARED, endpoints, DATA.catalog, keeper=keeper, state=tmp_path / "s")
     outcome = resumed.train(DATA.facts)
     assert outcome.rounds[0].left_out == {"p3": "without mask"}
-    assert [len(entry.heard) for entry in outcome.rounds] == [3, 4, 4, 4]
+    assert [len(entry.counted) for entry in outcome.rounds] == [3, 4, 4, 4]
 
 
 def test_a_party_without_a_mask_is_left_out_of_shared_noise():

@@ -12,21 +12,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, FileError, ParameterError
+from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import catalogs
 from discreet.federated.coordinator import Coordinator
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement, found_federation
-from discreet.federated.identity.certificates import KEY, Authority
-from discreet.federated.identity.keys import key_text, new_key, opened, read_private_key, sealed
+from discreet.federated.identity.keys import (
+    KEY,
+    Authority,
+    key_text,
+    new_key,
+    opened,
+    read_private_key,
+    sealed,
+)
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.serving import tls
 from discreet.federated.serving.daemon import LocalServer, listen
 from discreet.federated.serving.party import PartyDaemon
-from discreet.federated.serving.sealed import SealedTransport, keeper_service, sealed_endpoint
-from discreet.federated.serving.tls import TlsLine, TlsServer
+from discreet.federated.serving.tls import (
+    SealedTransport,
+    TlsLine,
+    TlsServer,
+    keeper_service,
+    sealed_endpoint,
+)
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError, Message, Refused, decode, encode
 from discreet.privacy.ledger.book import Ledger
@@ -140,13 +152,13 @@ def test_a_stranger_gets_no_answer(folder, keeper_door, stranger):
 def test_a_false_keeper_is_not_told_a_key(folder, keeper_door):
     """A member, certified like all, that stands in the keeper's place."""
     agreement, _ = keeper_door
-    heard = []
+    counted = []
     false = TlsServer(
-        ("127.0.0.1", 0), folder / "p3", agreement.members(), lambda name, raw: heard.append(raw) or raw
+        ("127.0.0.1", 0), folder / "p3", agreement.members(), lambda name, raw: counted.append(raw) or raw
     )
     with serving(false), pytest.raises(FederationError, match="not who it should be"):
         TlsLine(false.address, folder / "p0", agreement.keys[KEEPER])(b"secret")
-    assert heard == []
+    assert counted == []
 
 
 def test_idle_and_slow_strangers_do_not_keep_members_out(folder, keeper_door, monkeypatch):
@@ -217,7 +229,7 @@ def test_an_answer_under_a_foreign_signature_leaves_the_party_out():
     transport = SealedTransport(InProcess(endpoints), own, known)
     outcome = coordinator(quiet, endpoints, DATA.catalog, transport=transport).train(DATA.facts)
     assert outcome.left_out == {"wrong signature": 3}
-    assert {entry.heard for entry in outcome.rounds} == {("p0", "p1", "p3")}
+    assert {entry.counted for entry in outcome.rounds} == {("p0", "p1", "p3")}
 
 
 def test_a_daemon_outlives_rubbish(folder):

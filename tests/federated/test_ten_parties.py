@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.scoring import measure
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.models.implicit_objective.estimator import ImplicitObjective
-from discreet.randomness import PrivacyRandom
+from discreet.models.implicit.objective import ImplicitObjective
 from federation import shared_sums, train
 
 METRIC = "hr@10:99"

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, FileError
+from discreet.core.checks import DataError, FileError
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import catalogs
 from discreet.federated.journal import Journal

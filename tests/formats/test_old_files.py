@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.collect.catalog.campaign import CatalogCampaign, read
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.collect.hidden_items import CatalogCampaign, read
 from discreet.collect.opening import open_campaign
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
 from discreet.privacy.ledger.book import Ledger

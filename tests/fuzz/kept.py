@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 
 import discreet
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
-from discreet.contributions.item_sums import ItemVotes
-from discreet.crowds.sharding import make_shards
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.distributed.sharding import make_shards
+from discreet.distributed.shards import open_shards
 from discreet.models.signatures import new_key, sign_file, signature_path, signer
-from discreet.shards import open_shards
+from discreet.statistics.counts import ItemVotes
 from fuzz.models import OLD
 from fuzz.mutations import array_of, bytes_of, json_of
 
@@ -112,6 +112,6 @@ class Shards:
         manifest.write_bytes(json.dumps(record).encode())
 
     def _use(self):
-        crowd = open_shards(self.folder)
-        crowd.total(ItemVotes(n_items=crowd.n_items, norm="l2"))
-        discreet.Biases(epsilon=1.0).fit(crowd)
+        source = open_shards(self.folder)
+        source.total(ItemVotes(n_items=source.n_items, norm="l2"))
+        discreet.Biases(epsilon=1.0).fit(source)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
 from discreet.models import storage
-from discreet.models.packing import pack_arrays
+from discreet.models.storage import pack_arrays
 from fuzz.mutations import array_of, bytes_of, json_of
 
 OLD = Path(__file__).parents[1] / "formats" / "v0.1"

@@ -11,19 +11,18 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from discreet.checks import DataError
-from discreet.collect.catalog.campaign import CatalogCampaign
-from discreet.collect.catalog.collector import CatalogCollector
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import CatalogCollector, Collector
+from discreet.collect.hidden_items import CatalogCampaign
 from discreet.collect.opening import campaign_from_bytes
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.collector import Collector
+from discreet.core.checks import DataError
 from discreet.data.reading.readers import read
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answers import judged
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.summed import SummedStatistics
+from discreet.federated.transport import judged
 from discreet.federated.wire import Message, decode, encode
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
@@ -176,7 +175,7 @@ class Ledgers:
         ledger = Ledger.open(self.path)
         ledger.entries()
         for dataset in ledger.datasets():
-            ledger.spent_by_frame(dataset), ledger.remaining(dataset), ledger.budgets(dataset)
+            ledger.spent_by_definition(dataset), ledger.remaining(dataset), ledger.budgets(dataset)
         promise = ledger.budget("toy")
         if promise is not None:
             ledger.spend("toy", replace(promise.guarantee, epsilon=0.25, delta=0.0), what="more")

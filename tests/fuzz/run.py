@@ -19,7 +19,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
 
 TARGETS = {
     "model": "fuzz.models:ModelFiles",

@@ -8,17 +8,15 @@ import random
 import polars as pl
 from starlette.requests import Request
 
-from discreet.checks import DataError
-from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.campaign import Campaign
+from discreet.core.checks import DataError
 from discreet.data.reading.readers import read
 from discreet.federated.keeper import Keeper
 from discreet.federated.wire import Message, decode, encode
-from discreet.service.admission import submission
+from discreet.service.admission import seal, submission, unseal
 from discreet.service.answering import _question
 from discreet.service.collecting import kind_of
-from discreet.service.envelope import seal, unseal
-from discreet.service.limits import RefusedError, body_of
-from discreet.service.peers import Peers
+from discreet.service.connections import Peers, RefusedError, body_of
 from fuzz.models import OLD
 from fuzz.mutations import bytes_of, json_of
 

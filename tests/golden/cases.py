@@ -10,7 +10,7 @@ import math
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from discreet.randomness import PrivacyRandom
+from discreet.core.randomness import PrivacyRandom
 from discreet.recipes import MODELS, estimator, is_never_private
 from toy import toy_interactions
 

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
+from discreet.core.checks import DataError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.local.nuclear import LocalNuclear
-from discreet.models.local.nuclear_plain import LocalNuclearPlain
+from discreet.models.local.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.matrix import threshold
 
 

@@ -9,9 +9,8 @@ import pytest
 from dp_accounting import pld
 
 import discreet
-from discreet.checks import ParameterError
-from discreet.contributions import projected_rows as projection
-from discreet.contributions import scaled_rows as second_moment
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.datasets.synthetic import rank_one
 from discreet.data.facts import PublicFacts
@@ -27,8 +26,9 @@ from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
-from small_crowds import heard
+from discreet.statistics import projected_rows as projection
+from discreet.statistics import scaled_rows as second_moment
+from small_sources import observed
 from toy import toy_interactions
 
 ESTIMATORS = {
@@ -90,7 +90,7 @@ def record_releases(monkeypatch, answers=None):
         real = getattr(Gaussian, name)
 
         def release(self, value, random, real=real, name=name):
-            noted.append((self, heard(value, name)))
+            noted.append((self, observed(value, name)))
             return real(self, value, random) if answers is None else answers[len(noted) - 1].copy()
 
         monkeypatch.setattr(Gaussian, name, release)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.one_bit.estimators import OneBitObjective
-from discreet.models.one_bit.verdicts import verdicts_of
+from discreet.models.scorers.one_bit import binary_ratings
 from discreet.privacy.guarantee import Unit
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, estimator, example_promise, is_never_private
 from discreet.solvers.low_rank.losses import OneBitLoss
 from toy import toy_interactions
@@ -54,7 +54,7 @@ def guesses(scorer, settings, step):
 def rightly(scorer, settings, step=None):
     """Return how many of the verdicts the attack reads rightly."""
     step = 2.0 ** settings._noise()._grid(DATA.n_ratings).exponent if step is None else step
-    return int(np.sum(guesses(scorer, settings, step) == verdicts_of(DATA, scorer.above)))
+    return int(np.sum(guesses(scorer, settings, step) == binary_ratings(DATA, scorer.above)))
 
 
 def allowed(epsilon, cells):
@@ -116,7 +116,7 @@ def test_the_logistic_link_gives_nothing_away_at_extreme_settings(extreme):
 
 
 PRIVATE_VERDICTS = [
-    name for name in MODELS if not is_never_private(name) and example_promise(name).unit is Unit.VERDICT
+    name for name in MODELS if not is_never_private(name) and example_promise(name).unit is Unit.VALUE
 ]
 
 

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import DataError, FileError
+from discreet.core.checks import DataError, FileError
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.packing import DAMAGED, unpack_arrays
-from discreet.models.storage import is_model, read_label
-from discreet.shards import folder
+from discreet.distributed import shards
+from discreet.models.storage import DAMAGED, is_model, read_label, unpack_arrays
 from fuzz.models import OLD, contents, forge, use, with_factors
 from toy import toy_interactions
 
@@ -120,7 +119,7 @@ def test_strange_headers_of_arrays_get_a_sentence(header, tmp_path):
     raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(64)
     file.write_bytes(raw)
     with pytest.raises(FileError, match="cannot be read as an array"):
-        folder._mapped(file)
+        shards._mapped(file)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("popularity.npy", raw)
@@ -165,7 +164,7 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
 
 
 def test_every_kind_is_in_the_table():
-    from discreet.models.scorers.kinds import KINDS, scorer_class
+    from discreet.models.scorers.scorer import KINDS, scorer_class
 
     assert all(scorer_class(kind).kind == kind for kind in KINDS)
 

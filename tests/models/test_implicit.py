@@ -6,19 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
-from discreet.contributions import profile_sums as party
-from discreet.contributions.blocks import rows_of
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.implicit_objective import items as items_of
-from discreet.models.implicit_objective import server
-from discreet.models.implicit_objective.estimator import ImplicitObjective, SharePlan, deviation
-from discreet.models.implicit_objective.sampling import sampled_linear_terms
+from discreet.models.implicit import item_solves as items_of
+from discreet.models.implicit import questions
+from discreet.models.implicit.objective import ImplicitObjective, SharePlan, deviation, sampled_linear_terms
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.gaussian import compose_gaussians, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.randomness import PrivacyRandom
+from discreet.statistics import profile_sums as party
+from discreet.statistics.blocks import rows_of
 
 LOSSES = ["shared", "symmetric", "complementary", "strawman"]
 
@@ -52,10 +51,10 @@ def profiles_for(data: Interactions, factors=3, seed=1, *, growing=False) -> par
     )
 
 
-def ask(data: Interactions, loss: str, norm: str, factors=3) -> party.Question:
+def ask(data: Interactions, loss: str, norm: str, factors=3) -> party.ProfileQuestion:
     _, pairs = ImplicitObjective(epsilon=1.0, loss=loss).objective(factors)
-    favor = server.Favor(votes=np.linspace(1, 50, data.n_items), noise=1.0, people=300.0)
-    return server.question(favor, factors, pairs, norm)
+    favor = questions.Favor(votes=np.linspace(1, 50, data.n_items), noise=1.0, people=300.0)
+    return questions.question(favor, factors, pairs, norm)
 
 
 def told_by_all(data: Interactions, loss: str, norm: str, *, growing: bool) -> dict[str, np.ndarray]:
@@ -63,7 +62,7 @@ def told_by_all(data: Interactions, loss: str, norm: str, *, growing: bool) -> d
     return {
         "votes": votes_of(data, norm),
         "moment": data.total(
-            party.StartMoment(items=np.arange(3, 30), pull=np.linspace(1, 2, data.n_items), norm=norm)
+            party.StartMoment(items=np.arange(3, 30), item_weights=np.linspace(1, 2, data.n_items), norm=norm)
         ).floats(),
         "gram": data.total(party.ProfileGram(profiles=profiles, norm=norm)).floats(),
         "linear": terms_of(data, profiles, ask(data, loss, norm)),
@@ -109,7 +108,7 @@ def test_sums_of_parties_are_the_sum_of_all_exactly():
 def test_a_profile_leaves_out_the_item_it_is_told_to():
     data = choices(n_users=50)
     profiles = profiles_for(data)
-    asked = dataclasses.replace(ask(data, "shared", "l2"), pull=np.ones(data.n_items))
+    asked = dataclasses.replace(ask(data, "shared", "l2"), item_weights=np.ones(data.n_items))
     told = terms_of(data, profiles, asked)
     item, expected = 5, np.zeros(3)
     dense = data.to_scipy().toarray() > 0
@@ -231,7 +230,7 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
         ]
     )
     norms = party.norms_of_all(data, profiles, asked)
-    bound = np.mean(asked.pull) * (asked.count_part + 3) * 64
+    bound = np.mean(asked.item_weights) * (asked.count_part + 3) * 64
     weights = np.minimum(norms / bound, 1.0) / norms
     honest = party.weighted_terms(data, profiles, asked, weights) / 2.0**24
     error = np.abs(draws.mean(axis=0) - honest)
@@ -243,7 +242,7 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
 
 def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
     data = choices(n_users=300)
-    monkeypatch.setattr(server, "shows_taste", lambda *_: True)
+    monkeypatch.setattr(questions, "shows_taste", lambda *_: True)
     options = {"epsilon": 30.0, "delta": 0.0, "importance_sampling": True}
     model = ImplicitObjective(**options).fit(data, random=PrivacyRandom.simulate(3))
     assert np.isfinite(model.scores(data, np.arange(4))).all()
@@ -253,8 +252,8 @@ def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
 
 def test_people_are_counted_with_noise_only():
     told = votes_of(choices(n_users=250), "l2")
-    assert server.read_votes(told, 0.0).people == pytest.approx(250, rel=1e-6)
-    assert server.read_votes(told * 0, 3.0).people >= 1
+    assert questions.read_votes(told, 0.0).people == pytest.approx(250, rel=1e-6)
+    assert questions.read_votes(told * 0, 3.0).people >= 1
 
 
 def test_covariance_follows_the_gram_and_forgets_it_under_noise():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.local.channel import LocalChannel
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 LEAST = {"factors": 0, "iterations": 1, "directions": 0}

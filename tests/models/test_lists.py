@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.checks import DataError
+from discreet.core.checks import DataError
 from discreet.models.lists import best_places
-from discreet.models.scorers.choices import ClickScorer
+from discreet.models.scorers.interactions import InteractionScorer
 from toy import toy_interactions
 
 
@@ -129,7 +129,7 @@ def by_order(data):
     """Return a model whose lists depend on the order of choices, and choices of which two have one time."""
     fitted = discreet.Popularity(epsilon=8.0).fit(data, random=discreet.PrivacyRandom.simulate(1))
     factors = np.random.default_rng(3).standard_normal((data.n_items, 4))
-    scorer = ClickScorer.of(np.ones(data.n_items), factors, {})
+    scorer = InteractionScorer.of(np.ones(data.n_items), factors, {})
     times = {"item 03": 30, "item 11": 10, "item 20": 20, "item 07": 20, "item 36": 5}
     return dataclasses.replace(fitted, scorer=scorer), times
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import DataError, ParameterError
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import Collector
+from discreet.collect.device import Device
 from discreet.collect.estimate import collect_from
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.collector import Collector
-from discreet.collect.ratings.device import Device
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
 from discreet.evaluation.scoring import measure
@@ -19,10 +20,9 @@ from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture
 from discreet.models.local.private_gradients import PrivateGradients
 from discreet.models.local.sgd import LocalSgd
-from discreet.models.scorers.reports import LocalScorer
+from discreet.models.scorers.local import LocalScorer
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 LOCAL = [LocalChannel, LocalMixture, LocalSgd]
@@ -40,7 +40,7 @@ def fit(estimator, data, seed=1):
 @pytest.mark.parametrize("kind", LOCAL)
 def test_promises_epsilon_a_rating_against_the_collector(kind):
     promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
-    assert promise.frame == (Unit.VERDICT, Neighbors.REPLACE, Trust.LOCAL)
+    assert promise.frame == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
 
 

@@ -5,21 +5,25 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import ParameterError
-from discreet.collect.catalog.corrected import CellReader, corrected_cells, corrected_means
-from discreet.collect.catalog.device import collect_cells
-from discreet.collect.catalog.open_cells import OpenCells
-from discreet.collect.catalog.rho import rho_bound, rho_expected
-from discreet.collect.estimate import collect_from
+from discreet.collect.channel_correction import CellReader, corrected_cells, corrected_means
+from discreet.collect.device import collect_cells
+from discreet.collect.estimate import collect_from, rho_bound, rho_expected
+from discreet.collect.mechanisms import OpenCells
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.local.channel import LocalChannel
-from discreet.models.local.nuclear import LocalNuclear, held_out_loss, stands_out
-from discreet.models.local.nuclear_plain import LocalNuclearPlain, printed_unit
+from discreet.models.local.nuclear import (
+    LocalNuclear,
+    LocalNuclearPlain,
+    held_out_loss,
+    printed_unit,
+    stands_out,
+)
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.nuclear import recover
 from toy import toy_interactions
 
@@ -90,7 +94,7 @@ def test_plain_recovery_finds_taste_on_any_scale(step):
 
 def test_promise_is_for_a_cell_and_says_what_a_person_pays():
     promise = LocalNuclear(epsilon=2.0).promise(PublicFacts(n_items=1682, step=1.0))
-    assert promise.frame == (Unit.CELL, Neighbors.REPLACE, Trust.LOCAL) and promise.delta == 0
+    assert promise.frame == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.delta == 0
     assert any("1,682 items: epsilon = 3364" in note for note in promise.notes)
 
 
@@ -102,7 +106,7 @@ def test_reports_of_a_campaign_give_the_model_that_fit_gives(estimator):
     served, fitted = estimator.fit_reports(collected), fit(estimator, data)
     rows = np.arange(5)
     np.testing.assert_array_equal(served.scores(data, rows), fitted.scores(data, rows))
-    assert served.guarantee.unit is Unit.CELL and served.guarantee.simulated
+    assert served.guarantee.unit is Unit.RATING and served.guarantee.simulated
     assert any("answers for 40 items" in note for note in served.guarantee.notes)
 
 
@@ -119,7 +123,7 @@ def test_local_channel_reads_these_reports_too(step):
     estimator = LocalNuclear(epsilon=6.0)
     collected = collect_cells(data, estimator.mechanism(data.facts), PrivacyRandom.simulate(1))
     model = LocalChannel(epsilon=6.0, iterations=10).fit_reports(collected)
-    assert model.guarantee.unit is Unit.CELL and model.guarantee.epsilon == 6.0
+    assert model.guarantee.unit is Unit.RATING and model.guarantee.epsilon == 6.0
     assert 0.5 < collected.rated_share < 1.0
     constant = float(np.sqrt(np.mean((test[2].mean() - test[2]) ** 2)))
     assert rmse(model, data, test) < constant

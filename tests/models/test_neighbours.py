@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.neighbors import ItemNeighbors, likenesses
+from discreet.models.local.neighbors import ItemNeighbors, similarities
 from discreet.privacy.guarantee import Trust, Unit
 from discreet.privacy.mechanisms.response import SignFlip
-from discreet.randomness import PrivacyRandom
 
 
 def choices(n_users=400, n_items=12, seed=0) -> Interactions:
@@ -38,8 +38,8 @@ def counts(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 def test_without_noise_the_likeness_is_the_plain_one():
     bits = dense(choices())
     both, alone, people = counts(bits)
-    cosine = likenesses(both, alone, people, 0.0, "cosine")
-    jaccard = likenesses(both, alone, people, 0.0, "jaccard")
+    cosine = similarities(both, alone, people, 0.0, "cosine")
+    jaccard = similarities(both, alone, people, 0.0, "jaccard")
     assert cosine[2, 4] == pytest.approx(both[2, 4] / math.sqrt(alone[2] * alone[4]))
     assert jaccard[2, 4] == pytest.approx(both[2, 4] / (alone[2] + alone[4] - both[2, 4]))
     assert (np.diag(cosine) == 0).all()
@@ -53,10 +53,10 @@ def test_decoding_enumerated_over_all_flips_gives_the_true_likeness():
     shifted = lie + (1 - 2 * lie) * bits
     expected_both = shifted.T @ shifted
     for kind in ("cosine", "jaccard"):
-        decoded = likenesses(expected_both, expected_alone, people, lie, kind)
-        np.testing.assert_allclose(decoded, likenesses(both, alone, people, 0.0, kind), atol=1e-9)
-        twin = likenesses(expected_both, expected_alone, people, 0.27, kind)
-        assert np.abs(twin - likenesses(both, alone, people, 0.0, kind)).max() > 0.01
+        decoded = similarities(expected_both, expected_alone, people, lie, kind)
+        np.testing.assert_allclose(decoded, similarities(both, alone, people, 0.0, kind), atol=1e-9)
+        twin = similarities(expected_both, expected_alone, people, 0.27, kind)
+        assert np.abs(twin - similarities(both, alone, people, 0.0, kind)).max() > 0.01
 
 
 def test_reports_carry_the_flip_rate_they_claim():
@@ -95,7 +95,7 @@ def test_cells_and_rows_agree():
 
 def test_promises_one_cell_against_the_collector():
     promise = ItemNeighbors(epsilon=1.0).promise(PublicFacts(n_items=12))
-    assert promise.unit is Unit.CELL and promise.trust is Trust.LOCAL and promise.delta == 0
+    assert promise.unit is Unit.RATING and promise.trust is Trust.LOCAL and promise.delta == 0
 
 
 @pytest.mark.parametrize("bad", [{"neighbors": 0}, {"likeness": "angle"}])

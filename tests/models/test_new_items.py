@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet.checks import DataError, DiscreetError, ParameterError
-from discreet.models.bars.als import Als
-from discreet.models.bars.implicit_als import ImplicitAls
-from discreet.models.diversity import diversified
+from discreet.core.checks import DataError, DiscreetError, ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.baselines.als import Als
+from discreet.models.baselines.implicit_als import ImplicitAls
+from discreet.models.lists import diversified
 from discreet.models.popularity import Popularity
-from discreet.models.scorers.likeness import refuse_plain
+from discreet.models.scorers.similarity import refuse_plain
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 
@@ -96,10 +96,10 @@ def test_lists_can_be_asked_to_differ(tmp_path):
     plain = [item for item, _ in model.recommend(history, 8)]
     mixed = [item for item, _ in model.recommend(history, 8, diversify=0.9)]
     assert plain[0] == mixed[0] and odd(plain) < odd(mixed)
-    everybody = model.recommend_all(data, 5, diversify=0.9)
+    all_users = model.recommend_all(data, 5, diversify=0.9)
     span = slice(*data.indptr[:2])
     own = dict(zip(data.catalog.id_at(data.items[span]).tolist(), data.values[span].tolist(), strict=True))
-    first = everybody.filter(pl.col("user") == data.users.ids[0])["item"].to_list()
+    first = all_users.filter(pl.col("user") == data.users.ids[0])["item"].to_list()
     assert first == [item for item, _ in model.recommend(own, 5, diversify=0.9)]
     for wrong in (-0.1, 1.5, math.nan):
         with pytest.raises(ParameterError, match="diversify"):

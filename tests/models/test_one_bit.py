@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import DataError, DiscreetError, ParameterError, PrivacyError
+from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.datasets.synthetic import one_bit
 from discreet.data.facts import PublicFacts
@@ -17,13 +18,11 @@ from discreet.data.splits import given
 from discreet.evaluation.scoring import measure
 from discreet.models.one_bit.estimators import OneBitGradient, OneBitInput, OneBitObjective, OneBitOutput
 from discreet.models.one_bit.task import OneBit
-from discreet.models.one_bit.verdicts import public_threshold, released_mean, verdicts_of
-from discreet.models.scorers.single_cells import Answers, Vault
+from discreet.models.scorers.one_bit import Answers, Vault, binary_ratings, public_threshold, released_mean
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.privacy.mechanisms.response import SignFlip
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.losses import OneBitLoss
 from evidence import follows, gap, samples_to_separate
 from toy import toy_interactions
@@ -48,7 +47,7 @@ def everything(model, data):
 @pytest.mark.parametrize("kind", ALL)
 def test_promise_states_its_frame(kind):
     promise = kind(epsilon=2.0).promise(FACTS)
-    assert (promise.unit, promise.neighbors) == (Unit.VERDICT, Neighbors.REPLACE)
+    assert (promise.unit, promise.neighbors) == (Unit.VALUE, Neighbors.REPLACE)
     assert promise.trust is (Trust.LOCAL if kind is OneBitInput else Trust.CENTRAL)
     assert promise.basis is Basis.PROVED and promise.delta == 0
     assert any("which items each person rated is public" in line for line in promise.assumes)
@@ -318,7 +317,7 @@ def test_free_training_mean_is_refused(kind):
 
 
 def test_verdicts_are_likes_above_the_threshold(small):
-    np.testing.assert_array_equal(verdicts_of(small, 3.5), np.where(small.values > 3.5, 1, -1))
+    np.testing.assert_array_equal(binary_ratings(small, 3.5), np.where(small.values > 3.5, 1, -1))
 
 
 # People.

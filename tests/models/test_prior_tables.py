@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
+from discreet.core.checks import DataError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.biases import Biases
 from discreet.models.user_factorization.prior import prior_table
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 

@@ -8,25 +8,24 @@ import pytest
 from scipy.stats import norm
 
 import discreet
-from discreet.checks import BudgetError, DataError, ParameterError, PrivacyError
+from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.private_facts.catalog import PrivateCatalog
-from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.private_facts import PrivateCatalog, PrivateFacts
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
 from discreet.privacy.guarantee import TAKEN, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.privacy.mechanisms.fixed_point import WholeSteps
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.mechanisms.selection import NoisyThreshold
-from discreet.randomness import PrivacyRandom
 from discreet.recipes import MODELS, is_never_private
 from toy import toy_interactions
 
 CHOICE = PrivateCatalog(epsilon=1.0, delta=1e-6)
 
 
-def world(people=3000, items=10, secret=True, **declared):
+def dataset(people=3000, items=10, secret=True, **declared):
     """Return people who all rated the same few items, and one who rated something else besides."""
     users = np.repeat(np.arange(people), items)
     names = [f"film {number}" for number in range(items)] * people
@@ -37,7 +36,7 @@ def world(people=3000, items=10, secret=True, **declared):
 
 
 def test_common_items_stay_and_a_unique_one_goes(tmp_path):
-    model = discreet.Biases(epsilon=1.0).fit(world(), select_items=CHOICE)
+    model = discreet.Biases(epsilon=1.0).fit(dataset(), select_items=CHOICE)
     assert sorted(model.catalog.ids) == [f"film {number}" for number in range(10)]
     assert model.guarantee.epsilon == 2.0 and model.guarantee.delta == 2e-6
     assert model.guarantee.conditions == () and "chosen from the data with noise" in model.guarantee.label()
@@ -45,7 +44,9 @@ def test_common_items_stay_and_a_unique_one_goes(tmp_path):
     assert b"private film" not in (tmp_path / "m.discreet").read_bytes()
     assert discreet.load(tmp_path / "m.discreet").guarantee == model.guarantee
     assert "chosen" in read_label(tmp_path / "m.discreet")["provenance"]["catalog"]
-    assert "a private film" in discreet.Biases(epsilon=1.0).fit(world()).catalog.ids, "the twin: it was there"
+    assert "a private film" in discreet.Biases(epsilon=1.0).fit(dataset()).catalog.ids, (
+        "the twin: it was there"
+    )
 
 
 @pytest.mark.parametrize("most", [1, 10, 1000])
@@ -58,7 +59,7 @@ def test_a_name_that_one_person_holds_passes_as_rarely_as_promised(most):
             continue
         own = math.floor(2**24 / math.sqrt(held))
         runs = 1500 if held <= 10 else 200
-        sums = WholeSteps(np.full(runs * held, own), 24)
+        sums = FixedPoint(np.full(runs * held, own), 24)
         passed = mechanism.passing(sums, PrivacyRandom.simulate(held)).reshape(runs, held).any(axis=1).sum()
         assert passed <= runs * allowed + 4 * math.sqrt(runs * allowed)
 
@@ -76,21 +77,21 @@ def test_a_lower_threshold_would_be_caught():
 
 def test_the_threshold_depends_on_public_numbers_only():
     mechanism = NoisyThreshold(epsilon=0.2, delta=2e-7, most=1000)
-    few = mechanism.passing(WholeSteps(np.zeros(3, np.int64), 24), PrivacyRandom.simulate(0))
+    few = mechanism.passing(FixedPoint(np.zeros(3, np.int64), 24), PrivacyRandom.simulate(0))
     assert not few.any() and mechanism._grid() == NoisyThreshold(epsilon=0.2, delta=2e-7, most=5)._grid()
     with pytest.raises(DataError, match="more than"):
-        mechanism.passing(WholeSteps(np.broadcast_to(np.int64(0), (2**31,)), 24), PrivacyRandom.simulate(0))
+        mechanism.passing(FixedPoint(np.broadcast_to(np.int64(0), (2**31,)), 24), PrivacyRandom.simulate(0))
 
 
 def test_it_is_paid_for_before_anything_is_chosen():
-    ledger, data = Ledger.in_memory(), world()
+    ledger, data = Ledger.in_memory(), dataset()
     model = discreet.Biases(epsilon=1.0).fit(data, select_items=CHOICE, ledger=ledger)
     assert ledger.spent(data.name) == (model.guarantee.epsilon, model.guarantee.delta) == (2.0, 2e-6)
     poor = Ledger.in_memory()
     poor.set_budget(data.name, replace(model.guarantee, epsilon=1.5))
     with pytest.raises(BudgetError):
         discreet.Biases(epsilon=1.0).fit(data, select_items=CHOICE, ledger=poor)
-    few = world(people=5)
+    few = dataset(people=5)
     with pytest.raises(DataError, match=r"Fewer than two.*paid for all the same: epsilon=2, delta=2e-06"):
         discreet.Biases(epsilon=1.0).fit(few, select_items=CHOICE, ledger=ledger)
     assert ledger.spent(few.name).epsilon == 4.0
@@ -150,7 +151,7 @@ def test_how_many_items_a_file_has_refuses_nothing_before_it_is_paid(extra):
 
 def test_how_many_items_a_file_has_steers_no_plan():
     chosen = PrivateFacts(catalog=CHOICE)
-    few, many = world(people=3, items=3, secret=False), world(people=1, items=8000, secret=False)
+    few, many = dataset(people=3, items=3, secret=False), dataset(people=1, items=8000, secret=False)
     for name in MODELS:
         if is_never_private(name):
             continue
@@ -179,31 +180,31 @@ def test_a_table_that_names_none_of_the_items_is_no_reason_to_refuse_before_paym
     table.write_text("id,genre\n" + "".join(f"other {row},{'ab'[row % 2]}\n" for row in range(20)))
     with pytest.raises(DataError, match="names no item"):
         discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
-            world(), select_items=CHOICE, ledger=ledger
+            dataset(), select_items=CHOICE, ledger=ledger
         )
     assert len(ledger.entries()) == 1, "it was paid: which items there are is the secret"
     table.write_text("id\n1\n")
     with pytest.raises(DataError, match="needs rows"):
         discreet.UserFactorization(epsilon=1.0, item_features=str(table)).fit(
-            world(), select_items=CHOICE, ledger=ledger
+            dataset(), select_items=CHOICE, ledger=ledger
         )
     assert len(ledger.entries()) == 1, "it cannot be read whatever the data are"
 
 
 def test_what_would_leave_a_condition_is_refused():
     with pytest.raises(ParameterError, match="scale"):
-        discreet.Biases(epsilon=1.0).fit(world(low=None, high=None), select_items=CHOICE)
+        discreet.Biases(epsilon=1.0).fit(dataset(low=None, high=None), select_items=CHOICE)
     with pytest.raises(PrivacyError, match="something else"):
-        discreet.OneBitInput(epsilon=1.0).fit(world(), select_items=CHOICE)
+        discreet.OneBitInput(epsilon=1.0).fit(dataset(), select_items=CHOICE)
     with pytest.raises(PrivacyError, match="without privacy"):
-        discreet.Biases(epsilon=math.inf).fit(world(), select_items=CHOICE)
+        discreet.Biases(epsilon=math.inf).fit(dataset(), select_items=CHOICE)
 
 
 def test_facts_from_the_data_make_the_sentence_conditional():
-    both = discreet.Biases(epsilon=0.1).promise(world(low=None, high=None).facts)
+    both = discreet.Biases(epsilon=0.1).promise(dataset(low=None, high=None).facts)
     assert both.sentence().startswith("If the catalog and the scale are public: whether any one person")
     assert both.rows()[0] == ("Promise", "PRIVATE, if the catalog and the scale are public")
-    one = discreet.Biases(epsilon=0.1).promise(world().facts)
+    one = discreet.Biases(epsilon=0.1).promise(dataset().facts)
     assert one.sentence().startswith("If the catalog is public: whether")
     declared = Interactions.from_arrays([1, 2], ["a", "b"], [1, 5], catalog=ids_of("a", "b"), low=1, high=5)
     promise = discreet.Biases(epsilon=0.1).promise(declared.facts)

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.private_facts.catalog import PrivateCatalog
-from discreet.models.private_facts.scale import USUAL_SCALES, PrivateScale, narrowest
-from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.private_facts import USUAL_SCALES, PrivateCatalog, PrivateFacts, PrivateScale, narrowest
 from discreet.models.storage import read_label
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.randomness import PrivacyRandom
 
 SIMULATED = PrivacyRandom.simulate
 

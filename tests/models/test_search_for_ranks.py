@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.local import nuclear
 from discreet.models.local.nuclear import LocalNuclear
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 

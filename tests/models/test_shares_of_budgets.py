@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.models.local.private_gradients import PrivateGradients
-from discreet.models.private_facts.together import PrivateFacts
+from discreet.models.private_facts import PrivateFacts
 
 
 @pytest.mark.parametrize(("epsilon", "rounds"), [(1.0, 4), (0.75, 3), (8.0, 1), (1.0, 64)])

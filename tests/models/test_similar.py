@@ -6,12 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
-from discreet.models.bars.ease import Ease
-from discreet.models.bars.item_knn import ItemKnn
-from discreet.models.neighbors import ItemNeighbors
+from discreet.core.checks import DataError
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.baselines.item_item import Ease, ItemKnn
+from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors, false_discoveries
-from discreet.randomness import PrivacyRandom
 from toy import toy_interactions
 
 N, D = 600, 8

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.checks import DataError
+from discreet.core.checks import DataError
 from discreet.models.scorers.parts import _MOST_NOTE, Notes, Word
 
 

@@ -5,21 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import DiscreetError
-from discreet.contributions.typical import TYPICAL_RESIDUAL
+from discreet.core.checks import DiscreetError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import random_split
 from discreet.evaluation.references import rating_references
 from discreet.evaluation.scoring import measure
 from discreet.models.biases import Biases
-from discreet.models.item_view import sum_variance
+from discreet.models.released_items import sum_variance
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.counts import TYPICAL_RESIDUAL
 from toy import toy_interactions
 
 
@@ -57,11 +57,11 @@ def test_is_not_worse_than_the_users_mean_when_there_is_mostly_noise(split):
 @pytest.mark.parametrize(("users", "ratings", "part"), [(400, 9, 0.2), (50, 30, 1.5)])
 def test_the_variance_of_item_sums_is_the_noise_and_that_of_the_ratings(users, ratings, part):
     """Where all users rate equally much, each rating of an item has one known weight."""
-    pull = np.array([0.5, 1.0, 2.0])
+    item_weights = np.array([0.5, 1.0, 2.0])
     raters = users * ratings * np.array([0.5, 0.3, 0.2])
-    weight = pull / math.sqrt(ratings * (TYPICAL_RESIDUAL**2 + part**2))
+    weight = item_weights / math.sqrt(ratings * (TYPICAL_RESIDUAL**2 + part**2))
     expected = 0.7**2 + raters * (TYPICAL_RESIDUAL * weight) ** 2
-    np.testing.assert_allclose(sum_variance(raters * weight, pull, users, 0.7, part), expected)
+    np.testing.assert_allclose(sum_variance(raters * weight, item_weights, users, 0.7, part), expected)
 
 
 def test_likes_are_alike(split):

@@ -8,25 +8,24 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import ParameterError
-from discreet.contributions.choices import ChoicePlaces
+from discreet.core import kernels, rows
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.scoring import measure
 from discreet.models.popularity import Popularity
-from discreet.models.scorers.choices import recency
+from discreet.models.scorers.interactions import recency
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
-from discreet.solvers import rows
-from discreet.solvers.kernels import shared as kernels
-from discreet.solvers.rows import Rows
-from small_crowds import people_of
+from discreet.statistics.item_context import ItemContext
+from small_sources import people_of
 from toy import toy_interactions
 
 
@@ -164,11 +163,11 @@ def some_places(n_items, size, seed):
     silent = rng.random(n_items) < 0.3
     vectors = np.where(silent[:, None], 0.0, rng.normal(size=(n_items, size)))
     squares = np.where(silent, 0.0, rng.uniform(0.01, 1, n_items))
-    return ChoicePlaces(
+    return ItemContext(
         vectors=vectors,
         squares=squares,
         longest=math.sqrt(size + 2),
-        pull=rng.uniform(0.05, 4, n_items),
+        item_weights=rng.uniform(0.05, 4, n_items),
         count_part=0.7,
         near=0.8,
     )

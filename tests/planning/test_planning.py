@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.checks import ParameterError
-from discreet.planning.expected import Curve, curves, similar_curve
-from discreet.planning.odds import best_chance, best_chance_gaussian
-from discreet.planning.schedule import schedule
+from discreet.core.checks import ParameterError
+from discreet.planning.plan import Curve, best_chance, best_chance_gaussian, curves, schedule, similar_curve
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 
 

@@ -25,7 +25,7 @@ from dp_accounting.dp_event import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import ParameterError, PrivacyError
+from discreet.core.checks import ParameterError, PrivacyError
 from discreet.privacy.accounting.accountant import (
     calibrate,
     compose,

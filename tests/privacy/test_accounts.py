@@ -14,7 +14,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import norm
 
-from discreet.checks import BudgetError, PrivacyError
+from discreet.core.checks import BudgetError, PrivacyError
 from discreet.models.biases import Biases
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_to_json, pure_event
@@ -250,7 +250,7 @@ def test_eight_writers_never_overspend(tmp_path):
         ledger.set_budget("shop", YEAR, account=Account.GAUSSIAN)
     code = (
         "import sys\n"
-        "from discreet.checks import BudgetError\n"
+        "from discreet.core.checks import BudgetError\n"
         "from discreet.privacy.accounting.gaussian import gaussian_multiplier\n"
         "from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit\n"
         "from discreet.privacy.ledger import Ledger\n"

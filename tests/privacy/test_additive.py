@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting import accountant
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
 from evidence import follows, gap, samples_to_separate
 
 GRID = np.linspace(-5, 5, 4001)
@@ -376,7 +376,7 @@ def test_a_float_would_move_a_large_sum_by_more_than_the_person_did():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_whole_steps_get_the_noise_that_the_same_floats_get(mechanism):
     counts = np.random.default_rng(0).integers(-(2**50), 2**50, (40, 40))
-    steps, floats = WholeSteps(counts, 28), np.ldexp(counts.astype(np.float64), -28)
+    steps, floats = FixedPoint(counts, 28), np.ldexp(counts.astype(np.float64), -28)
     for release in ("release", "release_symmetric"):
         one, other = (getattr(mechanism, release)(it, PrivacyRandom.simulate(3)) for it in (steps, floats))
         np.testing.assert_array_equal(one, other)

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import DataError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms import bounded as bounded_module
 from discreet.privacy.mechanisms import grid as grid_module
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace, ModifiedLaplace
 from discreet.privacy.mechanisms.channel import ROUNDING, log_up
 from discreet.privacy.mechanisms.clamped_noise import clamped_noise
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, gap, samples_to_separate
 
 GRIDS = [BoundedLaplace, ClampedLaplace]

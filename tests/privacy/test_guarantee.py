@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from discreet.checks import ParameterError, PrivacyError
-from discreet.commands.output.label import label_table
+from discreet.cli.output.label import label_table
+from discreet.core.checks import ParameterError, PrivacyError
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 
 FRAMES = list(itertools.product(Unit, Neighbors, Trust))
@@ -25,8 +25,8 @@ texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
 
 def make(epsilon=1.0, **changes):
     basis = Basis.NONE if epsilon == math.inf else Basis.PROVED
-    frame = {"unit": Unit.USER, "neighbors": Neighbors.ADD_OR_REMOVE, "trust": Trust.JOINT}
-    return Guarantee(**{"epsilon": epsilon, "basis": basis, **frame, **changes})
+    definition = {"unit": Unit.USER, "neighbors": Neighbors.ADD_OR_REMOVE, "trust": Trust.JOINT}
+    return Guarantee(**{"epsilon": epsilon, "basis": basis, **definition, **changes})
 
 
 @st.composite
@@ -143,7 +143,7 @@ def test_exact_sums_stay_exact():
 @given(guarantees(), st.data())
 def test_addition_commutes_and_weakens(first, data):
     second = replace(
-        data.draw(guarantees()), **dict(zip(("unit", "neighbors", "trust"), first.frame, strict=True))
+        data.draw(guarantees()), **dict(zip(("unit", "neighbors", "trust"), first.definition, strict=True))
     )
     total, reverse = first + second, second + first
     assert (total.epsilon, total.delta, total.basis) == (reverse.epsilon, reverse.delta, reverse.basis)
@@ -163,7 +163,7 @@ def test_the_weaker_basis_survives():
 def test_what_fails_with_certainty_promises_nothing():
     hopeless = make(delta=0.6) + make(delta=0.6)
     assert hopeless.epsilon == math.inf and not hopeless.is_private and hopeless.basis is Basis.NONE
-    assert make(5.0, delta=0.01, unit=Unit.CELL).for_user(3).epsilon == math.inf
+    assert make(5.0, delta=0.01, unit=Unit.RATING).for_user(3).epsilon == math.inf
     assert make(5.0, delta=0.3).to_replace().epsilon == math.inf
     assert make(1e308).to_replace().epsilon == math.inf
 
@@ -185,7 +185,7 @@ def test_order_is_by_both_numbers():
 
 @given(st.floats(1e-6, 2.0), st.floats(1e-300, 1e-3) | st.just(5e-324), st.integers(1, 300))
 def test_group_privacy_is_never_below_the_exact_sum(epsilon, delta, size):
-    group = make(epsilon, delta=delta, unit=Unit.CELL).for_user(size)
+    group = make(epsilon, delta=delta, unit=Unit.RATING).for_user(size)
     with localcontext(prec=60):
         exact = Decimal(delta) * sum((Decimal(epsilon) * k).exp() for k in range(size))
     if exact >= 1:
@@ -199,17 +199,17 @@ def test_group_privacy_is_never_below_the_exact_sum(epsilon, delta, size):
 
 
 def test_group_privacy_of_pure_promises():
-    user = make(0.125, unit=Unit.CELL).for_user(8)
+    user = make(0.125, unit=Unit.RATING).for_user(8)
     assert (user.unit, user.epsilon, user.delta) == (Unit.USER, 1.0, 0.0)
     assert "a person has at most 8 ratings" in user.assumes
-    verdict = make(0.125, unit=Unit.VERDICT).for_user(8)
+    verdict = make(0.125, unit=Unit.VALUE).for_user(8)
     assert "which items were rated is public" in verdict.assumes
-    assert make(math.inf, delta=0.1, unit=Unit.CELL).for_user(1).epsilon == math.inf
+    assert make(math.inf, delta=0.1, unit=Unit.RATING).for_user(1).epsilon == math.inf
     with pytest.raises(PrivacyError, match="whole history"):
         make().for_user(3)
     for bad in (0, -1, 1.5, True):
         with pytest.raises(ParameterError):
-            make(unit=Unit.CELL).for_user(bad)
+            make(unit=Unit.RATING).for_user(bad)
 
 
 def test_replacing_is_removing_and_adding():
@@ -250,7 +250,7 @@ def test_the_sentence_says_the_whole_promise(promise):
         Trust.JOINT: "everyone but the person",
     }
     assert words[promise.trust] in text
-    words = {Unit.VERDICT: "is public", Unit.CELL: "any one item", Unit.USER: "whole history"}
+    words = {Unit.VALUE: "is public", Unit.RATING: "any one item", Unit.USER: "whole history"}
     assert words[promise.unit] in text
 
 

@@ -15,8 +15,8 @@ import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent
 from rich.console import Console
 
-from discreet.checks import BudgetError, FileError, ParameterError, PrivacyError
-from discreet.commands.output.ledger import ledger_tables
+from discreet.cli.output.ledger import ledger_tables
+from discreet.core.checks import BudgetError, FileError, ParameterError, PrivacyError
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import store as ledger_store
@@ -144,7 +144,7 @@ def test_data_sets_have_budgets_of_their_own(told):
 @pytest.mark.parametrize(
     "other",
     [
-        {"unit": Unit.CELL},
+        {"unit": Unit.RATING},
         {"trust": Trust.CENTRAL},
         {"neighbors": Neighbors.REPLACE},
         {"epsilon": math.inf},
@@ -166,12 +166,12 @@ def test_what_the_budget_cannot_weigh_is_refused(told, other):
 
 def test_frames_do_not_add(ledger):
     ledger.spend("films", PROMISE, what="user")
-    ledger.spend("films", replace(PROMISE, unit=Unit.CELL), what="cell")
+    ledger.spend("films", replace(PROMISE, unit=Unit.RATING), what="cell")
     with pytest.raises(PrivacyError, match="frame"):
         ledger.spent("films")
-    assert ledger.spent("films", PROMISE.frame) == Amount(0.25, 1e-7)
-    assert ledger.spent("films", (Unit.VERDICT, *PROMISE.frame[1:])) == Amount(0, 0)
-    assert len(ledger.spent_by_frame("films")) == 2
+    assert ledger.spent("films", PROMISE.definition) == Amount(0.25, 1e-7)
+    assert ledger.spent("films", (Unit.VALUE, *PROMISE.definition[1:])) == Amount(0, 0)
+    assert len(ledger.spent_by_definition("films")) == 2
 
 
 def test_a_budget_is_lowered_freely_and_raised_with_a_reason(ledger):
@@ -182,7 +182,7 @@ def test_a_budget_is_lowered_freely_and_raised_with_a_reason(ledger):
     with pytest.raises(PrivacyError, match="reason"):
         ledger.set_budget("films", LIMIT)
     with pytest.raises(PrivacyError, match="stays so"):
-        ledger.set_budget("films", replace(LIMIT, unit=Unit.CELL), reason="why not")
+        ledger.set_budget("films", replace(LIMIT, unit=Unit.RATING), reason="why not")
     ledger.set_budget("films", LIMIT, reason="the board agreed")
     assert ledger.remaining("films").epsilon == 0.75
     assert [budget.reason for budget in ledger.budgets("films")] == ["", "", "the board agreed"]
@@ -440,7 +440,7 @@ def test_an_outcome_that_cannot_be_written_leaves_the_entry_open(path):
 CROWD = """
 import json, os, signal, sys, time
 from pathlib import Path
-from discreet.checks import BudgetError, PrivacyError
+from discreet.core.checks import BudgetError, PrivacyError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
 
@@ -505,7 +505,7 @@ print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory):
+def source(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("there is no fork here")
     folder = tmp_path_factory.mktemp("crowd")
@@ -516,8 +516,8 @@ def crowd(tmp_path_factory):
     return folder, json.loads(done.stdout)
 
 
-def test_eight_processes_never_overspend(crowd):
-    folder, results = crowd
+def test_eight_processes_never_overspend(source):
+    folder, results = source
     ledger = Ledger.open(folder / "race.db", read_only=True)
     assert sum(results["paid"]) == len(ledger.entries()) == 20, "48 were asked for, 20 fit"
     assert ledger.spent("films").epsilon <= 1 + 1e-12
@@ -525,15 +525,15 @@ def test_eight_processes_never_overspend(crowd):
     assert len({entry.process for entry in ledger.entries()}) == sum(paid > 0 for paid in results["paid"]) > 3
 
 
-def test_several_processes_may_create_the_same_file(crowd):
-    folder, results = crowd
+def test_several_processes_may_create_the_same_file(source):
+    folder, results = source
     assert results["created"] == [6] * 4, "without a budget everybody may spend"
     assert len(Ledger.open(folder / "created.db").entries()) == 24
     assert not [item.name for item in folder.iterdir() if item.name.startswith(".ledger-")]
 
 
-def test_kill_nine_inside_the_body_leaves_it_open_and_paid(crowd):
-    folder, results = crowd
+def test_kill_nine_inside_the_body_leaves_it_open_and_paid(source):
+    folder, results = source
     ledger = Ledger.open(folder / "killed.db")
     (entry,) = ledger.entries()
     assert [entry.process, -signal.SIGKILL] == results["killed"]
@@ -541,8 +541,8 @@ def test_kill_nine_inside_the_body_leaves_it_open_and_paid(crowd):
     assert ledger.spent("films") == Amount(0.05, 0.0)
 
 
-def test_a_fork_shares_a_file_and_not_a_memory(crowd):
-    folder, results = crowd
+def test_a_fork_shares_a_file_and_not_a_memory(source):
+    folder, results = source
     assert results["forked"] == 7, "the child's copy of the ledger in memory refused"
     entries = Ledger.open(folder / "forked.db").entries()
     assert [entry.what for entry in entries] == ["parent", "child", "parent again"]

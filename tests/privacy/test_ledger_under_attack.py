@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.checks import BudgetError, FileError
+from discreet.core.checks import BudgetError, FileError
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import store
@@ -41,7 +41,7 @@ import sys, threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from discreet.checks import BudgetError
+from discreet.core.checks import BudgetError
 from discreet.privacy.ledger.book import Ledger
 path = Path(sys.argv[1])
 ledger, done = Ledger.open(path), threading.Event()

@@ -8,10 +8,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from discreet.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import DataError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.channel import CountTable, log_up
 from discreet.privacy.mechanisms.response import RandomizedResponse, SignFlip
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, samples_to_separate
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 40.0, 44.3, 50.0, 700.0]

@@ -6,7 +6,8 @@ import opendp.prelude as dp
 import pytest
 from scipy.special import ndtr
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling import draws as sampling
 from discreet.privacy.sampling import kernels as sampling_kernels
 from discreet.privacy.sampling.draws import (
@@ -19,7 +20,6 @@ from discreet.privacy.sampling.draws import (
     geometric,
     uniform_below,
 )
-from discreet.randomness import PrivacyRandom
 from evidence import agree, cumulative, follows, gap, samples_to_separate, samples_to_separate_two
 
 dp.enable_features("contrib")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, samples_to_separate
 
 

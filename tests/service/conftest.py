@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect.catalog.campaign import CatalogCampaign
-from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.campaign import Campaign
+from discreet.collect.hidden_items import CatalogCampaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars

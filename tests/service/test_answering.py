@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
-from discreet.randomness import PrivacyRandom
 from discreet.service.answering import answering_app
 from service.servers import InProcess, ask, ask_json
 from toy import toy_interactions

@@ -13,16 +13,14 @@ from urllib.error import HTTPError
 
 import pytest
 
-from discreet.checks import DataError, FileError
-from discreet.collect.catalog.device import CatalogDevice
-from discreet.collect.ratings.device import Device
+from discreet.collect.device import CatalogDevice, Device
+from discreet.core.checks import DataError, FileError
 from discreet.models.local.channel import LocalChannel
 from discreet.service import client as client_module
 from discreet.service import publishing
-from discreet.service.admission import submission
+from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
 from discreet.service.collecting import most_bytes
-from discreet.service.envelope import seal
 from discreet.service.refitting import Refits, collected_from, fit_store
 from service.servers import ask, ask_json
 

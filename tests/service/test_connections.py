@@ -7,11 +7,9 @@ import socket
 import pytest
 from starlette.requests import Request
 
-from discreet.checks import FileError, ParameterError
-from discreet.service import connections, limits, running
-from discreet.service.connections import Doorkeeper
-from discreet.service.limits import RateLimit, RefusedError
-from discreet.service.peers import Peers, network_of
+from discreet.core.checks import FileError, ParameterError
+from discreet.service import connections, running
+from discreet.service.connections import Doorkeeper, Peers, RateLimit, RefusedError, network_of
 from ports import free_port
 from service.servers import ask, ask_json
 
@@ -131,7 +129,7 @@ def test_addresses_of_one_network_are_one_peer():
 
 
 def test_a_crowd_of_peers_does_not_lock_a_newcomer_out(monkeypatch):
-    monkeypatch.setattr(limits, "_MOST_PEERS", 50)
+    monkeypatch.setattr(connections, "_MOST_PEERS", 50)
     rate = RateLimit(2)
     for _ in range(3):
         with contextlib.suppress(RefusedError):

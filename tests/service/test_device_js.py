@@ -8,16 +8,16 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from discreet.collect.catalog.campaign import CatalogCampaign, CatalogReport, write
-from discreet.collect.catalog.campaign import read as read_catalog
-from discreet.collect.draws import read_words
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.draw_tables import read_words
+from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, write
+from discreet.collect.hidden_items import read as read_catalog
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.sampling.draws import draw_from_table, geometric, geometric_digits, uniform_below
-from discreet.randomness import PrivacyRandom
 from evidence import cumulative, follows, gap, samples_to_separate
 from service.node import WEB, ask, needs_node
 

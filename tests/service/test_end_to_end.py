@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.datasets.catalog import load
 from discreet.models.local.channel import LocalChannel
-from discreet.randomness import PrivacyRandom, experiment_generator
 from discreet.service.client import CollectionClient
 from discreet.service.refitting import fit_store
 

@@ -9,10 +9,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet.collect.ratings.device import Device
+from discreet.collect.device import Device
+from discreet.service.admission import seal
 from discreet.service.answering import answering_app
 from discreet.service.client import CollectionClient
-from discreet.service.envelope import seal
 from discreet.service.refitting import fit_store
 from service.servers import InProcess
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from discreet.service.stores.opening import open_store
-from service.crowd import killed_while_sending, letters_of
+from service.senders import killed_while_sending, letters_of
 from service.servers import Server
 
 

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from fastapi import FastAPI
 
-from discreet.collect.catalog.device import CatalogDevice
-from discreet.collect.ratings.wire import ReportRefusal
+from discreet.collect.device import CatalogDevice
+from discreet.collect.wire import ReportRefusal
 from discreet.data.vocabulary import Vocabulary
 from discreet.service.admission import submission
 from discreet.service.collecting import _add_model
-from discreet.service.limits import RefusedError
+from discreet.service.connections import RefusedError
 from discreet.service.stores import store as stores
 from discreet.service.stores.opening import open_store
 

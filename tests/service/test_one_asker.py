@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
+from discreet.core.randomness import PrivacyRandom
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.randomness import PrivacyRandom
 from discreet.service import answering
 from discreet.service.answering import answering_app
-from discreet.service.limits import RefusedError
-from discreet.service.working import Workers
+from discreet.service.connections import RefusedError
+from discreet.service.workers import Workers
 from service.servers import InProcess, ask, ask_json
 from toy import toy_interactions
 

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet.collect.catalog.campaign import read as read_catalog
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.device import Device
-from discreet.collect.ratings.mechanisms import decode
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.device import Device
+from discreet.collect.hidden_items import read as read_catalog
+from discreet.collect.mechanisms import decode
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.service.admission import submission
-from discreet.service.envelope import unseal
+from discreet.service.admission import submission, unseal
 from discreet.service.refitting import fit_store
 from evidence import cumulative, follows, gap, samples_to_separate
 from service.browser import browsing, cards, needs_browser, rate

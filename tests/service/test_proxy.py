@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect.ratings.device import Device
-from discreet.service.envelope import seal
+from discreet.collect.device import Device
+from discreet.service.admission import seal
 from ports import free_port
 from service.servers import ask
 

@@ -9,17 +9,17 @@ import numpy as np
 import psycopg
 import pytest
 
-from discreet.checks import DiscreetError, FileError
-from discreet.collect.ratings.device import Device
-from discreet.contributions.item_sums import ItemVotes
-from discreet.crowds.sharding import make_shards
+from discreet.collect.device import Device
+from discreet.core.checks import DiscreetError, FileError
+from discreet.distributed import shards as shard_folders
+from discreet.distributed.sharding import make_shards
+from discreet.distributed.shards import open_shards
 from discreet.federated.journal import Journal
 from discreet.privacy.ledger.book import Ledger
 from discreet.service.client import CollectionClient
-from discreet.service.journal import log
+from discreet.service.running import log
 from discreet.service.stores.opening import open_store
-from discreet.shards import folder as shard_folders
-from discreet.shards import open_shards
+from discreet.statistics.counts import ItemVotes
 
 
 def test_a_lost_bit_anywhere_in_a_ledger_is_a_sentence(films, tmp_path):
@@ -39,7 +39,7 @@ def test_a_lost_bit_anywhere_in_a_ledger_is_a_sentence(films, tmp_path):
             found = Ledger.open(hurt)
             found.entries()
             for dataset in found.datasets():
-                found.spent_by_frame(dataset), found.remaining(dataset), found.budgets(dataset)
+                found.spent_by_definition(dataset), found.remaining(dataset), found.budgets(dataset)
         except DiscreetError:
             texts += 1
     assert texts > 20

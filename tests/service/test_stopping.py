@@ -8,11 +8,9 @@ import threading
 
 import pytest
 
-from discreet.checks import FileError
-from discreet.collect.catalog.device import CatalogDevice
-from discreet.collect.ratings.device import Device
-from discreet.service.admission import submission
-from discreet.service.envelope import seal
+from discreet.collect.device import CatalogDevice, Device
+from discreet.core.checks import FileError
+from discreet.service.admission import seal, submission
 from discreet.service.stores.opening import open_store
 from discreet.service.stores.postgresql import PostgresqlStore
 from discreet.service.writer import GroupWriter

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from discreet.checks import DataError, DiscreetError, FileError, ParameterError
-from discreet.collect.catalog.device import CatalogDevice
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.wire import RatingReport, ReportRefusal
+from discreet.collect import wire
+from discreet.collect.device import CatalogDevice
+from discreet.collect.wire import RatingReport, ReportRefusal
+from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.privacy.ledger.book import Ledger
 from discreet.service.admission import submission
 from discreet.service.refitting import collected_from

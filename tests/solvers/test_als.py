@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.checks import DataError, ParameterError
+from discreet.core import kernels
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.rows import Rows
 from discreet.solvers.als import solve_rows
 from discreet.solvers.implicit_als import Confidence, fold_in_implicit, implicit_als
-from discreet.solvers.kernels import shared as kernels
-from discreet.solvers.rows import Rows
 
 EXACT = np.float64
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.checks import DataError, ParameterError
+from discreet.core import kernels
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.rows import Rows
 from discreet.solvers import bayesian_als
 from discreet.solvers.bayesian_als import believe, line_size, lines_of, settle, spreads_of, start, sweep
-from discreet.solvers.kernels import shared as kernels
-from discreet.solvers.rows import Rows
 
 
 def rows_of(dense, present):

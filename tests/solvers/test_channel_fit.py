@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.checks import DataError
-from discreet.solvers.channel_fit import Reports, fit_channel
-from discreet.solvers.channel_response import respond
-from discreet.solvers.patterns import pattern_features
+from discreet.core.checks import DataError
+from discreet.solvers.channel_fit import Reports, fit_channel, respond
+from discreet.solvers.features import pattern_features
 
 LEVELS = np.linspace(0, 1, 5)
 

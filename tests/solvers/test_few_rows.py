@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from discreet.checks import DataError
-from discreet.models.scorers.chances import log_chance
+from discreet.core.checks import DataError
+from discreet.core.rows import Rows, multiply, predict_cells
+from discreet.models.scorers.similarity import log_chance
 from discreet.solvers.als import solve_rows
 from discreet.solvers.few_rows import FEW, products, ridge_vectors, weighted_sums
-from discreet.solvers.rows import Rows, multiply, predict_cells
 
 
 @pytest.fixture
-def crowd():
+def source():
     random = np.random.default_rng(0)
     lengths = random.integers(0, 9, size=20)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -21,8 +21,8 @@ def crowd():
     return Rows(indptr, columns, values), random.standard_normal((30, 4)), random.standard_normal(30)
 
 
-def test_few_rows_are_solved_as_many_are(crowd):
-    rows, features, offsets = crowd
+def test_few_rows_are_solved_as_many_are(source):
+    rows, features, offsets = source
     assert rows.n_rows <= FEW
     for scales in (None, np.linspace(0.5, 2, rows.n_rows)):
         options = {"ridge": np.array([0.3, 1, 2, 3]), "scales": scales, "offsets": offsets}
@@ -32,8 +32,8 @@ def test_few_rows_are_solved_as_many_are(crowd):
     assert not np.allclose(ridge_vectors(other, features, **options), solve_rows(rows, features, **options))
 
 
-def test_sums_and_cells_are_those_of_the_compiled_loops(crowd):
-    rows, features, _ = crowd
+def test_sums_and_cells_are_those_of_the_compiled_loops(source):
+    rows, features, _ = source
     sums = weighted_sums(rows, features)
     assert np.allclose(sums, multiply(rows, features)) and sums.any()
     cells = np.arange(20), np.arange(20)[::-1].copy()
@@ -42,8 +42,8 @@ def test_sums_and_cells_are_those_of_the_compiled_loops(crowd):
         products(sums, features, np.array([0]), np.array([-1]))
 
 
-def test_a_row_without_an_answer_is_refused(crowd):
-    rows, features, offsets = crowd
+def test_a_row_without_an_answer_is_refused(source):
+    rows, features, offsets = source
     with pytest.raises(DataError, match="ridge is too weak"):
         ridge_vectors(rows, np.zeros_like(features), ridge=np.zeros(4), offsets=offsets)
 

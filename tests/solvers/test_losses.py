@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erfcx, expit, log_ndtr
 
-from discreet.checks import DataError, ParameterError, PrivacyError
+from discreet.core.checks import DataError, ParameterError, PrivacyError
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.solvers.low_rank import matrix as lowrank
 from discreet.solvers.low_rank.matrix import (
-    Cells,
     LowRank,
     LowRankPlusSparse,
+    ObservedEntries,
     project_both,
     project_dense,
     project_nuclear,
@@ -16,10 +16,10 @@ from discreet.solvers.low_rank.matrix import (
 )
 
 
-def cells_of(mask: np.ndarray) -> Cells:
+def cells_of(mask: np.ndarray) -> ObservedEntries:
     rows, columns = np.nonzero(mask)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=mask.shape[0])))).astype(np.int64)
-    return Cells(indptr, columns.astype(np.int32), mask.shape[1])
+    return ObservedEntries(indptr, columns.astype(np.int32), mask.shape[1])
 
 
 @pytest.fixture

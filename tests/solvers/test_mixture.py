@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
+from discreet.core.rows import Rows
 from discreet.solvers.mixture import Mixture, expect, fit_mixture
-from discreet.solvers.rows import Rows
 
 
 def cells(n_rows=300, n_columns=120, per_row=60, rank=2, shares=(0.7, 0.3), widths=(0.05, 0.5), seed=0):

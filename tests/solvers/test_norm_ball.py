@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
 from discreet.solvers.norm_ball import minimize_in_ball
 
 

@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from discreet.checks import DataError, ParameterError
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.rows import Rows
 from discreet.solvers.low_rank.nuclear import largest_singular, recover
-from discreet.solvers.rows import Rows
 
 
 def observed(m=50, n=40, rank=3, share=0.5, noise=0.5, seed=0, weighted=False):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.solvers.low_rank.oja import oja, random_signs, unit
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.solvers.ridge_map import ridge_map
+from discreet.solvers.features import ridge_map
 
 
 def test_what_follows_is_predicted_and_what_does_not_is_the_mean():

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discreet.checks import DataError
-from discreet.solvers import rows
-from discreet.solvers.kernels import shared as kernels
-from discreet.solvers.rows import Rows, column_sums, multiply, predict_cells, require_fit, run
+from discreet.core import kernels, rows
+from discreet.core.checks import DataError
+from discreet.core.rows import Rows, column_sums, multiply, predict_cells, require_fit, run
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from discreet.checks import PrivacyError
+from discreet.core.checks import PrivacyError
 from discreet.data.datasets.synthetic import one_bit
 from discreet.solvers.low_rank.losses import MeteredGradient, OneBitLoss
-from discreet.solvers.low_rank.matrix import Cells
+from discreet.solvers.low_rank.matrix import ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, NuclearBall, minimize, walk
 
 
 def problem(link="logistic", n_users=60, n_items=40, seed=2, observed=0.3):
     data = one_bit(n_users=n_users, n_items=n_items, rank=2, link=link, observed=observed, seed=seed).data
-    cells = Cells(data.indptr, data.items, data.n_items)
+    cells = ObservedEntries(data.indptr, data.items, data.n_items)
     return cells, OneBitLoss(verdicts=data.values.astype(np.int8), link=link)
 
 

@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-from discreet.exports import Exports
+from discreet.core.exports import Exports
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from discreet.audit.callables import audit as audit
     from discreet.audit.findings import Finding as Finding
-    from discreet.audit.last import LastAudit as LastAudit
-    from discreet.audit.last import last_audit as last_audit
+    from discreet.audit.last_audit import LastAudit as LastAudit
+    from discreet.audit.last_audit import last_audit as last_audit
 else:
     _exports = Exports(
         "discreet.audit",
         {
             "discreet.audit.callables": "audit",
             "discreet.audit.findings": "Finding",
-            "discreet.audit.last": "LastAudit last_audit",
+            "discreet.audit.last_audit": "LastAudit last_audit",
         },
     )
     __all__ = _exports.names

@@ -9,12 +9,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import LearnedScore, Truth, aligned
 from discreet.audit.games.stopping import Plan, play
-from discreet.checks import DataError, failure_probability, integer, non_negative, require
-from discreet.randomness import experiment_generator
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, failure_probability, integer, non_negative, require
+from discreet.core.randomness import experiment_generator
 
 # A fifth of the games teaches what to look at, and a tenth where to guess.
 _TO_LEARN, _TO_CUT = 5, 10
@@ -22,7 +22,7 @@ _TO_LEARN, _TO_CUT = 5, 10
 
 def audit(
     function: Callable[[Any], Any],
-    worlds: tuple[Any, Any],
+    neighbors: tuple[Any, Any],
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -56,13 +56,13 @@ def audit(
         >>> audit(lambda x: x + noise.laplace(scale=0.5), (0.0, 1.0), epsilon=1.0).verdict
         'refuted'
     """
-    require(len(worlds) == 2, "worlds", len(worlds), "must be two")
+    require(len(neighbors) == 2, "worlds", len(neighbors), "must be two")
     non_negative("epsilon", epsilon)
     failure_probability("delta", delta)
     integer("games", games, least=1_000)
     require(0.5 <= confidence < 1, "confidence", confidence, "must lie in [0.5, 1)")
     start = time.perf_counter()
-    attack = _CallableAttack(function, worlds, lessons=games // _TO_LEARN, seed=seed)
+    attack = _CallableAttack(function, neighbors, lessons=games // _TO_LEARN, seed=seed)
     counted = games - games // _TO_LEARN - games // _TO_CUT
     plan = Plan(lessons=games // _TO_CUT, games=counted, seconds=np.inf, error=1 - confidence, enough=np.inf)
     outcome = play(attack, plan, epsilon=epsilon, delta=delta, distance=distance, seed=seed + 1)
@@ -86,9 +86,9 @@ class _CallableAttack:
     """Learn from answers whose world is known, then score others."""
 
     def __init__(
-        self, function: Callable[[Any], Any], worlds: tuple[Any, Any], *, lessons: int, seed: int
+        self, function: Callable[[Any], Any], neighbors: tuple[Any, Any], *, lessons: int, seed: int
     ) -> None:
-        self._function, self._worlds, self.fits = function, worlds, 0
+        self._function, self._neighbors, self.fits = function, neighbors, 0
         answers, truth = self._answers(lessons, seed)
         features = aligned(answers)
         self._width = features.shape[1]
@@ -102,19 +102,19 @@ class _CallableAttack:
     def _answers(self, count: int, seed: int) -> tuple[list[Floats], Truth]:
         truth: Truth = experiment_generator(seed, "coins", "callable").random(count) < 0.5
         self.fits += count
-        return [self._answer(self._worlds[int(second)]) for second in truth], truth
+        return [self._answer(self._neighbors[int(second)]) for second in truth], truth
 
-    def _answer(self, world: Any) -> Floats:
+    def _answer(self, dataset: Any) -> Floats:
         try:
-            told = self._function(world)
+            output = self._function(dataset)
         except Exception as error:
             # Which exception it is tells something; longer than any answer, so that it is told from all.
             return np.full(2, 1.0 + sum(map(ord, f"{type(error).__name__}{error}")))
-        return _numbers(told)
+        return _numbers(output)
 
 
-def _numbers(told: Any) -> Floats:
-    array: npt.NDArray[Any] = np.asarray(told)
+def _numbers(output: Any) -> Floats:
+    array: npt.NDArray[Any] = np.asarray(output)
     if array.dtype.kind not in "fiub":
         raise DataError("The function must return numbers: a number, or an array of them.")
     return np.nan_to_num(array.astype(np.float64).reshape(-1), posinf=1e30, neginf=-1e30)

@@ -17,27 +17,25 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from discreet.audit.findings import Finding
-from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, Line, crowds, written
-from discreet.audit.white_box.prices import price
+from discreet.audit.neighboring_files import CANARIES, ITEMS, OUTSIDE, Line, specs, written
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import Named, Player, Recorder, StrayError
 from discreet.audit.white_box.structure import ROUNDING
-from discreet.audit.white_box.tape import Named, Player, Recorder, StrayError
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
+from discreet.core.progress import silent
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
-from discreet.data.opening import open_data
 from discreet.data.vocabulary import Vocabulary
+from discreet.evaluation.private.fit_and_score import fit_and_evaluate
 from discreet.evaluation.private.release import evaluate_privately
-from discreet.evaluation.private.together import fit_and_evaluate
-from discreet.models.bars.als import Als
+from discreet.models.baselines.als import Als
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.models.private_facts.catalog import PrivateCatalog
-from discreet.models.private_facts.scale import PrivateScale
-from discreet.models.private_facts.together import PrivateFacts
-from discreet.models.progress import silent
+from discreet.models.private_facts import PrivateCatalog, PrivateFacts, PrivateScale
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 
 # With so much for the choices a few dozen people are enough to choose something.
 _CATALOG, _SCALE = PrivateCatalog(epsilon=8.0, delta=1e-3), PrivateScale(epsilon=4.0)
@@ -109,7 +107,7 @@ def has_files(estimator: Estimator) -> bool:
     """Tell whether files are audited for this promise: one about whole people, with and without one."""
     promise = estimator.promise(_public().facts)
     people = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
-    return promise.frame == people and promise.is_private
+    return promise.definition == people and promise.is_private
 
 
 def routes_of(estimator: Estimator) -> list[Route]:
@@ -145,27 +143,27 @@ def audit_route(
     leaks: dict[str, str] = {}
     with TemporaryDirectory() as folder:
         promised = _promised(estimator, route, Path(folder))
-        for crowd, people in crowds():
+        for spec, people in specs():
             base = written(Path(folder), people)
             recorder = Recorder()
-            here = released(estimator, route, base, PrivacyRandom.taped(seed, recorder))
+            here = released(estimator, route, base, PrivacyRandom.recorded(seed, recorder))
             names = names_of(base, route)
             for number, (canary, lines) in enumerate(route.canaries(canaries).items()):
                 place = "first" if number % 2 else "last"
                 file = written(Path(folder), [*lines, *people] if number % 2 else [*people, *lines])
                 named = named_draw(route, names, names_of(file, route))
-                player = Player(recorder.passages, named=named)
+                player = Player(recorder.calls, named=named)
                 fits += 1
                 try:
-                    there = released(estimator, route, file, PrivacyRandom.taped(seed, player))
+                    there = released(estimator, route, file, PrivacyRandom.recorded(seed, player))
                     player.finish()
                 except StrayError as error:
-                    leaks.setdefault("draws", f"{canary}, {place} in {crowd}: {error}")
+                    leaks.setdefault("draws", f"{canary}, {place} in {spec}: {error}")
                     continue
                 if not (here.claims or there.claims):
                     continue
                 if difference := here.difference(there):
-                    same = f"{canary}, {place} in {crowd}: told the same, the {difference} differs"
+                    same = f"{canary}, {place} in {spec}: told the same, the {difference} differs"
                     leaks.setdefault(difference, same)
                 paid = max(paid, _paid(recorder, player, named, promised.delta))
     return Finding(
@@ -263,7 +261,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
     """Try to spend past a budget by calling the data otherwise than the budget does."""
     start, leaks = time.perf_counter(), []
     with TemporaryDirectory() as folder:
-        _, people = next(crowds())
+        _, people = next(specs())
         data = open_data(
             str(written(Path(folder), people)),
             implicit=estimator.feedback == "implicit",
@@ -311,7 +309,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
 def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
     """Return the promise of all that is drawn on a route: that of an earlier release comes on top."""
     data = open_data(
-        str(written(folder, next(crowds())[1])),
+        str(written(folder, next(specs())[1])),
         implicit=estimator.feedback == "implicit",
         **route.declared(),
     )
@@ -320,7 +318,7 @@ def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
 
 
 def _paid(recorder: Recorder, player: Player, named: Named | None, delta: float) -> float:
-    recorded, replayed = recorder.passages, player.passages
+    recorded, replayed = recorder.calls, player.calls
     if len(recorded) != len(replayed):
         return math.inf
     if named is not None:

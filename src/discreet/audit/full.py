@@ -9,29 +9,27 @@ from typing import final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.audit.canaries.files import CanaryFileAttack
-from discreet.audit.canaries.one_run import one_run_epsilon
+from discreet.audit.canaries.one_run import CanaryFileAttack, one_run_epsilon
 from discreet.audit.canaries.planting import Canaries, CanaryAttack, Game
 from discreet.audit.findings import Finding
-from discreet.audit.games.betting import joined, refuted_by_betting, refuted_without_luck
-from discreet.audit.games.bounds import curve_of
+from discreet.audit.games.bounds import curve_of, joined, refuted_by_betting, refuted_without_luck
 from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
-from discreet.audit.games.stopping import CONFIRMING_ERROR, Outcome, Plan, play
-from discreet.audit.white_box.structure import look_inside
-from discreet.audit.white_box.tape import Recorder
-from discreet.audit.worlds import Crowd, Row, neighboring
-from discreet.checks import ParameterError
+from discreet.audit.games.stopping import CONFIRMING_ERROR, GameOutcome, Plan, play
+from discreet.audit.neighboring import Row, SyntheticSpec, neighboring
+from discreet.audit.white_box.recording import Recorder
+from discreet.audit.white_box.structure import examine
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
-from discreet.randomness import PrivacyRandom
 
 TRANSCRIPT, FILE, REPORT = "transcript", "file", "report"
 VIEWS = (TRANSCRIPT, FILE, REPORT)
 # Worlds are small: fits are fast there, and a promise holds for any size.
-SMALL = Crowd(people=4, items=5, per_person=2, wide=0)
+SMALL = SyntheticSpec(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
 _LESSONS_OF_FILES = 600
@@ -60,7 +58,7 @@ class Subject:
         distance = curve_of(estimator, SMALL.items)
         return cls(name=name, estimator=estimator, promise=estimator.promise(facts), distance=distance)
 
-    def finding(self, attack: str, outcome: Outcome, fits: int, start: float) -> Finding:
+    def finding(self, attack: str, outcome: GameOutcome, fits: int, start: float) -> Finding:
         """Say what an attack refuted."""
         tally = outcome.tally
         return Finding(
@@ -93,7 +91,9 @@ def play_view(
     promise = subject.promise
     added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
     if view == FILE and added:
-        lessons = CanaryFileAttack(estimator, _canaries_in_a_crowd(estimator), lessons=_MIRRORED, seed=seed)
+        lessons = CanaryFileAttack(
+            estimator, _canaries_in_background(estimator), lessons=_MIRRORED, seed=seed
+        )
         return _many_games(subject, FILE, lessons, deadline, error, seed, start)
     pair = costliest_pair(estimator)
     if view == FILE:
@@ -117,7 +117,7 @@ def _report(name: str, estimator: Estimator) -> Finding:
     """Return the exact price of what a device sends: its answers are finitely many, and all are listed."""
     if REPORT not in views_of(estimator):
         raise ParameterError(f"{name} collects no reports from devices; audit its transcript or file.")
-    inside = look_inside(estimator, SMALL)
+    inside = examine(estimator, SMALL)
     return Finding(
         model=name,
         attack=REPORT,
@@ -151,16 +151,16 @@ def _games(
     return subject.finding(view, outcome, attack.fits, start)
 
 
-def _canaries_in_a_crowd(estimator: Estimator) -> Canaries:
+def _canaries_in_background(estimator: Estimator) -> Canaries:
     """Return canaries with one item each that they like more than others do, among people who agree.
 
     Where only choices are told, nothing is shrunk by what people think, and fewer people hide a canary less.
     """
     implicit = estimator.feedback == "implicit"
     people, each = (1_000, 1) if implicit else (4_000, 5)
-    crowd = Crowd(people=people, items=_ITEMS_OF_FILES, per_person=each, alike=True)
-    facts = crowd.facts(implicit=implicit)
-    rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(crowd.rows(facts))}
+    spec = SyntheticSpec(people=people, items=_ITEMS_OF_FILES, per_person=each, alike=True)
+    facts = spec.facts(implicit=implicit)
+    rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(spec.rows(facts))}
     return Canaries.disjoint(rows, facts, 1)
 
 
@@ -171,11 +171,13 @@ def _many_canaries(estimator: Estimator) -> Canaries:
     """
     small = next(neighboring(estimator, SMALL)).base
     recorder = Recorder()
-    estimator.rehearse(small.with_facts(replace(small.facts, n_users=None)), PrivacyRandom.taped(0, recorder))
+    estimator.rehearse(
+        small.with_facts(replace(small.facts, n_users=None)), PrivacyRandom.recorded(0, recorder)
+    )
     matrices = any(statistic.shape == (SMALL.items, SMALL.items) for statistic in recorder.statistics)
-    crowd = Crowd(people=2, items=_ITEMS[matrices], per_person=1)
-    facts = replace(crowd.facts(implicit=estimator.feedback == "implicit"), n_users=None)
-    people: dict[str, Row] = {f"person {number}": row for number, row in enumerate(crowd.rows(facts))}
+    spec = SyntheticSpec(people=2, items=_ITEMS[matrices], per_person=1)
+    facts = replace(spec.facts(implicit=estimator.feedback == "implicit"), n_users=None)
+    people: dict[str, Row] = {f"person {number}": row for number, row in enumerate(spec.rows(facts))}
     return Canaries.costliest(estimator, people, facts)
 
 
@@ -205,7 +207,7 @@ def _many_games(
 
 def _settled(
     games: list[Game], promise: Guarantee, distance: Callable[[float], float] | None, error: float
-) -> Outcome:
+) -> GameOutcome:
     """Learn the cuts on a fifth of the fits and bound epsilon on the others, both kinds at half the error."""
     lessons = max(len(games) // 5, 1)
     scores, truth = (np.concatenate(column) for column in zip(*(game[:2] for game in games), strict=True))
@@ -216,7 +218,7 @@ def _settled(
     # Guesses about one fit hang together; the bound for one run allows that, and holds for many fits as one.
     counts = (tally.games, tally.guesses, tally.right)
     free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
-    return Outcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
+    return GameOutcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
 
 
 def _on_curve(
@@ -238,9 +240,9 @@ def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]
 
 def costliest_pair(estimator: Estimator) -> tuple[Interactions, Interactions]:
     """Return the two small worlds that are farthest apart."""
-    inside = look_inside(estimator, SMALL)
-    for worlds in neighboring(estimator, SMALL):
-        if inside.world in worlds.others:
-            return worlds.base, worlds.others[inside.world]
-    worlds = next(neighboring(estimator, SMALL))
-    return worlds.base, next(iter(worlds.others.values()))
+    inside = examine(estimator, SMALL)
+    for neighbors in neighboring(estimator, SMALL):
+        if inside.dataset in neighbors.others:
+            return neighbors.base, neighbors.others[inside.dataset]
+    neighbors = next(neighboring(estimator, SMALL))
+    return neighbors.base, next(iter(neighbors.others.values()))

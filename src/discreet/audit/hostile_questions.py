@@ -13,7 +13,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
+from discreet.core.randomness import experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -27,7 +28,7 @@ from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
 from discreet.models.biases import Biases
 from discreet.models.estimator import Estimator
-from discreet.models.implicit_objective.estimator import ImplicitObjective
+from discreet.models.implicit.objective import ImplicitObjective
 from discreet.models.low_rank.covariance_svd import CovarianceSvd
 from discreet.models.low_rank.frank_wolfe import FrankWolfe
 from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
@@ -35,7 +36,6 @@ from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import experiment_generator
 
 #: Three parties, one of which may be missing.
 NOISE = SharedNoise(parties=3, missing=1)
@@ -147,8 +147,8 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
         protocol = protocol_for(model, facts(), NOISE)
     except DiscreetError:
         return []
-    heard: list[Message] = []
-    own = dealt_out(_crowd(), NOISE.parties)
+    counted: list[Message] = []
+    own = dealt_out(_source(), NOISE.parties)
     keeper = Keeper(roster=list(own), least=NOISE.least_parties)
     members = {
         name: Party(name, people, protocol, run="honest", ledger=Ledger.in_memory(), keeper=keeper).answer
@@ -158,7 +158,7 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
     def listening(raw: bytes) -> bytes:
         question = decode(raw)
         mine = {name: value for name, value in question.fields.items() if name not in ("settings", "shared")}
-        heard.append(_message(question.kind, mine, {k: np.array(v) for k, v in question.arrays.items()}))
+        counted.append(_message(question.kind, mine, {k: np.array(v) for k, v in question.arrays.items()}))
         return first(raw)
 
     first = members["party-1"]
@@ -167,11 +167,11 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
         protocol,
         InProcess(members),
         parties=list(own),
-        shared=_crowd().catalog,
+        shared=_source().catalog,
         run="honest",
         keeper=keeper,
     ).train(facts())
-    return heard
+    return counted
 
 
 def _whole(estimator: Estimator) -> float:
@@ -180,7 +180,7 @@ def _whole(estimator: Estimator) -> float:
     return gaussian_multiplier(planned.planned().epsilon, estimator.delta) * (1 + 1e-6)
 
 
-def _crowd() -> Interactions:
+def _source() -> Interactions:
     """Return people of two kinds, so that every release of every model has something to show."""
     draw = experiment_generator(0, "questions")
     users = np.repeat(np.arange(_PEOPLE), ITEMS)

@@ -54,7 +54,7 @@ OUTSIDE: Mapping[str, list[Line]] = {
 }
 
 
-def crowds() -> Iterator[tuple[str, list[Line]]]:
+def specs() -> Iterator[tuple[str, list[Line]]]:
     """Yield the lines of files: with numbers as ids, with some ids in text, and with one item only."""
     people = [
         (str(user), item, str(1 + (user + place) % 5), str(user + place))

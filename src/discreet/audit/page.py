@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.arrays import Floats
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import Truth
-from discreet.files import write_whole
+from discreet.core.arrays import Floats
+from discreet.core.files import write_whole
 
 # How often the band misses the true curve somewhere.
 _ERROR = 0.01

@@ -25,9 +25,10 @@ from typing import Any, final
 
 from discreet.audit.findings import Finding
 from discreet.audit.hostile_questions import ITEMS, NOISE, Asked, facts, questions, rows
-from discreet.audit.white_box.prices import price
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import Player, Recorder, StrayError
 from discreet.audit.white_box.structure import ROUNDING
-from discreet.audit.white_box.tape import Player, Recorder, StrayError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
@@ -37,7 +38,6 @@ from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 
 QUESTIONS = "questions"
 
@@ -101,7 +101,7 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
     own = gaussian_multiplier(estimator.epsilon, estimator.delta) / math.sqrt(NOISE.least_parties)
     promised = gaussian_epsilon(own, estimator.delta)
     found = _searched(estimator, promised)
-    told = (
+    output = (
         f"{found.tried:,} questions about {len(found.statistics)} statistics, {found.accepted:,} accepted; "
         f"the costliest answer pays {found.paid:.4g} ({found.costliest})"
     )
@@ -114,7 +114,7 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
         confidence=1.0,
         fits=found.answers,
         seconds=time.perf_counter() - start,
-        notes=(*found.leaks.values(), told),
+        notes=(*found.leaks.values(), output),
         broken=bool(found.leaks) or found.paid > promised * (1 + ROUNDING),
     )
 
@@ -179,14 +179,14 @@ def _join(found: Found, more: Found) -> None:
         found.leaks.setdefault(kind, leak)
 
 
-def _search(estimator: Estimator, promised: float, begin: int, told: Connection) -> None:
+def _search(estimator: Estimator, promised: float, begin: int, output: Connection) -> None:
     """Try all questions from a place on; say before each one which it is."""
     found = Found(promised=promised)
     for place, asked in enumerate(questions(estimator)):
         if place >= begin:
-            told.send((place, asked.label, found))
+            output.send((place, asked.label, found))
             try_question(estimator, asked, found)
-    told.send(found)
+    output.send(found)
 
 
 def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
@@ -202,7 +202,7 @@ def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
         found.leaks.setdefault(f"error {asked.change}", f"{asked.label}: the party fails")
     # A refusal that hangs on a row shows where the row is long.
     for canary, other in others.items() if here.accepted else [*others.items()][:1]:
-        player = Player(recorder.passages)
+        player = Player(recorder.calls)
         found.answers += 1
         try:
             there = outputs(estimator, asked.question, other, player)
@@ -213,8 +213,8 @@ def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
             same = f"{asked.label}, {canary}: told the same, the {difference} differ"
             found.leaks.setdefault(f"{difference} {asked.change}", same)
             continue
-        if len(player.passages) == len(recorder.passages):
-            paid = price(recorder.passages, player.passages).epsilon(estimator.delta)
+        if len(player.calls) == len(recorder.calls):
+            paid = price(recorder.calls, player.calls).epsilon(estimator.delta)
             if paid > found.paid:
                 found.paid, found.costliest = paid, f"{asked.label}, {canary}"
             if paid > found.promised * (1 + ROUNDING):
@@ -222,7 +222,9 @@ def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
                 found.leaks.setdefault(f"price {asked.change}", leak)
 
 
-def outputs(estimator: Estimator, question: Message, data: Interactions, tape: Recorder | Player) -> Outputs:
+def outputs(
+    estimator: Estimator, question: Message, data: Interactions, recording: Recorder | Player
+) -> Outputs:
     """Return all that comes out of a party that is asked a question, and asked it again as the next step."""
     names = ["audited", "second", "third"]
     ledger = Ledger.in_memory()
@@ -233,7 +235,7 @@ def outputs(estimator: Estimator, question: Message, data: Interactions, tape: R
         protocol,
         run="audit",
         ledger=ledger,
-        random=PrivacyRandom.taped(0, tape),
+        random=PrivacyRandom.recorded(0, recording),
         keeper=Keeper(roster=names, least=NOISE.least_parties),
     )
     agreed = {"settings": protocol.settings(), "shared": names_digest(data.catalog)}
@@ -246,13 +248,13 @@ def outputs(estimator: Estimator, question: Message, data: Interactions, tape: R
             raise
         except Exception as error:
             replies.append(f"{type(error).__name__}: {error}")
-        if not tape.passages:
+        if not recording.calls:
             break
     return Outputs(
         replies=tuple(replies),
         journal=tuple(message.kind for message in party._journal.messages),
         ledger=tuple((one.what, one.state, str(one.events)) for one in ledger.entries()),
-        draws=len(tape.passages),
+        draws=len(recording.calls),
     )
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from discreet.checks import FileError, ParameterError
-from discreet.collect.campaign_text import kind_of_record, unpack
-from discreet.collect.catalog.campaign import CatalogCampaign
-from discreet.collect.ratings.campaign import Campaign
+from discreet.collect.campaign import Campaign, kind_of_record, unpack
+from discreet.collect.hidden_items import CatalogCampaign
+from discreet.core.checks import FileError, ParameterError
 
 AnyCampaign = Campaign | CatalogCampaign
 

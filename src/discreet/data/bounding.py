@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.ordering import cells_of_rows, sort_runs
+from discreet.data.encoding import cells_of_rows, sort_runs
 from discreet.data.vocabulary import Vocabulary
 
 _BLOCK = 1 << 22
@@ -89,12 +89,14 @@ def _mark_least(
     below: npt.NDArray[np.bool_] = age < limit
     level: npt.NDArray[np.bool_] = age == limit
     room = cap - np.add.reduceat(below, starts, dtype=np.int64)
-    crowd = np.add.reduceat(level, starts, dtype=np.int64)
-    crowded = crowd > room
+    source = np.add.reduceat(level, starts, dtype=np.int64)
+    crowded = source > room
     if crowded.any():
         tied = np.flatnonzero(level & np.repeat(crowded, sizes))
-        run = np.repeat(np.arange(room[crowded].size), crowd[crowded])
-        place = np.arange(tied.size) - np.repeat(np.cumsum(crowd[crowded]) - crowd[crowded], crowd[crowded])
+        run = np.repeat(np.arange(room[crowded].size), source[crowded])
+        place = np.arange(tied.size) - np.repeat(
+            np.cumsum(source[crowded]) - source[crowded], source[crowded]
+        )
         in_order = tied[np.lexsort((draw[tied], run))]
         level[in_order[place >= room[crowded][run]]] = False
     return below | level

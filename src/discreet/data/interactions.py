@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError, ParameterError, require
+from discreet.core.checks import DataError, ParameterError, require
+from discreet.core.exports import Later
 from discreet.data.bounding import clip_to_scale, keep_per_user
-from discreet.data.building import (
+from discreet.data.encoding import (
     Column,
+    Index,
+    cells_of_rows,
     count_not_finite,
     encode,
     encode_items,
+    group,
+    repeats,
+    rows_are_sorted,
     sort_ratings,
+    sort_rows,
     to_times,
     to_values,
 )
-from discreet.data.declaring import Declarations, check_scale, settle_facts
-from discreet.data.facts import PICKED, PublicFacts
-from discreet.data.ordering import Index, cells_of_rows, group, repeats, rows_are_sorted, sort_rows
+from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
 from discreet.data.vocabulary import Vocabulary
-from discreet.exports import Later
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

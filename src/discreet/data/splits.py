@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from discreet.checks import DataError, ParameterError, integer, real, require
-from discreet.data.declaring import Declarations
+from discreet.core.checks import DataError, ParameterError, integer, real, require
+from discreet.core.randomness import experiment_generator
+from discreet.data.encoding import Index
+from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.ordering import Index
 from discreet.data.reading.columns import Choice, Columns
 from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
-from discreet.randomness import experiment_generator
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
 _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST"

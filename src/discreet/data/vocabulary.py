@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError, ParameterError
-from discreet.exports import Later
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.exports import Later
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,18 +1,18 @@
 """Measure how well a model predicts and ranks what it has not seen, beside simple references."""
 
 from discreet.evaluation.comparison import compare
-from discreet.evaluation.evaluation import Evaluation, Score
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.protocol import evaluate
-from discreet.evaluation.references import bars
+from discreet.evaluation.references import baselines
 from discreet.evaluation.report import render_report, write_report
+from discreet.evaluation.results import Evaluation, Score
 from discreet.evaluation.scoring import measure
 
 __all__ = [
     "Evaluation",
     "Metric",
     "Score",
-    "bars",
+    "baselines",
     "compare",
     "evaluate",
     "measure",

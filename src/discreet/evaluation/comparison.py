@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.evaluation.evaluation import Evaluation
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.protocol import evaluate, refuse_meaningless
-from discreet.evaluation.resuming import Kept, key_of
+from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of
 from discreet.models.estimator import Estimator
 
 
@@ -38,7 +37,7 @@ def compare(
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     if not competitors:
         raise ParameterError("estimators must name at least one to compare.")
-    kept = None if keep is None else Kept(keep)
+    kept = None if keep is None else KeptEvaluations(keep)
     files = [] if kept is None else _contents(split, folder)
     measured: set[Metric] = set()
     found: list[Evaluation] = []
@@ -79,3 +78,21 @@ def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric,
     if not fitting:
         raise refusal
     return tuple(fitting)
+
+
+# These have columns and axes of their own.
+_SHOWN_ELSEWHERE = ("epsilon", "delta")
+
+
+def variant_names(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return a name for each evaluation."""
+    return [_name(one, [other for other in evaluations if other.model == one.model]) for one in evaluations]
+
+
+def _name(one: Evaluation, siblings: Sequence[Evaluation]) -> str:
+    differing = [
+        key
+        for key, value in one.parameters.items()
+        if key not in _SHOWN_ELSEWHERE and any(other.parameters.get(key) != value for other in siblings)
+    ]
+    return ":".join([one.model, *(f"{key}={one.parameters[key]}" for key in differing)])

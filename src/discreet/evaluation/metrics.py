@@ -1,4 +1,4 @@
-"""Name the metrics, and score predicted ratings against held-out ones.
+"""Name the metrics, say whom they count, and score predicted ratings.
 
 A name says what is measured and against which candidates: `rmse`, `mae`, `accuracy` and `are` compare cells;
 `hr@10` ranks the whole catalog, `hr@10:99` ranks a person's held-out items among 99 sampled ones. The two
@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Self, cast, final
+from typing import Literal, Protocol, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, ParameterError, finite_array, suggestion
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError, DiscreetError, ParameterError, finite_array, suggestion
+from discreet.data.interactions import Interactions
 
 RATING_METRICS = ("rmse", "mae", "accuracy", "are")
 # About what is shown, whoever was hidden what.
@@ -159,3 +160,60 @@ def _pair(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> tuple[Floats, Floa
     if guesses.size == 0:
         raise DataError("There are no held-out ratings to score.")
     return guesses, truths
+
+
+Flags = npt.NDArray[np.bool_]
+
+# The quarter with the fewest ratings to learn from, and the quarter with the most.
+_QUARTER = 0.25
+
+
+def counted_people(metric: Metric, train: Interactions, people: Indices) -> Flags:
+    """Tell which of the tested people count; all who have as many ratings as the last of a quarter do."""
+    if metric.people is None:
+        return np.ones(people.size, dtype=np.bool_)
+    lengths = np.diff(train.indptr)[people]
+    if metric.people == "few":
+        few: Flags = lengths <= np.quantile(lengths, _QUARTER)
+        return few
+    many: Flags = lengths >= np.quantile(lengths, 1 - _QUARTER)
+    return many
+
+
+def counted_cells(
+    metric: Metric, train: Interactions, test: Interactions, people: Indices, liked: float
+) -> Flags:
+    """Tell which held-out ratings count, in the order of `test`; some must."""
+    sizes = np.diff(test.indptr)[people]
+    counted = np.repeat(counted_people(metric, train, people), sizes)
+    if metric.liked:
+        if test.facts.low == test.facts.high:
+            raise ParameterError(f"metric={str(metric)!r} needs ratings, and these data have only choices.")
+        counted &= test.values > liked
+        if not counted.any():
+            raise DataError(f"None of the held-out ratings that {metric} counts is above {liked:g}.")
+    return counted
+
+
+class Predictor(Protocol):
+    """What can be scored: a fitted model, or anything that predicts like one."""
+
+    @property
+    def above(self) -> float | None:
+        """Return the rating above which a verdict is +1, or None for predictors of ratings."""
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return a prediction for each cell."""
+
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return what lists are ordered by, for every item for each of these people."""
+
+
+def refuse_broken(numbers: npt.NDArray[np.floating]) -> None:
+    """Refuse predictions with NaN or infinity among them."""
+    # The extremes are finite only if all are, and finding them needs no temporary.
+    if not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
+        broken = int(np.count_nonzero(~np.isfinite(numbers)))
+        raise DiscreetError(
+            f"The model predicted NaN or infinity in {broken} of {numbers.size} cells; it has no score."
+        )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Indices
-from discreet.checks import DataError, integer
+from discreet.core.arrays import Indices
+from discreet.core.checks import DataError, integer
+from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
-from discreet.randomness import experiment_generator
 
 # People are drawn for in groups of this size: it bounds memory, and as a constant it keeps draws repeatable.
 _GROUP = 1 << 16

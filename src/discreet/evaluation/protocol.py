@@ -12,28 +12,27 @@ from typing import final
 
 import numpy as np
 
-from discreet.checks import ParameterError, integer
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.known_part import Hiding, KnownPart
+from discreet.core.checks import ParameterError, integer
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.evaluation.crowd_scores import hidings, refuse_for_crowds, score_crowd
-from discreet.evaluation.evaluation import Evaluation, Score
+from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
 from discreet.evaluation.metrics import Metric, parse_metrics
-from discreet.evaluation.references import bars
+from discreet.evaluation.references import baselines
+from discreet.evaluation.results import Evaluation, Score
 from discreet.evaluation.scoring import check_split, measure
 from discreet.models.estimator import Estimator
-from discreet.models.progress import Progress
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom, experiment_generator
+from discreet.statistics.data_source import DataSource, Hiding, KnownPart
 
 NOT_COVERED = "the scores come from held-out ratings without noise; the promise does not cover them"
 
 
 def evaluate(
     estimator: Estimator,
-    data: Interactions | Crowd,
+    data: Interactions | DataSource,
     *,
     split: str | SplitPlan | Split = "random:0.1",
     metrics: str | Iterable[str | Metric] = "rmse",
@@ -76,9 +75,9 @@ def evaluate(
         splits = _splits(plan, data, repeat, bench.seed, folder)
         runs = [bench.run(number, parts) for number, parts in enumerate(splits)]
     else:
-        refuse_for_crowds(chosen, data.facts)
+        refuse_for_sources(chosen, data.facts)
         rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
-        runs = [bench.run_crowd(number, data, rule) for number, rule in enumerate(rules)]
+        runs = [bench.run_senders(number, data, rule) for number, rule in enumerate(rules)]
     promise = runs[0].guarantee
     return Evaluation(
         model=estimator.name,
@@ -134,7 +133,7 @@ class _Bench:
         measured = time.perf_counter()
         threshold = self.above if model.above is None else model.above
         beside = (
-            bars(train, test, self.metrics, seed=self.seed, run=number, above=threshold)
+            baselines(train, test, self.metrics, seed=self.seed, run=number, above=threshold)
             if self.references
             else {}
         )
@@ -146,19 +145,19 @@ class _Bench:
             predict_seconds=measured - fitted,
         )
 
-    def run_crowd(self, number: int, data: Crowd, rule: Hiding) -> _Run:
+    def run_senders(self, number: int, data: DataSource, rule: Hiding) -> _Run:
         """Fit on what a rule leaves of everybody's row, score on what it hides."""
         if self.references:
             raise ParameterError("References are fitted on data in memory; leave them out for shards.")
         start = time.perf_counter()
         model = self.estimator.fit(
-            KnownPart(crowd=data, hiding=rule),
+            KnownPart(source=data, hiding=rule),
             ledger=self.ledger,
             random=self.noise.spawn(f"evaluation {number}"),
             progress=self.progress,
         )
         fitted = time.perf_counter()
-        scores = score_crowd(model, data, rule, self.metrics, self.above)
+        scores = score_source(model, data, rule, self.metrics, self.above)
         return _Run(
             guarantee=model.guarantee,
             scores=scores,

@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices, Singles
+from discreet.core.arrays import Floats, Indices, Singles
 
 Flags = npt.NDArray[np.bool_]
 

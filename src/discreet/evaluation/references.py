@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Singles
+from discreet.core.arrays import Floats, Singles
 from discreet.data.interactions import Interactions
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.scoring import measure
@@ -61,7 +61,7 @@ def ranking_references(train: Interactions) -> dict[str, Reference]:
     }
 
 
-def bars(
+def baselines(
     train: Interactions,
     test: Interactions,
     metrics: str | Iterable[str | Metric],

@@ -1,4 +1,4 @@
-"""Write a comparison as one HTML page: a table, a curve for each metric, every model's privacy label.
+"""Write a comparison as one HTML page: a table, a curve per metric, every label.
 
 The page needs nothing but itself: pictures are drawn as SVG inside it, and it runs no script. It needs the
 extra `report` (matplotlib, jinja2).
@@ -6,18 +6,27 @@ extra `report` (matplotlib, jinja2).
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterable, Sequence
 from importlib import import_module, resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.checks import DiscreetError, ParameterError
-from discreet.evaluation.evaluation import Evaluation, Score
-from discreet.evaluation.variants import variant_names
-from discreet.files import refuse_output, write_whole
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from discreet.core.checks import DiscreetError, ParameterError
+from discreet.core.files import refuse_output, write_whole
+from discreet.evaluation.comparison import variant_names
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.references import PREFIX
+from discreet.evaluation.results import Evaluation, Score
 from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: What a message calls such a page.
 KIND = "report of a comparison"
@@ -65,8 +74,6 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     require_libraries()
     from jinja2 import Environment
 
-    from discreet.evaluation.curves import draw_curve
-
     names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
     template = resources.files("discreet.evaluation").joinpath("report.html.jinja").read_text("utf-8")
     page: str = (
@@ -80,12 +87,16 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
             references=reference_rows(found, names),
             groups=[
                 (
-                    _words(frame),
-                    [(name, draw_curve(found, name, frame)) for name in names if _has(found, name, frame)],
+                    _words(definition),
+                    [
+                        (name, draw_curve(found, name, definition))
+                        for name in names
+                        if _has(found, name, definition)
+                    ],
                 )
-                for frame in _frames(found)
+                for definition in _definitions(found)
             ],
-            mixed_frames=len(_frames(found)) > 1,
+            mixed_frames=len(_definitions(found)) > 1,
             simulated=any(evaluation.guarantee.simulated for evaluation in found),
             raw=json.dumps([evaluation.to_json() for evaluation in found], indent=1),
         )
@@ -93,19 +104,22 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     return page
 
 
-def _frames(found: Sequence[Evaluation]) -> list[tuple[Any, ...] | None]:
+def _definitions(found: Sequence[Evaluation]) -> list[tuple[Any, ...] | None]:
     """Return the frames that promises are made in; without any promise there is one picture all the same."""
-    return list(dict.fromkeys(one.guarantee.frame for one in found if _promises(one))) or [None]
+    return list(dict.fromkeys(one.guarantee.definition for one in found if _promises(one))) or [None]
 
 
-def _has(found: Sequence[Evaluation], name: str, frame: tuple[Any, ...] | None) -> bool:
-    return any(name in one.metrics and (frame is None or one.guarantee.frame == frame) for one in found)
+def _has(found: Sequence[Evaluation], name: str, definition: tuple[Any, ...] | None) -> bool:
+    return any(
+        name in one.metrics and (definition is None or one.guarantee.definition == definition)
+        for one in found
+    )
 
 
-def _words(frame: tuple[Any, ...] | None) -> str:
-    if frame is None:
+def _words(definition: tuple[Any, ...] | None) -> str:
+    if definition is None:
         return "Nothing is protected"
-    unit, _, trust = frame
+    unit, _, trust = definition
     return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}"
 
 
@@ -151,3 +165,101 @@ def _cells(scores: dict[str, Score], names: Sequence[str]) -> list[str]:
         spread = f" ± {score.std:.4f}" if score is not None and len(score.values) > 1 else ""
         cells.append("–" if score is None else f"{score.mean:.4f}{spread}")
     return cells
+
+
+# Told apart by people who see few colors, on light and dark ground, and by marker besides.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
+_MARKERS = "osD^vPX"
+# Stands for the color of the page's text, whatever that is.
+_INK = "#010203"
+# Text stays text, and the same numbers give the same bytes.
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "discreet",
+    # A dollar sign in the name of a model is one.
+    "text.parse_math": False,
+    "font.size": 10,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+}
+
+
+def draw_curve(
+    evaluations: Sequence[Evaluation], metric: str, definition: tuple[Any, ...] | None = None
+) -> str:
+    """Return the SVG of one metric: a line a model, dashes without privacy, dots for references.
+
+    With a `frame` only promises in it are drawn: the same epsilon in another one does not mean the same.
+    """
+    names = variant_names(evaluations)
+    with mpl.rc_context(_STYLE):
+        # As wide as a phone, so that it need not shrink there.
+        figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+        axes = figure.subplots()
+        # Numbered over all metrics and frames, so that a model keeps its color from picture to picture.
+        for number, model in enumerate(dict.fromkeys(names)):
+            mine = [e for e, name in zip(evaluations, names, strict=True) if name == model]
+            _draw_model(axes, [e for e in mine if metric in e.metrics], model, metric, number, definition)
+        _draw_references(axes, evaluations, metric)
+        _dress(axes, evaluations, metric)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+        figure.patch.set_alpha(0)
+        axes.patch.set_alpha(0)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    drawing = text.getvalue().replace(_INK, "currentColor")
+    # Inside a page there is no place for an XML declaration.
+    return drawing[drawing.index("<svg") :]
+
+
+def _dress(axes: Axes, evaluations: Sequence[Evaluation], metric: str) -> None:
+    epsilons = sorted({e.guarantee.epsilon for e in evaluations if math.isfinite(e.guarantee.epsilon)})
+    if epsilons:
+        axes.set_xscale("log")
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlabel("epsilon (smaller is more private)")
+    better = "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
+    axes.set_ylabel(f"{metric} ({better})")
+    axes.grid(alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _draw_model(
+    axes: Axes,
+    evaluations: Sequence[Evaluation],
+    name: str,
+    metric: str,
+    number: int,
+    definition: tuple[Any, ...] | None,
+) -> None:
+    color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+    finite = (e for e in evaluations if math.isfinite(e.guarantee.epsilon))
+    private = sorted(
+        (e for e in finite if definition is None or e.guarantee.definition == definition),
+        key=lambda e: e.guarantee.epsilon,
+    )
+    if private:
+        axes.errorbar(
+            [e.guarantee.epsilon for e in private],
+            [e.metrics[metric].mean for e in private],
+            yerr=[e.metrics[metric].std for e in private],
+            color=color,
+            marker=marker,
+            capsize=3,
+            label=name,
+        )
+    for evaluation in evaluations:
+        if math.isinf(evaluation.guarantee.epsilon):
+            mean = evaluation.metrics[metric].mean
+            axes.axhline(mean, color=color, linestyle="--", label=f"{name}, NOT PRIVATE")
+
+
+def _draw_references(axes: Axes, evaluations: Sequence[Evaluation], metric: str) -> None:
+    drawn: set[str] = set()
+    for name, scores in (pair for e in evaluations for pair in e.references.items()):
+        if metric in scores and name not in drawn:
+            color = str(0.45 + 0.1 * (len(drawn) % 3))
+            label = f"{name.removeprefix(PREFIX)} (reference)"
+            axes.axhline(scores[metric].mean, color=color, linestyle=":", label=label)
+            drawn.add(name)

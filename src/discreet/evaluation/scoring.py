@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from discreet.checks import DataError, DiscreetError, ParameterError
+from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.evaluation import metrics as rating
-from discreet.evaluation.counting import counted_cells
-from discreet.evaluation.listing import list_scores
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.list_scores import list_scores
+from discreet.evaluation.metrics import Metric, Predictor, counted_cells, parse_metrics, refuse_broken
 from discreet.evaluation.negatives import cell_keys
-from discreet.evaluation.predictor import Predictor, refuse_broken
 
 _CELLS_PER_BLOCK = 1 << 18
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from discreet.exports import Exports
+from discreet.core.exports import Exports
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from discreet.federated.coordinator import Coordinator as Coordinator
-    from discreet.federated.coordinator import Outcome as Outcome
+    from discreet.federated.coordinator import RunOutcome as RunOutcome
     from discreet.federated.keeper import Keeper as Keeper
     from discreet.federated.noise import OwnNoise as OwnNoise
     from discreet.federated.noise import SharedNoise as SharedNoise

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.arrays import Indices
-from discreet.checks import DataError, FileError
+from discreet.core.arrays import Indices
+from discreet.core.checks import DataError, FileError
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary

@@ -18,17 +18,22 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import integer, positive, require
+from discreet.core.checks import integer, positive, require
+from discreet.core.progress import Progress, silent
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.answers import collect, promised
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
-from discreet.federated.protocols.protocol import ItemProtocol, Protocol, Told, names_digest, promise_of
-from discreet.federated.transport import Transport
+from discreet.federated.protocols.protocol import (
+    ItemProtocol,
+    Protocol,
+    StepResult,
+    names_digest,
+    promise_of,
+)
+from discreet.federated.transport import Transport, collect, promised
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.fitted import FittedModel
-from discreet.models.progress import Progress, silent
 
 _MOST_STEPS = 1000
 Reasons = Mapping[str, str]
@@ -42,8 +47,8 @@ class Round:
     `refused` counts all messages that were not taken, by reason, those of parties that were heard included.
     """
 
-    told: Told
-    heard: tuple[str, ...]
+    told: StepResult
+    counted: tuple[str, ...]
     left_out: Reasons
     refused: Mapping[str, int]
     epsilon: float
@@ -53,7 +58,7 @@ class Round:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """Hold the model of a run and what happened in it."""
 
     model: FittedModel
@@ -118,7 +123,7 @@ class Coordinator:
     def _own(self) -> list[Message]:
         return [message for message in self._journal.messages if message.run == self._run]
 
-    def train(self, facts: PublicFacts, progress: Progress = silent) -> Outcome:
+    def train(self, facts: PublicFacts, progress: Progress = silent) -> RunOutcome:
         """Run all rounds that are not finished yet and return the model of the shared items.
 
         Raises:
@@ -172,15 +177,15 @@ class Coordinator:
             question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
         )
         answers, left_out = collected.answers, collected.left_out
-        told = self._told(question, answers, left_out)
+        told = self._result(question, answers, left_out)
         while not self._possible(question, told) or not self._leads_on(told):
             self._leave_out_loudest(answers, left_out, question.step)
-            told = self._told(question, answers, left_out)
-        heard = tuple(name for name in self._parties if name in answers)
-        promises = [promised(answers[party]) for party in heard]
+            told = self._result(question, answers, left_out)
+        counted = tuple(name for name in self._parties if name in answers)
+        promises = [promised(answers[party]) for party in counted]
         return Round(
             told=told,
-            heard=heard,
+            counted=counted,
             left_out=left_out,
             refused=dict(collected.refused),
             epsilon=max(promise[0] for promise in promises),
@@ -188,19 +193,19 @@ class Coordinator:
             simulated=any(promise[2] for promise in promises),
         )
 
-    def _told(self, question: Message, answers: dict[str, Message], left_out: dict[str, str]) -> Told:
+    def _result(self, question: Message, answers: dict[str, Message], left_out: dict[str, str]) -> StepResult:
         totals = self._totals(question, answers, left_out)
         noises = {
             name: [float(answer.fields[f"noise {name}"]) for answer in answers.values()] for name in totals
         }
-        return Told(
+        return StepResult(
             kind=question.kind,
             arrays=self._protocol.combine(totals, len(answers)),
             noise={name: self._protocol.combined_noise(deviations) for name, deviations in noises.items()},
             parties=len(answers),
         )
 
-    def _possible(self, question: Message, told: Told) -> bool:
+    def _possible(self, question: Message, told: StepResult) -> bool:
         """Tell whether people and noise can have given these sums."""
         try:
             self._protocol.check_sums(question, told)
@@ -208,7 +213,7 @@ class Coordinator:
             return False
         return True
 
-    def _leads_on(self, told: Told) -> bool:
+    def _leads_on(self, told: StepResult) -> bool:
         """Tell whether a next question, one that parties take, or a model follows from what was told."""
         so_far, size = [*(entry.told for entry in self.rounds), told], len(self._shared)
         try:
@@ -259,7 +264,7 @@ class Coordinator:
                 del answers[name]
                 left_out[name] = Refusal.WITHOUT_MASK.value
 
-    def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> Outcome:
+    def _outcome(self, protocol: ItemProtocol, facts: PublicFacts, rounds: tuple[Round, ...]) -> RunOutcome:
         epsilon = max(entry.epsilon for entry in rounds)
         assumed = (*facts.assumptions(), *protocol.assumes())
         promise = promise_of(epsilon, max(entry.delta for entry in rounds), assumed)
@@ -272,7 +277,7 @@ class Coordinator:
             parameters={"settings": protocol.settings(), "parties": len(self._parties)},
             scorer=protocol.scorer([entry.told for entry in rounds], facts.n_items),
         )
-        return Outcome(model=model, rounds=rounds)
+        return RunOutcome(model=model, rounds=rounds)
 
 
 def _size(array: npt.NDArray[Any]) -> float:
@@ -293,7 +298,7 @@ def _kept(entry: Round, run: str, step: int) -> Message:
     facts = {
         "noise": dict(entry.told.noise),
         "parties": entry.told.parties,
-        "heard": list(entry.heard),
+        "heard": list(entry.counted),
         "left_out": dict(entry.left_out),
         "refused": dict(entry.refused),
         "epsilon": "inf" if math.isinf(entry.epsilon) else entry.epsilon,
@@ -312,10 +317,12 @@ def _kept(entry: Round, run: str, step: int) -> Message:
 
 def _read(message: Message) -> Round:
     facts = json.loads(str(message.fields["round"]))
-    told = Told(kind=message.kind, arrays=message.arrays, noise=facts["noise"], parties=facts["parties"])
+    told = StepResult(
+        kind=message.kind, arrays=message.arrays, noise=facts["noise"], parties=facts["parties"]
+    )
     return Round(
         told=told,
-        heard=tuple(facts["heard"]),
+        counted=tuple(facts["heard"]),
         left_out=facts["left_out"],
         refused=facts["refused"],
         epsilon=float(facts["epsilon"]),

@@ -14,7 +14,7 @@ import weakref
 from pathlib import Path
 from typing import BinaryIO, final
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.federated.wire import (
     MOST_BYTES,
     PREFIX_BYTES,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from discreet.checks import integer, require
+from discreet.core.checks import integer, require
 from discreet.federated import wire
 from discreet.federated.journal import Journal
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode

@@ -17,15 +17,15 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, integer, require
-from discreet.contributions.grid import PRODUCT_BITS
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, integer, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.fixed_point import WholeSteps
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.privacy.sampling.draws import add_discrete_gaussian
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.fixed_point import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
 #: Every statistic is a whole number of such steps, 2^-bits (proofs/exact_sums.md).
@@ -127,9 +127,9 @@ class SharedNoise:
         """Return whole steps with a share of the noise, not yet masked, and that share's deviation."""
         if not isinstance(noise, Gaussian):
             raise DataError("Shares of noise add up for Gaussian noise only: pass a delta above 0.")
-        return self.share(WholeSteps(_steps(statistic), STEP_BITS), noise, symmetric, random)
+        return self.share(FixedPoint(_steps(statistic), STEP_BITS), noise, symmetric, random)
 
-    def share(self, sums: WholeSteps, noise: Gaussian, symmetric: bool, random: PrivacyRandom) -> Noisy:
+    def share(self, sums: FixedPoint, noise: Gaussian, symmetric: bool, random: PrivacyRandom) -> Noisy:
         """Return exact sums with a share of the noise, not yet masked, and that share's deviation."""
         counts = upper(sums.counts) if symmetric else sums.counts.ravel()
         steps = counts.astype(np.int64) << (STEP_BITS - sums.bits)

@@ -18,21 +18,21 @@ from typing import final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import PrivacyError, require
+from discreet.core.arrays import Floats
+from discreet.core.checks import PrivacyError, require
+from discreet.core.progress import logger
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.catalogs import over, places_in
 from discreet.federated.journal import Journal
 from discreet.federated.keeper import KEY_BYTES, Line, fingerprint, hand_key, masked
 from discreet.federated.protocols.averaged_users import AveragedUsers, LocalItems
-from discreet.federated.protocols.protocol import Drawn, Part, Protocol, names_digest
+from discreet.federated.protocols.protocol import Drawn, MessagePart, Protocol, names_digest
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
-from discreet.log import logger
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 
 _BEGUN, _KEY, _TUNED, _DRAWING, _FAILED = "begun", "key", "tuned", "drawing", "failed"
 _OWN_RECORDS = (_BEGUN, _KEY, _TUNED, _DRAWING, _FAILED)
@@ -130,7 +130,7 @@ class Party:
             self._pay()
             items = self.protocol.tune(self._data, profiles, self._random)
             arrays = {"bias": items.bias, "factors": items.factors}
-            self._journal.keep(self._message(Part(kind=_TUNED, arrays=arrays), len(self._answers())))
+            self._journal.keep(self._message(MessagePart(kind=_TUNED, arrays=arrays), len(self._answers())))
             return items
 
     def _answer(self, question: Message) -> Message:
@@ -201,7 +201,7 @@ class Party:
                 f"Run {self.run!r} began with other settings. Go on with those, or agree on a new run."
             )
         if not begun:
-            self._journal.keep(self._message(Part(kind=_BEGUN, fields=self._agreed()), -1))
+            self._journal.keep(self._message(MessagePart(kind=_BEGUN, fields=self._agreed()), -1))
         if not paid:
             with self._ledger.spend(self._dataset, self.promise, what=what, events=self.protocol.events()):
                 pass
@@ -221,10 +221,10 @@ class Party:
         try:
             if len(records) >= _MOST_ATTEMPTS:
                 raise PrivacyError(f"The process ended {_MOST_ATTEMPTS} times while it drew this answer.")
-            self._journal.keep(self._message(Part(kind=_DRAWING, fields=fields), question.step))
+            self._journal.keep(self._message(MessagePart(kind=_DRAWING, fields=fields), question.step))
             return self._drawn_answer(question, number)
         except Exception as error:
-            self._journal.keep(self._message(Part(kind=_FAILED), question.step))
+            self._journal.keep(self._message(MessagePart(kind=_FAILED), question.step))
             logger.error(
                 "A draw of run %s failed (%s). It is charged; nothing more is answered in this run.",
                 self.run,
@@ -243,10 +243,10 @@ class Party:
             # The keeper sums masks of one question only, over as many parties as the noise is shared by.
             least = self.protocol.noise.least_parties
             told: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
-            self._journal.keep(self._message(Part(kind=_KEY, fields=told), question.step))
+            self._journal.keep(self._message(MessagePart(kind=_KEY, fields=told), question.step))
             own["key"] = fingerprint(key)
         fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
-        kept = self._message(Part(kind=part.kind, fields=fields, arrays=arrays), question.step)
+        kept = self._message(MessagePart(kind=part.kind, fields=fields, arrays=arrays), question.step)
         self._journal.keep(kept)
         return kept
 
@@ -268,7 +268,7 @@ class Party:
         """Let go of the state's file, so that this party can be resumed elsewhere."""
         self._journal.close()
 
-    def _message(self, part: Part, step: int) -> Message:
+    def _message(self, part: MessagePart, step: int) -> Message:
         return Message(
             kind=part.kind, run=self.run, step=step, sender=self.name, fields=part.fields, arrays=part.arrays
         )

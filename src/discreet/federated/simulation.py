@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.core.progress import Progress, silent
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
-from discreet.federated.coordinator import Coordinator, Outcome
+from discreet.federated.coordinator import Coordinator, RunOutcome
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.transport import InProcess
-from discreet.models.progress import Progress, silent
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
 
 _RUN = "simulation"
 
@@ -30,7 +30,7 @@ def simulate_parties(
     *,
     random: PrivacyRandom | None = None,
     progress: Progress = silent,
-) -> Outcome:
+) -> RunOutcome:
     """Deal people out among parties and run all rounds; every party pays in a ledger of its own."""
     own = dealt_out(data, parties)
     noise = random or PrivacyRandom.from_os()

@@ -1,10 +1,18 @@
-"""Carry questions to parties and answers back; what is carried is bytes, and nobody is believed."""
+"""Carry messages as bytes to parties and back; validate every answer."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import final
+
+import numpy as np
+
+from discreet.federated.protocols.protocol import Protocol, check_arrays, number
+from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
 #: A party's side: a question's bytes in, an answer's bytes out.
 Endpoint = Callable[[bytes], bytes]
@@ -45,3 +53,95 @@ class InProcess(Transport):
                 raise
             except Exception:
                 yield name, None
+
+
+# Nobody adds more than 1 to a number, so it is at most the people there are plus what noise can do.
+_MOST_PEOPLE = _MOST_NOISE = 2.0**33
+_TAILS = 64
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundAnswers:
+    """Hold what one question brought: answers that fit, why other parties are left out, refused messages."""
+
+    answers: dict[str, Message]
+    left_out: dict[str, str]
+    refused: Counter[str]
+
+
+def collect(
+    question: Message,
+    transport: Transport,
+    parties: Sequence[str],
+    protocol: Protocol,
+    n_shared: int,
+    seconds: float,
+) -> RoundAnswers:
+    """Ask once and return the answers that fit, by party, and why the others are left out.
+
+    The first answer that fits counts. A second one from the same party, equal or not, changes nothing.
+    """
+    refused: Counter[str] = Counter()
+    answers: dict[str, Message] = {}
+    reasons: dict[str, str] = {}
+    gone: set[str] = set()
+    shapes = protocol.shapes(question, n_shared)
+    incoming = transport.ask(encode(question), parties, seconds)
+    for name, raw in incoming:
+        if raw is None:
+            gone.add(name)
+        elif name not in parties or name in answers:
+            refused[Refusal.TWICE.value if name in answers else Refusal.WRONG_SENDER.value] += 1
+        else:
+            try:
+                answers[name] = judged(question, name, transport.opened(name, raw), protocol, shapes)
+                reasons.pop(name, None)
+            except Refused as error:
+                refused[error.reason.value] += 1
+                reasons[name] = error.reason.value
+                # An answer to an earlier question may be followed by one to this question.
+                if error.reason is not Refusal.WRONG_ROUND:
+                    gone.add(name)
+        if set(answers) | gone >= set(parties):
+            break
+    for name in parties:
+        if name not in answers:
+            reasons.setdefault(name, Refusal.SILENT.value)
+    return RoundAnswers(answers=answers, left_out=reasons, refused=refused)
+
+
+def judged(
+    question: Message, name: str, raw: bytes, protocol: Protocol, shapes: Mapping[str, tuple[int, ...]]
+) -> Message:
+    """Return a party's answer if it fits the question, or raise `Refused` with the reason."""
+    answer = decode(raw)
+    if answer.sender != name:
+        raise Refused(Refusal.WRONG_SENDER)
+    if answer.run != question.run:
+        raise Refused(Refusal.WRONG_RUN)
+    if answer.kind == "declined":
+        raise Refused(Refusal.DECLINED)
+    if answer.step != question.step:
+        raise Refused(Refusal.WRONG_ROUND)
+    if answer.kind != question.kind:
+        raise Refused(Refusal.WRONG_KIND)
+    check_arrays(answer, shapes, protocol.noise.number_type)
+    for array in shapes:
+        noise = number(answer, f"noise {array}", 0.0, _MOST_NOISE)
+        numbers = answer.arrays[array]
+        if numbers.dtype.kind == "f" and np.abs(numbers).max(initial=0.0) > _MOST_PEOPLE + _TAILS * noise:
+            raise Refused(Refusal.OUT_OF_RANGE)
+    protocol.check_answer(answer)
+    promised(answer)
+    return answer
+
+
+def promised(answer: Message) -> tuple[float, float, bool]:
+    """Return the promise that a party says it keeps."""
+    fields = answer.fields
+    epsilon = math.inf if fields.get("epsilon") == "inf" else number(answer, "epsilon", 1e-12, 1e6)
+    simulated = fields.get("simulated")
+    if not isinstance(simulated, bool):
+        raise Refused(Refusal.MALFORMED)
+    return epsilon, number(answer, "delta", 0.0, 0.999), simulated

@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError, DiscreetError
+from discreet.core.checks import DataError, DiscreetError
 
 VERSION = 1
 MOST_BYTES = 1 << 28

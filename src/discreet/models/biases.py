@@ -13,32 +13,32 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.contributions.crowd import Crowd
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
-from discreet.models.item_view import ItemView, first_look
-from discreet.models.progress import Progress
+from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
-from discreet.solvers.shrinkage import Shrunken
+from discreet.solvers.empirical_bayes import EmpiricalBayes
+from discreet.statistics.data_source import DataSource
 
 # How the budget is shared: overall mean, a first look at the items, the final item effects.
 SHARES = (0.02, 0.25, 0.73)
 
 
 def release_biases(
-    data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress
-) -> tuple[ItemView, Shrunken]:
+    data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress
+) -> tuple[ItemView, EmpiricalBayes]:
     """Release the overall mean and every item's effect; together one Gaussian with this multiplier.
 
     `multiplier=0` adds no noise. The proof is in proofs/biases.md.
     """
     mean, look, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
-    view = first_look(data, mean, look, multiplier, random)
+    view = pilot_release(data, mean, look, multiplier, random)
     progress("biases", 1, 2)
     view = view.with_effects(data, final, random)
     progress("biases", 2, 2)
@@ -95,7 +95,7 @@ class Biases(Estimator):
         """Ask for no rows: sums over people are enough."""
         return None
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         seen, effects = release_biases(data, multiplier, random, progress)
         return RatingScorer(

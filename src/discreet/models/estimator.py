@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
-from discreet.checks import (
+from discreet.core.checks import (
     DataError,
     ParameterError,
     PrivacyError,
@@ -21,22 +21,18 @@ from discreet.checks import (
     positive,
     require,
 )
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.statistic import Statistic
-from discreet.data.accepting import accept
+from discreet.core.progress import Progress, logger, silent, terminal_progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
+from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions, refuse_unsound
-from discreet.log import logger
 from discreet.models.fitted import FittedModel
-from discreet.models.private_facts.catalog import PrivateCatalog
-from discreet.models.private_facts.scale import PrivateScale
-from discreet.models.private_facts.together import MOST_ITEMS, PrivateFacts
-from discreet.models.progress import Progress, silent, terminal_progress
+from discreet.models.private_facts import MOST_ITEMS, PrivateCatalog, PrivateFacts, PrivateScale
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
-from discreet.randomness import PrivacyRandom
-from discreet.shards import is_shard_folder, open_shards
+from discreet.statistics.data_source import DataSource, open_source
+from discreet.statistics.statistic import Statistic
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
@@ -57,7 +53,7 @@ class Estimator(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    #: "explicit" reads ratings, "implicit" reads which items were chosen, "verdict" reads liked or not.
+    #: "explicit" reads ratings, "implicit" reads which items were chosen, "binary" reads liked or not.
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that there is nothing to save yet.
     answers_in_process: ClassVar[bool] = False
@@ -96,7 +92,7 @@ class Estimator(ABC):
         """Say for what rows must be in memory, or None where sums over people are enough."""
         return "it draws or keeps something for each person"
 
-    def _refuse(self, data: Crowd) -> None:
+    def _refuse(self, data: DataSource) -> None:
         """Refuse data that cannot teach anything; the sentence goes to whoever holds the data.
 
         Whether there is a second person, or a second rating, may hang on one person: a fit whose promise
@@ -133,7 +129,7 @@ class Estimator(ABC):
     @final
     def fit(
         self,
-        data: Interactions | Crowd | object,
+        data: Interactions | DataSource | object,
         *,
         select_items: PrivateCatalog | None = None,
         select_scale: PrivateScale | None = None,
@@ -161,45 +157,45 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        crowd = self._accepted(data)
+        source = self._accepted(data)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
         if chosen.catalog is None:
-            self._refuse(crowd)
-        promise = self.whole_promise(crowd, chosen)
+            self._refuse(source)
+        promise = self.whole_promise(source, chosen)
         if chosen.catalog is not None:
             # What the data's catalog is, is the secret here: it may refuse nothing before it is paid for.
             self._refuse_inputs()
         promise = promise.as_simulated() if random.simulated else promise
         # Without a ledger nobody can recount the events.
-        events = () if ledger is None else self.whole_events(crowd, chosen)
+        events = () if ledger is None else self.whole_events(source, chosen)
         if ledger is not None:
-            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(crowd.name)))
+            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(source.name)))
         ledger = ledger or Ledger.nowhere()
-        logger.info("Fitting %s on %s. %s", self.name, crowd.name, promise.sentence())
+        logger.info("Fitting %s on %s. %s", self.name, source.name, promise.sentence())
         with (
-            ledger.spend(crowd.name, promise, what=self.name, events=events),
+            ledger.spend(source.name, promise, what=self.name, events=events),
             terminal_progress(progress) as report,
         ):
             if not chosen.is_empty:
-                crowd = chosen.choose(cast(Interactions, crowd), random)
+                source = chosen.choose(cast(Interactions, source), random)
             # Rows elsewhere were accepted only if this estimator asks for nothing but totals.
-            scorer = self._train(self._bound(cast(Interactions, crowd)), random, report)
+            scorer = self._train(self._bound(cast(Interactions, source)), random, report)
         logger.info("Fitted %s; what it released is paid for.", self.name)
         return FittedModel(
             guarantee=promise,
-            facts=crowd.facts,
-            catalog=crowd.catalog,
+            facts=source.facts,
+            catalog=source.catalog,
             name=self.name,
             parameters={name: _named(value) for name, value in self.settings.items()},
             scorer=scorer,
         )
 
-    def _accepted(self, data: object) -> Crowd:
+    def _accepted(self, data: object) -> DataSource:
         """Return the data as a crowd; refuse rows that are elsewhere where they are needed here."""
-        if isinstance(data, str | Path) and is_shard_folder(data):
-            data = open_shards(data)
-        if isinstance(data, Interactions) or not isinstance(data, Crowd):
+        if isinstance(data, str | Path):
+            data = open_source(data) or data
+        if isinstance(data, Interactions) or not isinstance(data, DataSource):
             accepted = accept(data, implicit=self.feedback == "implicit")
             refuse_unsound(accepted)
             return accepted
@@ -211,15 +207,15 @@ class Estimator(ABC):
         return data
 
     @final
-    def whole_promise(self, crowd: Crowd, chosen: PrivateFacts) -> Guarantee:
+    def whole_promise(self, source: DataSource, chosen: PrivateFacts) -> Guarantee:
         """Return all that a fit promises, the choices of facts included; nothing is learned."""
         if chosen.is_empty:
-            return self.promise(crowd.facts)
-        if not isinstance(crowd, Interactions):
+            return self.promise(source.facts)
+        if not isinstance(source, Interactions):
             raise ParameterError(
                 "Catalog and scale are chosen from data in memory only. Declare those of shards."
             )
-        known = chosen.before(crowd.facts)
+        known = chosen.before(source.facts)
         promise = self.promise(known)
         if chosen.catalog is not None and promise != self.promise(replace(known, n_items=MOST_ITEMS)):
             raise PrivacyError(
@@ -229,12 +225,12 @@ class Estimator(ABC):
         return chosen.promise(promise)
 
     @final
-    def whole_events(self, crowd: Crowd, chosen: PrivateFacts) -> Sequence[Any]:
+    def whole_events(self, source: DataSource, chosen: PrivateFacts) -> Sequence[Any]:
         """Return the events of a fit, those of its choices included.
 
         Where the catalog is chosen they are the plan for the fewest items; every plan costs the same.
         """
-        return [*chosen.events(), *self.events(chosen.before(crowd.facts))]
+        return [*chosen.events(), *self.events(chosen.before(source.facts))]
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Singles
-from discreet.checks import DataError, ParameterError, integer
+from discreet.core.arrays import Floats, Singles
+from discreet.core.checks import DataError, ParameterError, integer
+from discreet.core.exports import Later
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.exports import Later
 from discreet.models.answers import Explanation, ListedItem, SimilarItem
 from discreet.models.histories import History, ItemId, people_rows, person_row
+from discreet.models.items import PublicColumns, beside, read_columns, read_table
 from discreet.models.lists import best_items, closed_items, recommend_rows
-from discreet.models.public_columns import PublicColumns, beside, read_columns, read_table
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
@@ -169,7 +169,7 @@ class FittedModel:
         as the model knows them, and which of the person's own ratings do. Like a list, this is made from the
         history that the person brings; nobody else's ratings are looked at.
         """
-        from discreet.models.explaining import explain_item
+        from discreet.models.answers import explain_item
 
         person = self._person(history, user=user, ignore_unknown=ignore_unknown)
         return explain_item(self, person, self._place(item))
@@ -194,7 +194,7 @@ class FittedModel:
         estimated from the released numbers themselves, which costs nothing. With a list of items, neighbors
         come by item.
         """
-        from discreet.models.similar import similar_to
+        from discreet.models.answers import similar_to
 
         integer("k", k, least=1)
         several = not isinstance(item, str | bytes | int | np.integer)
@@ -209,7 +209,7 @@ class FittedModel:
         them: numbers, words, lists of words (genres). What features mean is learned from the released numbers
         of the items that the model knows, so it costs nothing; the table must not come from the ratings.
         """
-        from discreet.models.new_items import with_new_items
+        from discreet.models.items import with_new_items
 
         return with_new_items(self, table)
 

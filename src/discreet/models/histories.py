@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Singles
-from discreet.checks import DataError
-from discreet.data.accepting import History, ItemId, PersonHistory, accept, accept_history
-from discreet.data.declaring import check_scale
+from discreet.core.arrays import Singles
+from discreet.core.checks import DataError
+from discreet.data.facts import check_scale
+from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.scorer import NEWCOMER
@@ -107,7 +107,7 @@ def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = Fa
     )
 
 
-def _ratings(model: FittedModel, own: PersonHistory) -> Singles:
+def _ratings(model: FittedModel, own: UserHistory) -> Singles:
     if not model.scorer.needs_ratings:
         return np.full(len(own.items), model.facts.high, dtype=np.float32)
     if own.ratings is None and own.items:

@@ -1,4 +1,4 @@
-"""Make lists, for one person or many, in blocks of bounded size; evaluations rank the same candidates."""
+"""Rank items for one user or many, in blocks of bounded size; evaluation ranks the same candidates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices, Singles
-from discreet.checks import DataError, integer
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError, integer, real, require
+from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
-from discreet.data.ordering import cells_of_rows
-from discreet.models.diversity import diversified_rows, likeness_vectors
+from discreet.models.scorers.scorer import Scorer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,7 +80,7 @@ def best_items(
     """Return who, rank, item, score and expected stars of each place in everybody's list."""
     integer("k", k, least=1)
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
-    vectors = likeness_vectors(model.scorer, diversify)
+    vectors = similarity_vectors(model.scorer, diversify)
     parts = []
     for start in range(0, histories.n_users, block):
         rows = np.arange(start, min(start + block, histories.n_users))
@@ -150,3 +150,56 @@ def _places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
     if unknown:
         raise DataError(f"{unknown} of the {len(listed)} items in {name} are not in the model's catalog.")
     return places
+
+
+# So many of the best items for each place of a list may be chosen from.
+_POOL_PER_PLACE, _LEAST_POOL = 10, 100
+
+
+def similarity_vectors(scorer: Scorer, strength: float) -> Floats:
+    """Return the vectors that likeness is read from; none are asked for where nothing is diversified."""
+    share = real("diversify", strength)
+    require(0 <= share <= 1, "diversify", strength, "must lie between 0 (by worth alone) and 1")
+    return scorer.item_vectors() if share else np.zeros((0, 0))
+
+
+def diversified_rows(worth: Floats, vectors: Floats, k: int, strength: float) -> tuple[Indices, Floats]:
+    """Return `k` items for each row of worth, and the values that order them.
+
+    Rows with fewer items end with items of value minus infinity.
+    """
+    k = min(k, worth.shape[1])
+    items, values = np.zeros((len(worth), k), dtype=np.int64), np.full((len(worth), k), -np.inf)
+    for row, own in enumerate(worth):
+        chosen, value = diversified(own, vectors, k, strength)
+        items[row] = np.concatenate([chosen, np.flatnonzero(own == -np.inf)[: k - chosen.size]])
+        values[row, : value.size] = value
+    return items, values
+
+
+def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> tuple[Indices, Floats]:
+    """Return `k` items for one list, best first, and the value that each had when it was its turn.
+
+    `strength` 0 is by worth alone, 1 by difference alone. The values fall: what is left only loses.
+
+    An item's worth is taken as its place between the best and the last of those it is chosen from, likeness
+    as the cosine between vectors (computed from the released model). Items of worth minus infinity never
+    take part. The first item is the best one.
+    """
+    open_items = int(np.count_nonzero(worth > -np.inf))
+    size = min(max(_POOL_PER_PLACE * k, _LEAST_POOL), open_items)
+    pool = np.argsort(-worth, kind="stable")[:size]
+    if not size or strength == 0:
+        return pool[:k], worth[pool[:k]]
+    best, last = worth[pool[0]], worth[pool[-1]]
+    good = (worth[pool] - last) / max(best - last, np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(vectors[pool], axis=1, keepdims=True)
+    unit = vectors[pool] / np.maximum(lengths, np.finfo(np.float64).tiny)
+    likeness, chosen, values = np.full(size, -1.0), [0], [1 - strength]
+    for _ in range(min(k, size) - 1):
+        likeness = np.maximum(likeness, unit @ unit[chosen[-1]])
+        value = (1 - strength) * good - strength * (1 + likeness) / 2
+        value[chosen] = -np.inf
+        chosen.append(int(np.argmax(value)))
+        values.append(float(value[chosen[-1]]))
+    return pool[chosen], np.array(values)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.item_sums import ItemVotes
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
-from discreet.models.progress import Progress
-from discreet.models.scorers.popularity import PopularityScorer
+from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.counts import ItemVotes
+from discreet.statistics.data_source import DataSource
 
 
 @final
@@ -72,7 +72,7 @@ class Popularity(Estimator):
         """Ask for no rows: sums over people are enough."""
         return None
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         votes = data.total(ItemVotes(n_items=data.n_items, norm="l1" if self.delta == 0 else "l2"))
         if math.isinf(self.epsilon):
             return PopularityScorer(popularity=votes.floats())

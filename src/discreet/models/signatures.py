@@ -15,8 +15,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from discreet.checks import FileError
-from discreet.files import write_whole
+from discreet.core.checks import FileError
+from discreet.core.files import write_whole
 
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"

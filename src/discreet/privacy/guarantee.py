@@ -1,4 +1,4 @@
-"""State a privacy promise as a value with a frame: what is protected, from whom, between which neighbors."""
+"""State a privacy guarantee as a value: epsilon, delta, and its privacy definition (unit, neighbors, trust)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from typing import Any, Self, final
 
-from discreet.checks import (
+from discreet.core.checks import (
     ParameterError,
     PrivacyError,
     failure_probability,
@@ -23,9 +23,14 @@ from discreet.privacy.accounting.rounding import sum_up, times_up
 class Unit(StrEnum):
     """Say what one secret is, from the smallest to the largest."""
 
-    VERDICT = "verdict"
-    CELL = "cell"
+    VALUE = "value"
+    RATING = "rating"
     USER = "user"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Unit | None:
+        """Read the names of versions 0.1 and 0.2."""
+        return {"verdict": cls.VALUE, "cell": cls.RATING}.get(str(value))
 
 
 class Neighbors(StrEnum):
@@ -52,23 +57,24 @@ class Basis(StrEnum):
 
 
 UNIT_WORDS = {
-    Unit.VERDICT: "the value of any one rating (which items were rated is public)",
-    Unit.CELL: "whether and how any one person rated any one item",
+    Unit.VALUE: "the value of any one rating (which items were rated is public)",
+    Unit.RATING: "whether and how any one person rated any one item",
     Unit.USER: "any one person's whole history",
 }
+_UNIT_NAMES = {Unit.VALUE: "rating value", Unit.RATING: "rating", Unit.USER: "user"}
 _NEIGHBOUR_WORDS = {
     Neighbors.REPLACE: "that differ in one",
     Neighbors.ADD_OR_REMOVE: "with and without one",
 }
 # What an observer cannot find out, as the subject of the sentence.
 _SECRETS = {
-    (Unit.VERDICT, Neighbors.REPLACE): "How any one rating turned out (which items were rated is public)",
+    (Unit.VALUE, Neighbors.REPLACE): "How any one rating turned out (which items were rated is public)",
     (
-        Unit.VERDICT,
+        Unit.VALUE,
         Neighbors.ADD_OR_REMOVE,
-    ): "Whether any one verdict is in the data (which items were rated is public)",
-    (Unit.CELL, Neighbors.REPLACE): "Whether and how any one person rated any one item",
-    (Unit.CELL, Neighbors.ADD_OR_REMOVE): "Whether any one person rated any one item",
+    ): "Whether the value of any one rating is in the data (which items were rated is public)",
+    (Unit.RATING, Neighbors.REPLACE): "Whether and how any one person rated any one item",
+    (Unit.RATING, Neighbors.ADD_OR_REMOVE): "Whether any one person rated any one item",
     (Unit.USER, Neighbors.REPLACE): "What any one person's whole history looks like",
     (Unit.USER, Neighbors.ADD_OR_REMOVE): "Whether any one person, with their whole history, is in the data",
 }
@@ -95,7 +101,7 @@ _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 class Guarantee:
     """Promise that one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
 
-    `epsilon=math.inf` promises nothing and says so. Promises in different frames (unit, neighbors, trust)
+    `epsilon=math.inf` promises nothing and says so. Promises with different privacy definitions (unit, neighbors, trust)
     neither compare nor add; `for_user` and `to_approximate` convert explicitly.
 
     Example:
@@ -138,15 +144,15 @@ class Guarantee:
         return math.isfinite(self.epsilon) and not self.simulated
 
     @property
-    def frame(self) -> tuple[Unit, Neighbors, Trust]:
+    def definition(self) -> tuple[Unit, Neighbors, Trust]:
         """Return what two promises must share to be compared or added."""
         return self.unit, self.neighbors, self.trust
 
-    def _same_frame(self, other: Guarantee) -> None:
-        if self.frame != other.frame:
-            mine, theirs = ("/".join(g.frame) for g in (self, other))
+    def _same_definition(self, other: Guarantee) -> None:
+        if self.definition != other.definition:
+            mine, theirs = ("/".join(g.definition) for g in (self, other))
             raise PrivacyError(
-                f"Promises in different frames ({mine} and {theirs}) neither compare nor add. "
+                f"Promises with different privacy definitions ({mine} and {theirs}) neither compare nor add. "
                 "Convert one of them first."
             )
 
@@ -158,7 +164,7 @@ class Guarantee:
 
     def __le__(self, other: Guarantee) -> bool:
         """Tell whether this promise is at least as strong as the other."""
-        self._same_frame(other)
+        self._same_definition(other)
         believable = self.simulated <= other.simulated and _WEAKNESS[self.basis] <= _WEAKNESS[other.basis]
         return believable and self.epsilon <= other.epsilon and self.delta <= other.delta
 
@@ -168,7 +174,7 @@ class Guarantee:
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Return the promise of making both releases, by basic composition."""
-        self._same_frame(other)
+        self._same_definition(other)
         return self._weakened(
             epsilon=sum_up([self.epsilon, other.epsilon]),
             delta=sum_up([self.delta, other.delta]),
@@ -180,14 +186,14 @@ class Guarantee:
         )
 
     def for_user(self, ratings: int) -> Guarantee:
-        """Return what this means for a person with `ratings` ratings (or catalog cells), by group privacy.
+        """Return what this means for a person with `ratings` ratings (or catalog entries), by group privacy.
 
-        A promise about verdicts stays silent on which items were rated; the result lists that as assumed.
+        A promise about rating values stays silent on which items were rated; the result lists that as assumed.
         """
         integer("ratings", ratings, least=1)
         if self.unit is Unit.USER:
             raise PrivacyError("A promise per user already covers the person's whole history.")
-        silent = ("which items were rated is public",) if self.unit is Unit.VERDICT else ()
+        silent = ("which items were rated is public",) if self.unit is Unit.VALUE else ()
         return self._weakened(
             unit=Unit.USER,
             epsilon=times_up(self.epsilon, ratings),
@@ -265,7 +271,7 @@ class Guarantee:
             ("epsilon", number_above(self.epsilon)),
             ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
             ("Protects", UNIT_WORDS[self.unit]),
-            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbors]} {self.unit.value}"),
+            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbors]} {_UNIT_NAMES[self.unit]}"),
             ("Against", TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (

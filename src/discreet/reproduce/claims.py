@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.checks import DiscreetError, FileError
+from discreet.core.checks import DiscreetError, FileError
 from discreet.reproduce.running import Drawn
 
 _RULES: dict[str, Callable[[float, float, float], bool]] = {

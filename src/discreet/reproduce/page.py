@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
 from discreet.reproduce.claims import Paper, PaperRow, Verdict, read_claims
 from discreet.reproduce.papers import committed, names, papers_folder, results_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from discreet.checks import FileError, ParameterError
+from discreet.core.checks import FileError, ParameterError
 from discreet.reproduce.claims import Verdict, judge, read_claims
 from discreet.reproduce.running import Drawn, Run, Size, Tick, read_steps
 

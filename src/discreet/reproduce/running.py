@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
-from discreet.checks import FileError
-from discreet.files import write_whole
+from discreet.core.checks import FileError
+from discreet.core.files import write_whole
 
 Size = Literal["full", "quick", "toy"]
 Say = Callable[[str], None]

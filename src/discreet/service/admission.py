@@ -1,4 +1,8 @@
-"""Decide which reports are kept: well formed, new, and no more of a sender than the campaign allows."""
+"""Decide which reports are kept, and open the envelopes they come in.
+
+Whoever watches an encrypted connection sees sizes. A body is a multiple of 512 bytes, so that most messages
+of a campaign look alike.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
-from discreet.collect.catalog.campaign import read as read_catalog
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.hidden_items import read as read_catalog
 from discreet.collect.opening import AnyCampaign
-from discreet.collect.ratings import wire
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.wire import ReportRefusal
+from discreet.collect.wire import ReportRefusal, ReportRefused
 
 #: Under this number a store keeps a sender's one message about a whole catalog.
 WHOLE = -1
@@ -78,3 +82,27 @@ def admit(known: dict[int, int], pairs: Iterable[tuple[int, int]], cap: int) -> 
             new.append((item, code))
     receipt.kept = len(new)
     return Admission(new, receipt)
+
+
+BLOCK = 512
+_LENGTH = 4
+
+
+def seal(message: bytes) -> bytes:
+    """Return a message in its envelope.
+
+    Example:
+        >>> len(seal(b"short")), unseal(seal(b"short"))
+        (512, b'short')
+    """
+    padding = -(len(message) + _LENGTH) % BLOCK
+    return len(message).to_bytes(_LENGTH, "little") + message + bytes(padding)
+
+
+def unseal(body: bytes) -> bytes:
+    """Return the message in an envelope; anything but zeros behind it is refused."""
+    length = int.from_bytes(body[:_LENGTH], "little")
+    rest = body[_LENGTH + length :]
+    if len(body) % BLOCK or not body or length > len(body) - _LENGTH or len(rest) >= BLOCK or any(rest):
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    return body[_LENGTH : _LENGTH + length]

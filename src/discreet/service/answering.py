@@ -11,11 +11,10 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from discreet.service.limits import RateLimit, RefusedError, body_of
-from discreet.service.peers import Peers
+from discreet.service.connections import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.web_app import new_app
-from discreet.service.working import Workers
+from discreet.service.workers import Workers
 
 _MOST_BYTES = 1 << 20
 _MOST_ITEMS = 1000

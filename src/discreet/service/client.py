@@ -11,10 +11,10 @@ from typing import Any, final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from discreet.checks import DataError, FileError, ParameterError
 from discreet.collect.opening import AnyCampaign, campaign_from_json
-from discreet.files import write_whole
-from discreet.service.envelope import seal
+from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.core.files import write_whole
+from discreet.service.admission import seal
 
 _MOST_BYTES = 1 << 26
 _BACK_OFF = (0.2, 0.5, 1.0, 2.0, 5.0)

@@ -13,18 +13,15 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from discreet.checks import FileError
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.wire import MOST_BYTES, ReportRefusal, ReportRefused
-from discreet.service.admission import Receipt, Submission, submission
-from discreet.service.envelope import BLOCK, unseal
-from discreet.service.journal import log
-from discreet.service.limits import RateLimit, RefusedError, body_of
-from discreet.service.metrics import Tally
+from discreet.collect.campaign import Campaign
+from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
+from discreet.core.checks import FileError
+from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
+from discreet.service.connections import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
-from discreet.service.peers import Peers
 from discreet.service.publishing import ModelShelf, Published
-from discreet.service.stores.store import Store
+from discreet.service.running import ServiceCounters, log
+from discreet.service.stores.store import ReportStore
 from discreet.service.web_app import new_app, sentence
 from discreet.service.writer import GroupWriter
 
@@ -39,7 +36,7 @@ _PAIR_BYTES, _HEAD_BYTES = 32, 1024
 
 
 def collecting_app(
-    store: Store,
+    store: ReportStore,
     *,
     publish: Path | None = None,
     per_minute: int = 600,
@@ -69,7 +66,7 @@ def collecting_app(
         await asyncio.to_thread(writer.stop)
 
     app.router.lifespan_context = life
-    tally = Tally()
+    tally = ServiceCounters()
     rate, peers = RateLimit(per_minute), Peers(proxies)
     _add_reports(app, store, writer, tally, lambda request: rate.check(peers.of(request)))
     _add_facts(app, store)
@@ -80,7 +77,11 @@ def collecting_app(
 
 
 def _add_reports(
-    app: FastAPI, store: Store, writer: GroupWriter, tally: Tally, limit: Callable[[Request], None]
+    app: FastAPI,
+    store: ReportStore,
+    writer: GroupWriter,
+    tally: ServiceCounters,
+    limit: Callable[[Request], None],
 ) -> None:
     most = most_bytes(store)
     body = {"schema": {"type": "string", "format": "binary"}}
@@ -134,7 +135,7 @@ async def _written(writer: GroupWriter, given: Submission) -> Receipt:
         raise RefusedError(503, "Nothing could be stored now; send it again later.") from error
 
 
-def most_bytes(store: Store) -> int:
+def most_bytes(store: ReportStore) -> int:
     """Return the largest message that this campaign can have."""
     campaign = store.campaign
     if not isinstance(campaign, Campaign):
@@ -147,7 +148,7 @@ def _told(receipt: Receipt) -> dict[str, Any]:
     return {"kept": receipt.kept, "repeated": receipt.repeated, "refused": refused}
 
 
-def _add_facts(app: FastAPI, store: Store) -> None:
+def _add_facts(app: FastAPI, store: ReportStore) -> None:
     text = store.campaign.text
     packed = gzip.compress(text, mtime=0)
 
@@ -159,7 +160,7 @@ def _add_facts(app: FastAPI, store: Store) -> None:
         return Response(text, media_type=_JSON)
 
 
-def _add_metrics(app: FastAPI, tally: Tally, token: str | None) -> None:
+def _add_metrics(app: FastAPI, tally: ServiceCounters, token: str | None) -> None:
     """Tell counts to whoever has the token: to strangers they would tell when reports come."""
     expected = f"Bearer {token}".encode()
 
@@ -171,7 +172,7 @@ def _add_metrics(app: FastAPI, tally: Tally, token: str | None) -> None:
         return PlainTextResponse(tally.text())
 
 
-def _add_model(app: FastAPI, store: Store, shelf: ModelShelf) -> None:
+def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf) -> None:
     def newest() -> Published:
         published = shelf.newest()
         if published is None:

@@ -1,19 +1,28 @@
-"""Keep connections from being held: a request must come soon, and whoever was silent longest makes room.
+"""Bound what one peer may hold: who asks, idle connections, requests a minute, bytes of a body.
 
 uvicorn waits for ever for the first byte, and for the rest of a header. Whoever opens many connections and
 says nothing would lock everybody else out.
+
+Anybody can write X-Forwarded-For. It is believed only from proxies that the operator declares, and only the
+last address in it that is no such proxy: what stands before it was written by that stranger.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import ipaddress
 import os
+import time
 from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
+from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from discreet.service.peers import Peers, network_of
+from discreet.core.checks import ParameterError
+from discreet.service.running import log
 
 #: How many seconds a connection may take to bring a whole header, and a request to be answered in all.
 HEADER_SECONDS, REQUEST_SECONDS = 10.0, 600.0
@@ -137,3 +146,142 @@ class BoundedProtocol(H11Protocol):
 def bounded_protocol(peers: Peers, most: int) -> type[Any]:
     """Return the protocol for one server, whose connections share a doorkeeper."""
     return type("BoundedProtocol", (BoundedProtocol,), {"doorkeeper": Doorkeeper(peers, most=most)})
+
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Whoever has one address of such a network has all of them.
+_NETWORK_BITS = 64
+
+
+@final
+class Peers:
+    """Name the peer of a request, for counting.
+
+    Parameters:
+        proxies: Addresses or networks of the proxies in front of this service, such as 127.0.0.1 or
+            10.0.0.0/8.
+    """
+
+    def __init__(self, proxies: Sequence[str] = ()) -> None:
+        try:
+            self._proxies = [ipaddress.ip_network(one, strict=False) for one in proxies]
+        except ValueError as error:
+            raise ParameterError(
+                "--trusted-proxy takes an address or a network, such as 127.0.0.1 or 10.0.0.0/8."
+            ) from error
+        self._warned = False
+
+    def is_proxy(self, host: str) -> bool:
+        """Tell whether this is the address of a declared proxy."""
+        address = _address(host)
+        return address is not None and any(address in network for network in self._proxies)
+
+    def of(self, request: Request) -> str:
+        """Return what requests of this peer are counted under."""
+        host = request.client.host if request.client else ""
+        forwarded = request.headers.getlist("x-forwarded-for")
+        if not self.is_proxy(host):
+            if forwarded and not self._warned:
+                self._warned = True
+                log("x-forwarded-for ignored", why="declare the proxy with --trusted-proxy")
+            return network_of(host)
+        named = self._named(",".join(forwarded).split(","))
+        if named is None:
+            if not self._warned:
+                self._warned = True
+                log("proxy names nobody", why="let it set X-Forwarded-For")
+            raise RefusedError(503, "The proxy of this service does not say who asks (X-Forwarded-For).")
+        return network_of(named)
+
+    def _named(self, chain: Iterable[str]) -> str | None:
+        """Return the last address that is no proxy of ours."""
+        for text in reversed([one.strip() for one in chain]):
+            if _address(text) is None:
+                return None
+            if not self.is_proxy(text):
+                return text
+        return None
+
+
+def network_of(host: str) -> str:
+    """Return an IPv4 address as it is, and the /64 of an IPv6 address.
+
+    Example:
+        >>> network_of("192.0.2.7"), network_of("2001:db8::7"), network_of("::ffff:192.0.2.7")
+        ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
+    """
+    address = _address(host)
+    if address is None or isinstance(address, ipaddress.IPv4Address):
+        return host if address is None else str(address)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
+
+
+def _address(host: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+_WINDOW = 60.0
+_MOST_PEERS = 1 << 17
+_PATIENCE = 30.0
+
+
+class RefusedError(Exception):
+    """Refuse a request with a status and one sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+@final
+class RateLimit:
+    """Count requests by peer for a minute, in memory only.
+
+    Peers are known by a hash under a key that is thrown away with the counts: nothing about an address is
+    written, and last minute's counts cannot be joined with this one's. When there are too many to count, the
+    one that has been quiet longest is forgotten, so that a crowd of strangers cannot lock a newcomer out.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._begun = -_WINDOW
+        self._key = b""
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
+
+    def check(self, peer: str) -> None:
+        """Refuse a peer's request beyond the limit."""
+        if not self.per_minute:
+            return
+        now = time.monotonic()
+        if now - self._begun >= _WINDOW:
+            self._begun, self._key = now, os.urandom(16)
+            self._counts.clear()
+        name = hashlib.blake2b(peer.encode(), key=self._key, digest_size=8).digest()
+        count = self._counts.pop(name, 0) + 1
+        if len(self._counts) >= _MOST_PEERS:
+            self._counts.popitem(last=False)
+        self._counts[name] = count
+        if count > self.per_minute:
+            raise RefusedError(429, "Too many requests; try again in a minute.")
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """Return a request's body; one that is larger is refused before the rest of it is read."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise RefusedError(413, f"The message is larger than {most:,} bytes.")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise RefusedError(413, f"The message is larger than {most:,} bytes.")
+    except TimeoutError as error:
+        raise RefusedError(408, "The message did not arrive in time.") from error
+    return bytes(body)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from discreet.checks import DiscreetError
+from discreet.core.checks import DiscreetError
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.reports import LocalScorer
+from discreet.models.scorers.local import LocalScorer
 from discreet.models.storage import load, read_label
-from discreet.service.journal import log
+from discreet.service.running import log
 
 _HEADER = struct.Struct("<4sI II ffff")
 _MAGIC, _VERSION, _WITH_COUNTS = b"DSCV", 1, 2

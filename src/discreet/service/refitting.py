@@ -12,16 +12,15 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.checks import DataError, ParameterError
-from discreet.collect.catalog.collector import CatalogCollector
+from discreet.collect.campaign import Campaign
+from discreet.collect.collector import CatalogCollector, gathered
 from discreet.collect.estimate import Collected
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.collector import gathered
+from discreet.core.checks import DataError, ParameterError
 from discreet.models.fitted import FittedModel
 from discreet.models.local.estimator import LocalEstimator
 from discreet.recipes import estimator
-from discreet.service.journal import log
-from discreet.service.stores.store import Store
+from discreet.service.running import log
+from discreet.service.stores.store import ReportStore
 
 #: Where a refit finds its store: an address may hold a password, which other processes must not see.
 STORE_VARIABLE = "DISCREET_STORE"
@@ -29,7 +28,7 @@ STORE_VARIABLE = "DISCREET_STORE"
 _TRIPLE = np.dtype([("row", np.int32), ("item", np.int64), ("code", np.int64)])
 
 
-def collected_from(store: Store) -> Collected:
+def collected_from(store: ReportStore) -> Collected:
     """Return the reports of a store, in a form to learn from."""
     if not isinstance(store.campaign, Campaign):
         collector = CatalogCollector(store.campaign)
@@ -50,7 +49,7 @@ def collected_from(store: Store) -> Collected:
     return gathered(store.campaign, senders, rows, items, codes)
 
 
-def _numbered(store: Store, senders: list[bytes]) -> Iterator[tuple[int, int, int]]:
+def _numbered(store: ReportStore, senders: list[bytes]) -> Iterator[tuple[int, int, int]]:
     """Yield a store's reports with the numbers of their senders, who come one after the other."""
     for row in store.reports():
         if not senders or senders[-1] != row.sender:
@@ -58,7 +57,7 @@ def _numbered(store: Store, senders: list[bytes]) -> Iterator[tuple[int, int, in
         yield len(senders) - 1, row.item, row.code
 
 
-def fit_store(store: Store, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
+def fit_store(store: ReportStore, model: str, settings: Mapping[str, Any] | None = None) -> FittedModel:
     """Return a model of the reports so far; devices have paid, so nothing is spent."""
     made = estimator(model, {"epsilon": store.campaign.mechanism.epsilon, **(settings or {})})
     if not isinstance(made, LocalEstimator):

@@ -1,15 +1,20 @@
-"""Run an application on a port until it is stopped, and stop it in order."""
+"""Run an application until it is stopped, log what it does, and count it for whoever watches."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import socket
+import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, final
 
-from discreet.checks import FileError, ParameterError
+from discreet.collect.wire import ReportRefusal
+from discreet.core.checks import FileError, ParameterError
+from discreet.service.admission import Receipt
 
 if TYPE_CHECKING:
     import uvicorn
@@ -70,8 +75,7 @@ def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) 
     """Return how applications are served: no request is logged, connections are bounded."""
     import uvicorn
 
-    from discreet.service.connections import bounded_protocol, room
-    from discreet.service.peers import Peers
+    from discreet.service.connections import Peers, bounded_protocol, room
 
     most = room()
     return uvicorn.Config(
@@ -90,3 +94,44 @@ def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) 
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_LAST_SECONDS,
     )
+
+
+def log(event: str, **facts: Any) -> None:
+    """Write one line to standard error; a full disk there must not end a request."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(json.dumps({"event": event, **facts}) + "\n")
+        sys.stderr.flush()
+
+
+@final
+class ServiceCounters:
+    """Add up receipts and refusals since the service began."""
+
+    def __init__(self) -> None:
+        self.kept = self.repeated = 0
+        self.refused: Counter[str] = Counter()
+
+    def add(self, receipt: Receipt) -> None:
+        """Count one receipt."""
+        self.kept += receipt.kept
+        self.repeated += receipt.repeated
+        self.refused.update({reason.value: count for reason, count in receipt.refused.items()})
+
+    def refuse(self, reason: ReportRefusal) -> None:
+        """Count a message that was refused as a whole."""
+        self.refused[reason.value] += 1
+
+    def text(self) -> str:
+        """Return the counts in the text form that Prometheus reads."""
+        lines = [
+            "# TYPE discreet_reports_kept_total counter",
+            f"discreet_reports_kept_total {self.kept}",
+            "# TYPE discreet_reports_repeated_total counter",
+            f"discreet_reports_repeated_total {self.repeated}",
+            "# TYPE discreet_refused_total counter",
+        ]
+        lines += [
+            f'discreet_refused_total{{reason="{reason.value}"}} {self.refused[reason.value]}'
+            for reason in ReportRefusal
+        ]
+        return "\n".join(lines) + "\n"

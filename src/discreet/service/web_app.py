@@ -12,8 +12,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.checks import DiscreetError
-from discreet.service.limits import RefusedError
+from discreet.core.checks import DiscreetError
+from discreet.service.connections import RefusedError
 from discreet.service.pages import HEADERS
 
 

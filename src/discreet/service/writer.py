@@ -12,10 +12,10 @@ import threading
 import time
 from typing import NamedTuple, final
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.service.admission import Receipt, Submission
-from discreet.service.journal import log
-from discreet.service.stores.store import Store
+from discreet.service.running import log
+from discreet.service.stores.store import ReportStore
 
 MOST_TOGETHER = 512
 MOST_WAITING = 4096
@@ -37,7 +37,7 @@ class GroupWriter:
         rewrite_seconds: How often what shows the order of groups is removed; it also is at the end.
     """
 
-    def __init__(self, store: Store, *, seconds: float = 0.5, rewrite_seconds: float = 3600.0) -> None:
+    def __init__(self, store: ReportStore, *, seconds: float = 0.5, rewrite_seconds: float = 3600.0) -> None:
         self._store, self._seconds, self._rewrite_seconds = store, seconds, rewrite_seconds
         self._rewritten, self._shows_order = time.monotonic(), False
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()

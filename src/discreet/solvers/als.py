@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.checks import DataError, ParameterError
-from discreet.randomness import experiment_generator
-from discreet.solvers.kernels import als as als_kernels
-from discreet.solvers.rows import Array, Rows, require_fit, run_over_rows
+from discreet.core.arrays import Array
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.kernels import compiled, dot, sum_features
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows, require_fit, run_over_rows
 
 # Typical length of a starting vector: small, so that the first answers come from the data.
 _START = 0.1
@@ -69,7 +70,7 @@ def ridge_solutions(
     if rows.weights is not None:
         linear = linear * rows.weights
     run_over_rows(
-        als_kernels.ridge_rows,
+        ridge_rows,
         rows,
         linear,
         np.empty(0, np.float32) if rows.weights is None else rows.weights,
@@ -97,3 +98,233 @@ def require_twins(by_user: Rows, by_item: Rows) -> None:
     counts = np.bincount(by_user.columns, minlength=by_item.n_rows)
     if np.any(counts != np.diff(by_item.indptr)) or (by_user.weights is None) != (by_item.weights is None):
         raise ParameterError("by_item is not the transpose of by_user; build both from the same ratings.")
+
+
+# Ratings whose features are laid side by side before their Gram matrix is summed: 64 factors of that many
+# float32 numbers stay in the first-level cache.
+_BLOCK = 96
+# The vector width that blocks are padded to, and the tile of the Gram matrix summed at once.
+_LANES = 8
+_TILE = 4
+# Squared residual below which conjugate gradients have nothing left to improve.
+_SOLVED = 1e-20
+
+
+@compiled
+def _begin(normal: Array, right: Array, scale: float, precision: Array, prior: Array) -> None:
+    """Start the normal equations of a row with its prior; unknowns beyond the prior's are pinned to zero."""
+    for a in range(right.size):
+        for b in range(a):
+            normal[a, b] = 0
+        normal[a, a] = 1
+        right[a] = 0
+    for a in range(prior.size):
+        for b in range(a + 1):
+            normal[a, b] = scale * precision[a, b]
+        right[a] = scale * prior[a]
+
+
+@compiled
+def _fill_block(
+    block: Array, right: Array, columns: Array, linear: Array, weights: Array, offsets: Array, features: Array
+) -> int:
+    """Lay weighted features side by side, add their linear terms to `right`, return the padded width."""
+    for j in range(columns.size):
+        feature = features[columns[j]]
+        weight = linear.dtype.type(weights[j] if weights.size else 1)
+        slope = linear[j] - weight * offsets[columns[j]]
+        root = np.sqrt(weight)
+        for a in range(feature.size):
+            right[a] += slope * feature[a]
+            block[a, j] = root * feature[a]
+    width = (columns.size + _LANES - 1) // _LANES * _LANES
+    for a in range(block.shape[0]):
+        for j in range(columns.size, width):
+            block[a, j] = 0
+    return width
+
+
+@compiled
+def _add_gram(normal: Array, block: Array, width: int) -> None:
+    """Add the Gram matrix of the first `width` columns to the lower triangle of `normal`, in tiles."""
+    for a in range(0, block.shape[0], _TILE):
+        x0, x1, x2, x3 = block[a], block[a + 1], block[a + 2], block[a + 3]
+        for b in range(a, block.shape[0], 2):
+            y0, y1 = block[b], block[b + 1]
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = block.dtype.type(0)
+            for j in range(width):
+                s00 += x0[j] * y0[j]
+                s01 += x1[j] * y0[j]
+                s02 += x2[j] * y0[j]
+                s03 += x3[j] * y0[j]
+                s10 += x0[j] * y1[j]
+                s11 += x1[j] * y1[j]
+                s12 += x2[j] * y1[j]
+                s13 += x3[j] * y1[j]
+            low, high = normal[b, a : a + _TILE], normal[b + 1, a : a + _TILE]
+            low[0] += s00
+            low[1] += s01
+            low[2] += s02
+            low[3] += s03
+            high[0] += s10
+            high[1] += s11
+            high[2] += s12
+            high[3] += s13
+
+
+@compiled
+def _solve_in_place(normal: Array, right: Array) -> None:
+    """Solve by Cholesky from the lower triangle; `normal` is overwritten, `right` becomes the answer."""
+    for i in range(right.size):
+        row = normal[i]
+        for j in range(i):
+            above = normal[j]
+            entry = row[j]
+            for k in range(j):
+                entry -= row[k] * above[k]
+            row[j] = entry * above[j]  # the diagonal holds inverse pivots
+        pivot, known = row[i], right[i]
+        for k in range(i):
+            pivot -= row[k] * row[k]
+            known -= row[k] * right[k]
+        row[i] = row.dtype.type(1) / np.sqrt(pivot)
+        right[i] = known * row[i]
+    for i in range(right.size - 1, -1, -1):
+        row = normal[i]
+        right[i] *= row[i]
+        for k in range(i):
+            right[k] -= right[i] * row[k]
+
+
+@compiled
+def ridge_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    linear: Array,
+    weights: Array,
+    offsets: Array,
+    features: Array,
+    precision: Array,
+    scales: Array,
+    prior: Array,
+    out: Array,
+) -> None:
+    """Solve `(scale P + sum w f f') x = scale prior + sum (linear - w offset) f` for rows that have cells.
+
+    Empty `weights` stand for ones; `prior` has one row for all or one for each. Rows without cells are left.
+    """
+    size = features.shape[1]
+    padded = (size + _TILE - 1) // _TILE * _TILE
+    block = np.zeros((padded, _BLOCK), features.dtype)
+    normal = np.empty((padded, padded), features.dtype)
+    right = np.empty(padded, features.dtype)
+    for row in range(start, stop):
+        if indptr[row] == indptr[row + 1]:
+            continue
+        _begin(normal, right, scales[row], precision, prior[row if prior.shape[0] > 1 else 0])
+        for first in range(indptr[row], indptr[row + 1], _BLOCK):
+            cells = slice(first, min(first + _BLOCK, indptr[row + 1]))
+            width = _fill_block(
+                block, right, columns[cells], linear[cells], weights[cells], offsets, features
+            )
+            _add_gram(normal, block, width)
+        _solve_in_place(normal, right)
+        for a in range(size):
+            out[row, a] = right[a]
+
+
+@compiled
+def _times_gram(gram: Array, ridge: float, vector: Array, out: Array) -> None:
+    """Set `out` to `(gram + ridge I) @ vector` for a symmetric `gram`, four rows at a time."""
+    whole = vector.size - vector.size % 4
+    for b in range(vector.size):
+        out[b] = ridge * vector[b]
+    for a in range(0, whole, 4):
+        v0, v1, v2, v3 = vector[a], vector[a + 1], vector[a + 2], vector[a + 3]
+        for b in range(vector.size):
+            out[b] += v0 * gram[a, b] + v1 * gram[a + 1, b] + v2 * gram[a + 2, b] + v3 * gram[a + 3, b]
+    for a in range(whole, vector.size):
+        for b in range(vector.size):
+            out[b] += vector[a] * gram[a, b]
+
+
+@compiled
+def _add_cells(features: Array, columns: Array, weights: Array, vector: Array, out: Array) -> None:
+    """Add `sum w f (f . vector)` over the cells of one row to `out`, four cells at a time."""
+    whole = columns.size - columns.size % 4
+    for j in range(0, whole, 4):
+        f0, f1 = features[columns[j]], features[columns[j + 1]]
+        f2, f3 = features[columns[j + 2]], features[columns[j + 3]]
+        s0 = s1 = s2 = s3 = vector.dtype.type(0)
+        for a in range(vector.size):
+            s0 += f0[a] * vector[a]
+            s1 += f1[a] * vector[a]
+            s2 += f2[a] * vector[a]
+            s3 += f3[a] * vector[a]
+        s0 *= weights[j]
+        s1 *= weights[j + 1]
+        s2 *= weights[j + 2]
+        s3 *= weights[j + 3]
+        for a in range(vector.size):
+            out[a] += s0 * f0[a] + s1 * f1[a] + s2 * f2[a] + s3 * f3[a]
+    for j in range(whole, columns.size):
+        feature = features[columns[j]]
+        s0 = vector.dtype.type(0)
+        for a in range(vector.size):
+            s0 += feature[a] * vector[a]
+        s0 *= weights[j]
+        for a in range(vector.size):
+            out[a] += s0 * feature[a]
+
+
+@compiled
+def conjugate_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    linear: Array,
+    weights: Array,
+    features: Array,
+    gram: Array,
+    ridges: Array,
+    steps: int,
+    out: Array,
+) -> None:
+    """Move each row of `out` towards the answer of `(gram + ridge I + sum w f f') x = sum linear f`.
+
+    Takes `steps` conjugate-gradient steps from what `out` holds; rows without cells become zero.
+    """
+    size = features.shape[1]
+    residual = np.empty(size, features.dtype)
+    direction = np.empty(size, features.dtype)
+    image = np.empty(size, features.dtype)
+    for row in range(start, stop):
+        answer, ridge = out[row], ridges[row]
+        cells = slice(indptr[row], indptr[row + 1])
+        items, own = columns[cells], weights[cells]
+        if items.size == 0:
+            for a in range(size):
+                answer[a] = 0
+            continue
+        _times_gram(gram, ridge, answer, image)
+        _add_cells(features, items, own, answer, image)
+        sum_features(features, items, linear[cells], residual)
+        for a in range(size):
+            residual[a] -= image[a]
+            direction[a] = residual[a]
+        error = dot(residual, residual)
+        for _ in range(steps):
+            if error < _SOLVED:
+                break
+            _times_gram(gram, ridge, direction, image)
+            _add_cells(features, items, own, direction, image)
+            length = error / dot(direction, image)
+            for a in range(size):
+                answer[a] += length * direction[a]
+                residual[a] -= length * image[a]
+            previous, error = error, dot(residual, residual)
+            for a in range(size):
+                direction[a] = residual[a] + error / previous * direction[a]

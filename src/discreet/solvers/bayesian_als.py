@@ -1,4 +1,4 @@
-"""Factor ratings by alternating least squares in which both sides know how sure they are.
+"""Factor ratings by alternating least squares in which both sides carry posterior variances.
 
 Each half of a sweep solves one small ridge problem for every row while the other side stands still. Where
 the other side is unsure of a vector, its variance enters like a ridge, and after each sweep the ridges become
@@ -8,6 +8,10 @@ in the ratings; people are passed in blocks, and the answer does not depend on t
 
 References:
     Lim, Teh. Variational Bayesian approach to movie rating prediction. KDD Cup 2007.
+
+A row of one side predicts by `(bias, 1, factors) . (1, own bias, own factors)` of the other side. What is
+believed of a row is one line of numbers: the expected `(bias, 1, factors)`, then its expected square, packed
+by its lower triangle. Sums have one number more, the squared values.
 """
 
 from __future__ import annotations
@@ -16,13 +20,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.arrays import Floats, Singles
-from discreet.checks import DataError
-from discreet.randomness import experiment_generator
+from discreet.core.arrays import Array, Floats, Singles
+from discreet.core.checks import DataError
+from discreet.core.kernels import compiled, dot
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows, run
 from discreet.solvers.als import require_twins
-from discreet.solvers.kernels import beliefs as kernels
-from discreet.solvers.rows import Array, Rows, run
-from discreet.solvers.signs import with_fixed_signs
+from discreet.solvers.spectrum import with_fixed_signs
 
 # People whose beliefs are held at once: with 16 factors they take 12 MB.
 _BLOCK = 16_384
@@ -160,7 +164,7 @@ def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
         cells = slice(by_user.indptr[first], by_user.indptr[last])
         ends = begins + np.bincount(by_user.columns[cells], minlength=by_item.n_rows)
         shared = (begins, ends, by_item.columns, by_item.values, np.float32(known.mean), first, factors + 2)
-        run(kernels.add_cells, _cost(ends - begins, 1), *shared, lines, sums)
+        run(add_cells, _cost(ends - begins, 1), *shared, lines, sums)
         begins = ends
     people = _precision(squares / max(int(np.count_nonzero(np.diff(by_user.indptr))), 1), factors)
     lines, missed = _solved(sums, known.items, known.noise)
@@ -175,13 +179,13 @@ def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
     sums = np.zeros((last - first, known.lines.shape[1] + 1))
     begins, ends = rows.indptr[first:last], rows.indptr[first + 1 : last + 1]
     shared = (begins, ends, rows.columns, rows.values, np.float32(known.mean), 0, known.factors + 2)
-    run(kernels.add_cells, _cost(ends - begins, 1), *shared, known.lines, sums)
+    run(add_cells, _cost(ends - begins, 1), *shared, known.lines, sums)
     return _solved(sums, known.people, known.noise)[0]
 
 
 def _solved(sums: Floats, precision: Floats, noise: float) -> tuple[Singles, Singles]:
     out = np.empty(sums.shape, np.float32)
-    run(kernels.solve_rows, _cost(np.zeros(len(sums)), _CELLS_PER_ROW), sums, precision, noise, out)
+    run(solve_rows, _cost(np.zeros(len(sums)), _CELLS_PER_ROW), sums, precision, noise, out)
     if not np.isfinite(out).all():
         raise DataError("A row has no finite answer: the ratings or the beliefs are not finite.")
     return np.ascontiguousarray(out[:, :-1]), out[:, -1]
@@ -202,3 +206,144 @@ def _precision(squares: Floats, factors: int) -> Floats:
 
 def _inverse(matrix: Floats) -> Floats:
     return np.linalg.inv(matrix).astype(np.float64, copy=False)
+
+
+_FEW = 256
+
+
+@compiled
+def _add_few(
+    columns: Array, values: Array, mean: float, first: int, size: int, beliefs: Array, out: Array
+) -> None:
+    """Add up a few cells, two at a time: sums are loaded and stored half as often."""
+    # Loops over slices from their start are compiled to vector instructions, those from `size` on are not.
+    places, squares = out[:size], out[size : out.size - 1]
+    for cell in range(0, columns.size - 1, 2):
+        one, other = beliefs[columns[cell] - first], beliefs[columns[cell + 1] - first]
+        left, right = values[cell] - mean, values[cell + 1] - mean
+        for a in range(places.size):
+            places[a] += left * one[a] + right * other[a]
+        one, other = one[size:], other[size:]
+        for a in range(squares.size):
+            squares[a] += one[a] + other[a]
+        out[out.size - 1] += left * left + right * right
+    if columns.size % 2:
+        one, left = beliefs[columns[columns.size - 1] - first], values[columns.size - 1] - mean
+        for a in range(places.size):
+            places[a] += left * one[a]
+        one = one[size:]
+        for a in range(squares.size):
+            squares[a] += one[a]
+        out[out.size - 1] += left * left
+
+
+@compiled
+def add_cells(
+    start: int,
+    stop: int,
+    begins: Array,
+    ends: Array,
+    columns: Array,
+    values: Array,
+    mean: float,
+    first: int,
+    size: int,
+    beliefs: Array,
+    sums: Array,
+) -> None:
+    """Add to each row's sums what is believed of its columns, the first `size` numbers times the value.
+
+    `beliefs` starts with the one of column `first`; a row's cells are those from `begins` to `ends`.
+    """
+    # Cells are added in single precision where they stay in the cache, a few at a time, then to the sums.
+    few = np.empty(beliefs.shape[1] + 1, beliefs.dtype)
+    for row in range(start, stop):
+        total = sums[row]
+        for part in range(begins[row], ends[row], _FEW):
+            few[:] = 0
+            cells = slice(part, min(part + _FEW, ends[row]))
+            _add_few(columns[cells], values[cells], mean, first, size, beliefs, few)
+            for a in range(few.size):
+                total[a] += few[a]
+
+
+@compiled
+def _invert(normal: Array, triangle: Array, inverse: Array) -> None:
+    """Set `inverse` to that of a positive definite matrix, whose lower triangle is overwritten."""
+    size = normal.shape[0]
+    for i in range(size):
+        row = normal[i]
+        for j in range(i):
+            above = normal[j]
+            entry = row[j]
+            for k in range(j):
+                entry -= row[k] * above[k]
+            row[j] = entry * above[j]  # the diagonal holds inverse pivots
+        pivot = row[i]
+        for k in range(i):
+            pivot -= row[k] * row[k]
+        row[i] = 1 / np.sqrt(pivot)
+    # The transpose of the triangle's inverse: its rows are what the inner loops run along.
+    for j in range(size):
+        triangle[j, j] = normal[j, j]
+        for i in range(j + 1, size):
+            triangle[j, i] = -dot(normal[i, j:i], triangle[j, j:i]) * normal[i, i]
+    for i in range(size):
+        for j in range(i + 1):
+            inverse[i, j] = inverse[j, i] = dot(triangle[i, i:], triangle[j, i:])
+
+
+@compiled
+def _pack(answer: Array, spread: Array, belief: Array) -> None:
+    """Write a belief from the expected bias and factors of a row and their covariance."""
+    size = answer.size + 1
+    belief[0], belief[1] = answer[0], 1
+    belief[size] = answer[0] * answer[0] + spread[0, 0]
+    belief[size + 1], belief[size + 2] = answer[0], 1
+    at = size + 3
+    for a in range(1, answer.size):
+        belief[a + 1] = answer[a]
+        belief[at], belief[at + 1] = answer[a] * answer[0] + spread[a, 0], answer[a]
+        at += 2
+        for b in range(1, a + 1):
+            belief[at] = answer[a] * answer[b] + spread[a, b]
+            at += 1
+
+
+@compiled
+def _missed(total: Array, answer: Array, spread: Array) -> float:
+    """Return what a row's predictions are expected to miss, squared and summed over its cells."""
+    size = answer.size + 1
+    missed, at = total[total.size - 1] + total[size] - 2 * total[0], size + 1
+    for a in range(answer.size):
+        missed += 2 * answer[a] * (total[at] - total[a + 1])
+        at += 1
+        for b in range(a + 1):
+            twice = 1 if a == b else 2
+            missed += twice * total[at] * (answer[a] * answer[b] + spread[a, b])
+            at += 1
+    return missed  # type: ignore[no-any-return]
+
+
+@compiled
+def solve_rows(start: int, stop: int, sums: Array, precision: Array, noise: float, beliefs: Array) -> None:
+    """Write what is to be believed of each row, and behind it what its predictions are expected to miss."""
+    size = precision.shape[0]
+    normal, triangle = np.empty((size, size)), np.empty((size, size))
+    spread, right, answer = np.empty((size, size)), np.empty(size), np.empty(size)
+    for row in range(start, stop):
+        total, belief = sums[row], beliefs[row]
+        at = size + 2
+        for a in range(size):
+            right[a] = (total[a + 1] - total[at]) / noise
+            at += 1
+            for b in range(a + 1):
+                normal[a, b] = total[at] / noise + precision[a, b]
+                at += 1
+        _invert(normal, triangle, spread)
+        for a in range(size):
+            answer[a] = 0.0
+            for b in range(size):
+                answer[a] += spread[a, b] * right[b]
+        _pack(answer, spread, belief)
+        belief[belief.size - 1] = _missed(total, answer, spread)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.checks import DataError
-from discreet.solvers.rows import Array, Rows, multiply, predict_cells, require_cells, require_fit
+from discreet.core.arrays import Array
+from discreet.core.checks import DataError
+from discreet.core.rows import Rows, multiply, predict_cells, require_cells, require_fit
 
 # Rows, or single cells, up to which nothing is compiled.
 FEW = 32

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import DataError
-from discreet.randomness import experiment_generator
-from discreet.solvers.kernels import reports as report_kernels
-from discreet.solvers.rows import Rows, require_fit
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows, require_fit
+from discreet.solvers import report_kernels
 
 _START = 0.1
 

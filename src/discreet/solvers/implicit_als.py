@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError, integer, non_negative, positive_finite
+from discreet.core.arrays import Array
+from discreet.core.checks import DataError, integer, non_negative, positive_finite
+from discreet.core.rows import Rows, require_fit, run_over_rows
+from discreet.solvers import als as als_kernels
 from discreet.solvers.als import require_twins, starting_factors
-from discreet.solvers.kernels import als as als_kernels
-from discreet.solvers.rows import Array, Rows, require_fit, run_over_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

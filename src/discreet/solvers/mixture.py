@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import integer, positive_finite
-from discreet.randomness import experiment_generator
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer, positive_finite
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows, residuals, run_over_rows
+from discreet.solvers import report_kernels
 from discreet.solvers.als import require_twins, solve_rows
-from discreet.solvers.kernels import reports as report_kernels
-from discreet.solvers.rows import Rows, residuals, run_over_rows
 
 # A Gaussian that explains less than this many cells is dead: nobody would miss it.
 _LEAST_COUNT = 1e-6

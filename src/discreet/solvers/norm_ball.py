@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, finite_array, positive_finite
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, finite_array, positive_finite
 
 _BISECTIONS = 200
 # Below this share of the largest number in the problem a coordinate of b counts as zero.

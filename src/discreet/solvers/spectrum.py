@@ -1,9 +1,13 @@
-"""Tell signal from noise in a second moment of people's rows: one rule for every model.
+"""Separate signal from noise in a second moment, and fix the signs of its eigenvectors.
 
 Nobody tells the moment's diagonal, and a matrix without its diagonal has negative eigenvalues as large as
 its signal: they say nothing about noise. So the edge of the noise is computed from what is known, the noise
 that was added and the number of rows, and the diagonal is filled in from the directions that stand out.
 Everything here works on released numbers.
+
+A library's choice depends on rounding, and so on the processor. What is released, and what noise is added to,
+must not: otherwise one seed gives two models. This is a file of its own because every decomposition needs it
+whose vectors outlive their products.
 """
 
 from __future__ import annotations
@@ -15,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import eigsh
 
-from discreet.solvers.signs import with_fixed_signs
-
-Floats = npt.NDArray[np.float64]
+from discreet.core.arrays import Floats
 
 # How often the diagonal is filled in from the directions that it then helps to find.
 _ROUNDS = 6
@@ -109,3 +111,28 @@ def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
         values, vectors = eigsh(matrix, k=most, which="LA", v0=np.ones(size))
     order = np.argsort(-values, kind="stable")[:most]
     return values[order], with_fixed_signs(vectors[:, order])
+
+
+# Entries so close to the largest count as equal, so that rounding does not choose among them either.
+_EQUAL = 1 - 1e-6
+
+
+def column_signs(vectors: Floats) -> Floats:
+    """Return 1 or -1 for each column: times it, the first of its largest entries is positive.
+
+    Example:
+        >>> import numpy as np
+        >>> column_signs(np.array([[0.6, 0.7071], [-0.8, -0.7071]]))
+        array([-1.,  1.])
+    """
+    if not vectors.size:
+        return np.ones(vectors.shape[1])
+    sizes = np.abs(vectors)
+    first = np.argmax(sizes >= _EQUAL * sizes.max(axis=0), axis=0)
+    return np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def with_fixed_signs(vectors: Floats) -> Floats:
+    """Return the same columns, or their opposites, with the signs of `column_signs`."""
+    fixed: Floats = vectors * column_signs(vectors)
+    return fixed

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.checks import BudgetError, DataError, ParameterError, PrivacyError
+from discreet.core.checks import BudgetError, DataError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
-from discreet.evaluation.private.hiding import hide_one_each
-from discreet.evaluation.private.personal import personal_scores, private_metric, told_steps
 from discreet.evaluation.private.release import noise_of, release_sums
+from discreet.evaluation.private.user_scores import hide_one_each, personal_scores, private_metric, told_steps
 from discreet.evaluation.scoring import measure
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.book import Period
-from discreet.privacy.mechanisms.fixed_point import WholeSteps
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from toy import toy_interactions
 
 DATA = toy_interactions(n_users=600, n_items=30, per_user=10, seed=4)
@@ -39,10 +38,10 @@ def test_people_score_what_an_exact_evaluation_says(metric):
 def test_a_score_is_the_same_with_and_without_anybody_else():
     """What one person tells depends on their own row: leave out others and compare bit by bit."""
     metric = private_metric("ndcg@5")
-    everybody = personal_scores(MODEL, hide_one_each(DATA), metric)
+    all_users = personal_scores(MODEL, hide_one_each(DATA), metric)
     for some in (np.arange(0, 600, 7), np.array([3]), np.arange(599, -1, -1)):
         alone = personal_scores(MODEL, hide_one_each(DATA.select_users(some)), metric)
-        np.testing.assert_array_equal(alone, everybody[some])
+        np.testing.assert_array_equal(alone, all_users[some])
 
 
 def test_what_is_hidden_is_the_own_latest_item():
@@ -58,7 +57,7 @@ def test_what_is_hidden_is_the_own_latest_item():
 
 def test_the_released_value_is_the_truth_and_stated_noise():
     """The spread of many releases is the noise that is stated; a claim 30 % off is rejected."""
-    steps = WholeSteps(told_steps(np.full((4000, 1), 0.3)), 24)
+    steps = FixedPoint(told_steps(np.full((4000, 1), 0.3)), 24)
     noise = noise_of(gaussian_multiplier(1.0, 1e-6), 1)
     random = PrivacyRandom.simulate(5)
     sums = np.array([release_sums(steps, noise, random)[0][0] for _ in range(600)])
@@ -84,7 +83,7 @@ def test_intervals_cover_and_would_not_without_the_noise():
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
-        sums, count = release_sums(WholeSteps(told_steps(hits), 24), noise, random)
+        sums, count = release_sums(FixedPoint(told_steps(hits), 24), noise, random)
         score = read_score(metric, sums[0], count, noise.sigma, DATA.facts, promise, difference=False)
         covered += score.low <= rate <= score.high
         blind = read_score(metric, sums[0], count, 0.0, DATA.facts, promise, difference=False)
@@ -122,7 +121,7 @@ def test_a_budget_is_asked_before_anybody_is_scored(monkeypatch):
     promise = discreet.Biases(epsilon=0.5).promise(DATA.facts)
     ledger.set_budget(DATA.name, promise)
     monkeypatch.setattr(
-        "discreet.evaluation.private.personal.personal_scores",
+        "discreet.evaluation.private.user_scores.personal_scores",
         lambda *_: pytest.fail("scored without paying"),
     )
     with pytest.raises(BudgetError):

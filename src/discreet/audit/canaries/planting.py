@@ -30,17 +30,17 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from discreet.arrays import Floats, Indices
-from discreet.audit.games.betting import MOST_LUCK, Shares
+from discreet.audit.games.bounds import MOST_LUCK, BettingShares
 from discreet.audit.games.scores import Truth
-from discreet.audit.white_box.prices import price
-from discreet.audit.white_box.tape import Additive, EnoughError, Passage, Player, Recorder
-from discreet.audit.worlds import Row, build
+from discreet.audit.neighboring import Row, build
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import EnoughError, MechanismCall, Player, RecordedAdditive, Recorder
+from discreet.core.arrays import Floats, Indices
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.sampling import draws
-from discreet.randomness import PrivacyRandom, experiment_generator
 
 # Whose own each number of each draw is.
 Supports = list[Indices]
@@ -58,12 +58,12 @@ _NEARLY = 0.97
 class Canaries:
     """Hold a crowd and the canaries that may join it, by name."""
 
-    crowd: dict[str, Row]
+    background: dict[str, Row]
     rows: dict[str, Row]
     facts: PublicFacts
 
     @classmethod
-    def disjoint(cls, crowd: dict[str, Row], facts: PublicFacts, length: int) -> Canaries:
+    def disjoint(cls, background: dict[str, Row], facts: PublicFacts, length: int) -> Canaries:
         """Return canaries with so many items each, liked and disliked by turns."""
         low, high = facts.low, facts.high
         rows: dict[str, Row] = {
@@ -72,35 +72,35 @@ class Canaries:
             }
             for first in range(0, facts.n_items - length + 1, length)
         }
-        return cls(crowd=crowd, rows=rows, facts=facts)
+        return cls(background=background, rows=rows, facts=facts)
 
     @classmethod
-    def costliest(cls, estimator: Estimator, crowd: dict[str, Row], facts: PublicFacts) -> Canaries:
+    def costliest(cls, estimator: Estimator, background: dict[str, Row], facts: PublicFacts) -> Canaries:
         """Return canaries of the least length that pays about most."""
         delta = estimator.promise(facts).delta
 
         def paid(length: int) -> float:
-            canaries = cls.disjoint(crowd, facts, length)
+            canaries = cls.disjoint(background, facts, length)
             present = np.zeros(len(canaries.rows), dtype=np.bool_)
             recorder = Recorder()
-            estimator.rehearse(canaries.world(present), PrivacyRandom.taped(0, recorder))
+            estimator.rehearse(canaries.dataset(present), PrivacyRandom.recorded(0, recorder))
             present[0] = True
-            player = Player(recorder.passages)
-            estimator.rehearse(canaries.world(present), PrivacyRandom.taped(0, player))
-            return price(recorder.passages, player.passages).epsilon(delta)
+            player = Player(recorder.calls)
+            estimator.rehearse(canaries.dataset(present), PrivacyRandom.recorded(0, player))
+            return price(recorder.calls, player.calls).epsilon(delta)
 
         prices = {length: paid(length) for length in _LENGTHS if length * 2 <= facts.n_items}
         enough = _NEARLY * max(prices.values())
-        return cls.disjoint(crowd, facts, min(length for length, one in prices.items() if one >= enough))
+        return cls.disjoint(background, facts, min(length for length, one in prices.items() if one >= enough))
 
     @cached_property
-    def _everybody(self) -> Interactions:
-        return build({**self.crowd, **self.rows}, self.facts)
+    def _all_users(self) -> Interactions:
+        return build({**self.background, **self.rows}, self.facts)
 
-    def world(self, present: Truth) -> Interactions:
+    def dataset(self, present: Truth) -> Interactions:
         """Return the data with some of the canaries, whose names sort behind everybody else's."""
-        kept = np.append(np.ones(len(self.crowd), dtype=np.bool_), present)
-        return self._everybody.select_users(kept).with_facts(self.facts)
+        kept = np.append(np.ones(len(self.background), dtype=np.bool_), present)
+        return self._all_users.select_users(kept).with_facts(self.facts)
 
 
 class Game(NamedTuple):
@@ -112,7 +112,7 @@ class Game(NamedTuple):
 
     scores: Floats
     truth: Truth
-    shares: Shares | None = None
+    shares: BettingShares | None = None
 
 
 @final
@@ -121,20 +121,20 @@ class CanaryAttack:
 
     def __init__(self, estimator: Estimator, canaries: Canaries) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
-        self._none = canaries.world(np.zeros(len(canaries.rows), dtype=np.bool_))
+        self._none = canaries.dataset(np.zeros(len(canaries.rows), dtype=np.bool_))
         recorder = Recorder()
         self._run(self._none, 0, recorder)
-        self._draws = len(recorder.passages)
-        self._supports = self._find_supports(recorder.passages)
-        everybody = canaries.world(np.ones(len(canaries.rows), dtype=np.bool_))
-        with_all = self._replayed(recorder.passages, everybody)
+        self._draws = len(recorder.calls)
+        self._supports = self._find_supports(recorder.calls)
+        all_users = canaries.dataset(np.ones(len(canaries.rows), dtype=np.bool_))
+        with_all = self._replayed(recorder.calls, all_users)
         absent = np.zeros(len(canaries.rows), dtype=np.bool_)
         self._weights = [
             _along(*draw, absent).length
-            for draw in zip(recorder.passages, with_all, self._supports, strict=True)
+            for draw in zip(recorder.calls, with_all, self._supports, strict=True)
         ]
         self.is_independent = all(
-            passage.gaussian for passage in recorder.passages if isinstance(passage, Additive)
+            call.gaussian for call in recorder.calls if isinstance(call, RecordedAdditive)
         )
 
     def play(self, seed: int, *, once: bool = False) -> Game:
@@ -146,9 +146,9 @@ class CanaryAttack:
         draw = experiment_generator(seed, "canaries")
         truth = draw.random(len(self._canaries.rows)) < 0.5
         recorder = Recorder(most=self._draws)
-        self._run(self._canaries.world(truth), seed, recorder)
-        mirrored = self._replayed(recorder.passages, self._canaries.world(~truth))
-        found = self._find_supports(recorder.passages) if once else self._supports
+        self._run(self._canaries.dataset(truth), seed, recorder)
+        mirrored = self._replayed(recorder.calls, self._canaries.dataset(~truth))
+        found = self._find_supports(recorder.calls) if once else self._supports
         before = -np.sum(np.square(self._weights), axis=0) / 2
         luck, last = np.zeros(truth.size), np.zeros(truth.size)
         again = np.zeros((_times(found, truth.size), truth.size))
@@ -156,43 +156,43 @@ class CanaryAttack:
         random = PrivacyRandom.simulate(seed).spawn("again")
         for place, weight in enumerate(self._weights):
             # Where a draw tells nothing, chance stands in for its noise.
-            told, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
-            noise = told
+            output, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
+            noise = output
             if place < len(mirrored) and _agree(
-                recorder.passages[place], mirrored[place], found[place], truth.size
+                recorder.calls[place], mirrored[place], found[place], truth.size
             ):
-                here, supports = recorder.passages[place], found[place]
+                here, supports = recorder.calls[place], found[place]
                 seen = _along(here, mirrored[place], supports, truth)
-                noise = np.where(seen.length > 0, seen.place - truth * seen.length, told)
-                told = np.where(seen.length > 0, seen.place, told)
+                noise = np.where(seen.length > 0, seen.place - truth * seen.length, output)
+                output = np.where(seen.length > 0, seen.place, output)
                 if place >= recorder.last_release:
                     drawn = _drawn_again(here, seen, supports, truth, len(again), random)
                     more = np.where(seen.length > 0, drawn, more)
             if place < recorder.last_release:
-                before, luck = before + weight * told, luck + weight * noise
+                before, luck = before + weight * output, luck + weight * noise
             else:
-                last, again = last + weight * told, again + weight * more
+                last, again = last + weight * output, again + weight * more
         right = np.mean((before + again > 0) == truth, axis=0)
         spread = np.sqrt(np.sum(np.square(self._weights[: recorder.last_release]), axis=0))
         signed = np.where(truth, luck, -luck) / np.where(spread > 0, spread, 1.0)
-        shares = Shares(right, np.clip(signed, -MOST_LUCK, MOST_LUCK))
+        shares = BettingShares(right, np.clip(signed, -MOST_LUCK, MOST_LUCK))
         return Game(before + last, truth, shares if self.is_independent else None)
 
-    def _find_supports(self, recorded: list[Passage]) -> Supports:
+    def _find_supports(self, recorded: list[MechanismCall]) -> Supports:
         """Return, for every draw, which numbers each canary moves and no other one does.
 
         Canaries are told apart by the binary digits of their place: a number that is one canary's own moves
         either with those whose digit is set or with the others, and never with both.
         """
         none, count = self._replayed(recorded, self._none), len(self._canaries.rows)
-        owner = [np.zeros(_size(passage), dtype=np.int64) for passage in recorded]
-        own = [np.ones(_size(passage), dtype=np.bool_) for passage in recorded]
-        moved = [np.zeros(_size(passage), dtype=np.bool_) for passage in recorded]
+        owner = [np.zeros(_size(call), dtype=np.int64) for call in recorded]
+        own = [np.ones(_size(call), dtype=np.bool_) for call in recorded]
+        moved = [np.zeros(_size(call), dtype=np.bool_) for call in recorded]
         for digit in range(max(count - 1, 1).bit_length()):
             chosen = np.arange(count) >> digit & 1 == 1
             with_it, without_it = (
-                [_moved(*pair) for pair in zip(none, self._replayed(recorded, world), strict=True)]
-                for world in (self._canaries.world(chosen), self._canaries.world(~chosen))
+                [_moved(*pair) for pair in zip(none, self._replayed(recorded, dataset), strict=True)]
+                for dataset in (self._canaries.dataset(chosen), self._canaries.dataset(~chosen))
             )
             for draw in range(len(recorded)):
                 owner[draw] |= with_it[draw].astype(np.int64) << digit
@@ -204,30 +204,30 @@ class CanaryAttack:
             for alone, whose, some in zip(own, owner, moved, strict=True)
         ]
 
-    def _replayed(self, recorded: list[Passage], data: Interactions) -> list[Passage]:
+    def _replayed(self, recorded: list[MechanismCall], data: Interactions) -> list[MechanismCall]:
         player = Player(recorded, to_the_end=False)
         self._run(data, 0, player)
-        return player.passages
+        return player.calls
 
-    def _run(self, data: Interactions, seed: int, tape: Recorder | Player) -> None:
+    def _run(self, data: Interactions, seed: int, recording: Recorder | Player) -> None:
         self.fits += 1
         try:
-            self._estimator.rehearse(data, PrivacyRandom.taped(seed, tape))
+            self._estimator.rehearse(data, PrivacyRandom.recorded(seed, recording))
         except EnoughError:
             return
 
 
-def _size(passage: Passage) -> int:
-    return passage.given.size if isinstance(passage, Additive) else 0
+def _size(call: MechanismCall) -> int:
+    return call.given.size if isinstance(call, RecordedAdditive) else 0
 
 
-def _moved(before: Passage, after: Passage) -> Truth:
-    if not (isinstance(before, Additive) and isinstance(after, Additive)):
+def _moved(before: MechanismCall, after: MechanismCall) -> Truth:
+    if not (isinstance(before, RecordedAdditive) and isinstance(after, RecordedAdditive)):
         return np.zeros(0, dtype=np.bool_)
     return np.asarray((after.given != before.given).reshape(-1), dtype=np.bool_)
 
 
-def _agree(here: Passage, there: Passage, supports: Indices, count: int) -> bool:
+def _agree(here: MechanismCall, there: MechanismCall, supports: Indices, count: int) -> bool:
     """Tell whether no numbers move between a world and its mirror but those that some canary moves."""
     moved = _moved(here, there)
     return moved.size == supports.size and not bool(np.any(moved & (supports > count)))
@@ -244,27 +244,27 @@ class _Along(NamedTuple):
     direction: Floats
 
 
-def _along(here: Passage, there: Passage, supports: Indices, truth: Truth) -> _Along:
+def _along(here: MechanismCall, there: MechanismCall, supports: Indices, truth: Truth) -> _Along:
     """Look along each canary's own difference, from where it would be without it.
 
     One world is the other's mirror image, so that of each number one has the canary and the other has not.
     """
-    if not (isinstance(here, Additive) and isinstance(there, Additive)):
+    if not (isinstance(here, RecordedAdditive) and isinstance(there, RecordedAdditive)):
         return _Along(np.zeros(truth.size), np.zeros(truth.size), np.zeros(0))
     is_in = np.append(truth, [False, False])[supports]
-    given, mirrored, told = (array.reshape(-1) for array in (here.given, there.given, here.told))
+    given, mirrored, output = (array.reshape(-1) for array in (here.given, there.given, here.output))
     own = np.where(is_in, given - mirrored, mirrored - given) / here.width
-    apart = (told - np.where(is_in, mirrored, given)) / here.width
+    apart = (output - np.where(is_in, mirrored, given)) / here.width
     length = np.sqrt(_summed(own**2, supports, truth.size))
     direction = own / np.append(np.where(length > 0, length, 1.0), [1.0, 1.0])[supports]
     return _Along(length, _summed(direction * apart, supports, truth.size), direction)
 
 
 def _drawn_again(
-    here: Passage, seen: _Along, supports: Indices, truth: Truth, times: int, random: PrivacyRandom
+    here: MechanismCall, seen: _Along, supports: Indices, truth: Truth, times: int, random: PrivacyRandom
 ) -> Floats:
     """Return where on its difference each canary's outcome lies when this draw is made again, many times."""
-    if not isinstance(here, Additive) or not here.gaussian:
+    if not isinstance(here, RecordedAdditive) or not here.gaussian:
         return np.zeros((times, truth.size))
     (where,) = np.nonzero(supports < truth.size)
     noise = draws.discrete_gaussian(here.width, times * where.size, random).reshape(times, where.size)

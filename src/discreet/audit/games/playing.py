@@ -13,16 +13,22 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.audit.games.scores import LearnedScore, Truth, aligned, features_of
-from discreet.audit.games.single_draws import log_ratios
-from discreet.audit.white_box.prices import log_ratio
+from discreet.audit.games.scores import LearnedScore, Truth, aligned, features_of, log_ratios
+from discreet.audit.white_box.costs import log_ratio
+from discreet.audit.white_box.recording import (
+    EnoughError,
+    MechanismCall,
+    Player,
+    RecordedCoins,
+    Recorder,
+    StrayError,
+)
 from discreet.audit.white_box.structure import ask
-from discreet.audit.white_box.tape import Coins, EnoughError, Passage, Player, Recorder, StrayError
-from discreet.checks import DiscreetError
+from discreet.core.arrays import Floats
+from discreet.core.checks import DiscreetError
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
-from discreet.randomness import PrivacyRandom, experiment_generator
 
 Pair = tuple[Interactions, Interactions]
 
@@ -48,14 +54,14 @@ class TranscriptAttack:
     def __init__(self, estimator: Estimator, pair: Pair) -> None:
         self._estimator, self._pair = estimator, pair
         recorder = Recorder()
-        ask(estimator, estimator.rehearse(pair[0], PrivacyRandom.taped(0, recorder)), pair[0])
-        self._draws, self.fits = len(recorder.passages), 1
-        self._inputs: tuple[Passage, Passage] | None = None
-        places = [place for place, one in enumerate(recorder.passages) if not isinstance(one, Coins)]
+        ask(estimator, estimator.rehearse(pair[0], PrivacyRandom.recorded(0, recorder)), pair[0])
+        self._draws, self.fits = len(recorder.calls), 1
+        self._inputs: tuple[MechanismCall, MechanismCall] | None = None
+        places = [place for place, one in enumerate(recorder.calls) if not isinstance(one, RecordedCoins)]
         if len(places) == 1:
-            player = Player(recorder.passages)
-            ask(estimator, estimator.rehearse(pair[1], PrivacyRandom.taped(0, player)), pair[1])
-            self._inputs = (recorder.passages[places[0]], player.passages[places[0]])
+            player = Player(recorder.calls)
+            ask(estimator, estimator.rehearse(pair[1], PrivacyRandom.recorded(0, player)), pair[1])
+            self._inputs = (recorder.calls[places[0]], player.calls[places[0]])
             self.fits = 2
 
     @property
@@ -76,18 +82,18 @@ class TranscriptAttack:
     def _game(self, second: bool, seed: int) -> float:
         recorder = Recorder(most=self._draws)
         self._run(self._pair[second], seed, recorder)
-        player = Player(recorder.passages, to_the_end=False)
+        player = Player(recorder.calls, to_the_end=False)
         try:
             self._run(self._pair[not second], seed, player)
-            ratio = log_ratio(recorder.passages, player.passages)
+            ratio = log_ratio(recorder.calls, player.calls)
         except (StrayError, ValueError):
             ratio = -np.inf
         return -ratio if second else ratio
 
-    def _run(self, data: Interactions, seed: int, tape: Recorder | Player) -> None:
+    def _run(self, data: Interactions, seed: int, recording: Recorder | Player) -> None:
         self.fits += 1
         try:
-            scorer = self._estimator.rehearse(data, PrivacyRandom.taped(seed, tape))
+            scorer = self._estimator.rehearse(data, PrivacyRandom.recorded(seed, recording))
             ask(self._estimator, scorer, data)
         except EnoughError:
             return

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from discreet.audit.games.bounds import Tally, refuted_epsilon, refuted_on_curve
+from discreet.audit.games.bounds import GuessCounts, refuted_epsilon, refuted_on_curve
 from discreet.audit.games.playing import Attack, batches
 from discreet.audit.games.scores import Cuts
 
@@ -43,13 +43,13 @@ class Plan:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GameOutcome:
     """Hold what games refuted: whatever the noise, and on the curve of the releases."""
 
     refuted: float
     curve: float | None
     broken: bool
-    tally: Tally
+    tally: GuessCounts
     error: float
 
 
@@ -61,11 +61,11 @@ def play(
     delta: float,
     distance: Callable[[float], float] | None,
     seed: int,
-) -> Outcome:
+) -> GameOutcome:
     """Play games until enough is refuted, the plan is used up, or a refutation was tried again."""
     deadline = time.perf_counter() + plan.seconds
     cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
-    tally, left = Tally(games=0, guesses=0, right=0, right_of_all=0), plan.error
+    tally, left = GuessCounts(games=0, guesses=0, right=0, right_of_all=0), plan.error
     refuted, curve = 0.0, 0.0
     for look, count in enumerate(batches(max(plan.games >> (_LOOKS - 1), 1), _LOOKS)):
         for number, size in enumerate(_parts(count)):
@@ -85,7 +85,7 @@ def play(
         attack, cuts, tally.games, epsilon=epsilon, delta=delta, distance=distance, seed=seed + 500_000
     )
     shown = None if distance is None else curve
-    return Outcome(refuted=refuted, curve=shown, broken=broken, tally=tally, error=plan.error)
+    return GameOutcome(refuted=refuted, curve=shown, broken=broken, tally=tally, error=plan.error)
 
 
 def _parts(count: int) -> list[int]:

@@ -15,16 +15,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, gammainc
 
-from discreet.arrays import Floats, Indices
-from discreet.audit.white_box.prices import cell_answers, dense_cells, told_cells
+from discreet.audit.white_box.costs import cell_answers, dense_cells, output_cells
+from discreet.audit.white_box.recording import (
+    MechanismCall,
+    RecordedAdditive,
+    RecordedCells,
+    RecordedTable,
+    Recorder,
+)
 from discreet.audit.white_box.structure import ask
-from discreet.audit.white_box.tape import Additive, Cells, Passage, Recorder, Table
-from discreet.collect.catalog.device import answer_cells
+from discreet.collect.device import answer_cells
+from discreet.core.arrays import Floats, Indices
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.sampling import draws
-from discreet.randomness import PrivacyRandom, experiment_generator
 
 #: How many draws a width is tested on, at least.
 DRAWS = 5_000
@@ -51,16 +57,16 @@ class NoiseTest:
 
 def examine_noise(estimator: Estimator, data: Interactions, *, seed: int = 0) -> NoiseTest:
     """Record three fits and test every kind of noise they draw."""
-    recorded: list[Passage] = []
+    recorded: list[MechanismCall] = []
     for number in range(_FITS):
         recorder = Recorder()
-        scorer = estimator.rehearse(data, PrivacyRandom.taped(seed + number, recorder))
+        scorer = estimator.rehearse(data, PrivacyRandom.recorded(seed + number, recorder))
         ask(estimator, scorer, data)
-        recorded += recorder.passages
+        recorded += recorder.calls
     faults = ["noise is drawn once and used again"] if is_reused(recorded) else []
     count = 0
     for gaussian in (False, True):
-        noise = [one for one in recorded if isinstance(one, Additive) and one.gaussian is gaussian]
+        noise = [one for one in recorded if isinstance(one, RecordedAdditive) and one.gaussian is gaussian]
         if noise:
             sample = _topped_up(noise, seed)
             count += sample.size
@@ -99,23 +105,23 @@ def is_uniform(places: Floats, *, error: float = ERROR) -> bool:
     return farthest <= math.sqrt(math.log(2 / error) / (2 * count))
 
 
-def is_reused(passages: Sequence[Passage]) -> bool:
+def is_reused(calls: Sequence[MechanismCall]) -> bool:
     """Tell whether a run of noise occurs twice, within a draw or across draws and fits."""
     seen: set[bytes] = set()
-    for passage in passages:
-        runs = _runs(passage)
+    for call in calls:
+        runs = _runs(call)
         if any(run in seen for run in runs) or len(set(runs)) < len(runs):
             return True
         seen.update(runs)
-    return _is_correlated(passages)
+    return _is_correlated(calls)
 
 
-def _is_correlated(passages: Sequence[Passage]) -> bool:
+def _is_correlated(calls: Sequence[MechanismCall]) -> bool:
     """Tell whether the noise of two draws goes together, though their widths differ."""
     noise = [
-        (one.told - one.given).reshape(-1) / one.width
-        for one in passages
-        if isinstance(one, Additive) and one.given.size >= _LONG
+        (one.output - one.given).reshape(-1) / one.width
+        for one in calls
+        if isinstance(one, RecordedAdditive) and one.given.size >= _LONG
     ]
     for place, first in enumerate(noise):
         for second in noise[place + 1 :]:
@@ -127,47 +133,47 @@ def _is_correlated(passages: Sequence[Passage]) -> bool:
     return False
 
 
-def _runs(passage: Passage) -> list[bytes]:
+def _runs(call: MechanismCall) -> list[bytes]:
     """Return what identifies the noise of a draw; nothing where it could agree with another by chance."""
-    if isinstance(passage, Table):
-        shares = np.diff(passage.starts, axis=1, append=np.uint64(0)) / float(WORDS)
-        agree = np.log(np.maximum(np.sum(shares**2, axis=1), 1e-300))[passage.rows.reshape(-1)]
-        return [passage.told.tobytes()] if float(agree.sum()) < _NEVER else []
-    if not isinstance(passage, Additive) or passage.width < _WIDE:
+    if isinstance(call, RecordedTable):
+        shares = np.diff(call.starts, axis=1, append=np.uint64(0)) / float(WORDS)
+        agree = np.log(np.maximum(np.sum(shares**2, axis=1), 1e-300))[call.rows.reshape(-1)]
+        return [call.output.tobytes()] if float(agree.sum()) < _NEVER else []
+    if not isinstance(call, RecordedAdditive) or call.width < _WIDE:
         return []
-    noise = np.ascontiguousarray((passage.told - passage.given).reshape(-1))
+    noise = np.ascontiguousarray((call.output - call.given).reshape(-1))
     run = min(_RUN, noise.size)
     return [noise[start : start + run].tobytes() for start in range(noise.size - run + 1)] if run > 1 else []
 
 
-def _places(passages: Sequence[Passage], seed: int) -> Floats:
+def _places(calls: Sequence[MechanismCall], seed: int) -> Floats:
     """Return where among its possible answers each answer fell, spread evenly over its own probability."""
     spread, random = experiment_generator(seed, "places"), PrivacyRandom.simulate(seed)
-    drawn = [passage for passage in passages if isinstance(passage, Table | Cells)]
+    drawn = [call for call in calls if isinstance(call, RecordedTable | RecordedCells)]
     parts: list[Floats] = []
     while drawn and sum(part.size for part in parts) < DRAWS:
-        for passage in drawn:
-            shares, told = _answers_of(passage)
-            chosen = np.arange(told.size)
-            below = np.cumsum(shares, axis=1)[chosen, told] - shares[chosen, told]
-            parts.append(below + spread.random(told.size) * shares[chosen, told])
-        drawn = [_again(passage, random) for passage in drawn]
+        for call in drawn:
+            shares, output = _answers_of(call)
+            chosen = np.arange(output.size)
+            below = np.cumsum(shares, axis=1)[chosen, output] - shares[chosen, output]
+            parts.append(below + spread.random(output.size) * shares[chosen, output])
+        drawn = [_again(call, random) for call in drawn]
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _answers_of(passage: Table | Cells) -> tuple[Floats, Indices]:
+def _answers_of(call: RecordedTable | RecordedCells) -> tuple[Floats, Indices]:
     """Return how likely each answer was, one row a draw, and which was given."""
-    if isinstance(passage, Cells):
-        return cell_answers(passage.mechanism)[dense_cells(passage)], told_cells(passage)
-    rows = passage.rows.reshape(-1)
-    return np.diff(passage.starts, axis=1, append=np.uint64(0))[rows] / float(WORDS), passage.told.reshape(-1)
+    if isinstance(call, RecordedCells):
+        return cell_answers(call.mechanism)[dense_cells(call)], output_cells(call)
+    rows = call.rows.reshape(-1)
+    return np.diff(call.starts, axis=1, append=np.uint64(0))[rows] / float(WORDS), call.output.reshape(-1)
 
 
-def _again(passage: Table | Cells, random: PrivacyRandom) -> Table | Cells:
-    if isinstance(passage, Table):
-        return replace(passage, told=draws.draw_from_table(passage.starts, passage.rows, random))
-    told = answer_cells(passage.mechanism, passage.rated, passage.ratings, passage.count, random)
-    return replace(passage, told=told)
+def _again(call: RecordedTable | RecordedCells, random: PrivacyRandom) -> RecordedTable | RecordedCells:
+    if isinstance(call, RecordedTable):
+        return replace(call, output=draws.draw_from_table(call.starts, call.rows, random))
+    output = answer_cells(call.mechanism, call.rated, call.ratings, call.count, random)
+    return replace(call, output=output)
 
 
 def finest_bit(outputs: npt.ArrayLike) -> int:
@@ -194,9 +200,9 @@ def is_on_a_grid(release: Callable[[Floats], Floats], count: int = DRAWS) -> boo
     return len({finest_bit(release(values)) for values in inputs}) == 1
 
 
-def _topped_up(recorded: Sequence[Additive], seed: int) -> Floats:
+def _topped_up(recorded: Sequence[RecordedAdditive], seed: int) -> Floats:
     """Return the noise of these draws in units of its width, and more draws of the same widths."""
-    parts = [(one.told - one.given).astype(np.float64).reshape(-1) / one.width for one in recorded]
+    parts = [(one.output - one.given).astype(np.float64).reshape(-1) / one.width for one in recorded]
     widths = sorted({one.width for one in recorded})
     draw = draws.discrete_gaussian if recorded[0].gaussian else draws.discrete_laplace
     random, missing = PrivacyRandom.simulate(seed), DRAWS - sum(part.size for part in parts)

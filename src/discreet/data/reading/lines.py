@@ -13,10 +13,10 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
+from discreet.core.exports import Later
+from discreet.core.progress import logger
 from discreet.data.reading.layouts import GZIP, Layout, magic
-from discreet.exports import Later
-from discreet.log import logger
 
 if TYPE_CHECKING:
     import polars as pl

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
-from discreet.checks import DataError, ParameterError, one_of
-from discreet.data.declaring import Declarations
+from discreet.core.checks import DataError, ParameterError, one_of
+from discreet.core.exports import Later
+from discreet.core.progress import logger
+from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, of_frame
-from discreet.data.reading.dialect import TextOptions, take_dialect
+from discreet.data.reading.layouts import TextOptions, take_dialect
 from discreet.data.reading.tables import TableSource, read_source
-from discreet.data.reading.zeros import Zeros, remark_on_zeros, without_zeros
 from discreet.data.vocabulary import Vocabulary
-from discreet.exports import Later
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,3 +133,34 @@ def _join(parts: list[pl.Series]) -> pl.Series:
 def _join_optional(parts: list[pl.Series | None]) -> pl.Series | None:
     present = [part for part in parts if part is not None]
     return _join(present) if present and len(present) == len(parts) else None
+
+
+Zeros = Literal["ratings", "missing"]
+# So many zeros on a scale of more than two values are rarely the worst rating.
+_MANY = 0.25
+
+
+def without_zeros(columns: Columns) -> Columns:
+    """Return the rows whose rating is not 0, each judged by itself; without ratings, all of them."""
+    if columns.values is None:
+        return columns
+    return columns.only((columns.values != 0).fill_null(True))
+
+
+def remark_on_zeros(parts: Sequence[Columns], name: str) -> None:
+    """Tell the holder of the data that many ratings are 0, which may mean that there is none."""
+    values = [part.values for part in parts if part.values is not None]
+    if not values or not all(_looks_like_gaps(one) for one in values):
+        return
+    logger.warning(
+        'More than a quarter of the ratings of %s are 0; if 0 means "no rating" there, '
+        'pass zeros="missing" (--zeros missing), else declare the scale.',
+        name,
+    )
+
+
+def _looks_like_gaps(values: pl.Series) -> bool:
+    if not values.dtype.is_numeric() or values.len() == 0 or values.min() != 0:
+        return False
+    zeros = int((values == 0).sum())
+    return zeros > _MANY * values.len() and int((values > 2).sum()) > 0

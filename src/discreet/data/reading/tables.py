@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet.checks import DataError, FileError
-from discreet.data.declaring import Declarations
+from discreet.core.checks import DataError, FileError
+from discreet.core.exports import Later
+from discreet.data.facts import Declarations
 from discreet.data.reading.columns import RATING, TIME, Choice, Columns, from_table, of_frame
-from discreet.data.reading.dialect import Dialect
-from discreet.data.reading.layouts import PARQUET, Layout, magic, sniff
-from discreet.data.reading.limits import refuse_bomb, refuse_irregular
+from discreet.data.reading.layouts import PARQUET, Dialect, Layout, magic, sniff
+from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
 from discreet.data.reading.lines import fitting_lines, why_unreadable
-from discreet.data.reading.parquet import bounded, or_sentence, scanned
 from discreet.data.vocabulary import Vocabulary
-from discreet.exports import Later
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,20 +13,20 @@ from typing import Any, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, PrivacyError, require
-from discreet.contributions.crowd import Crowd
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, PrivacyError, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.private.personal import PersonalScores, private_metric, scale_of
+from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of
 from discreet.models.estimator import check_budget
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import WholeSteps
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.mechanisms.fixed_point import FixedPoint
+from discreet.statistics.data_source import DataSource
 
 PROOF = "proofs/private_evaluation.md"
 # A two-sided normal interval that holds 95 times in 100.
@@ -64,7 +64,7 @@ class PrivateScore:
 
 def evaluate_privately(
     model: FittedModel,
-    data: Crowd,
+    data: DataSource,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -88,7 +88,7 @@ def evaluate_privately(
 
     Example:
         >>> import discreet
-        >>> from discreet.randomness import PrivacyRandom
+        >>> from discreet.core.randomness import PrivacyRandom
         >>> from discreet.data.datasets.synthetic import popularity_skewed
         >>> data = popularity_skewed(n_users=300, n_items=40, mean_per_user=15)
         >>> noise = PrivacyRandom.simulate(0)
@@ -115,7 +115,7 @@ def evaluate_privately(
 
 def choose_privately(
     models: Mapping[str, FittedModel],
-    data: Crowd,
+    data: DataSource,
     *,
     epsilon: float,
     delta: float = 1e-6,
@@ -150,7 +150,7 @@ def choose_privately(
 
 def score_all(
     models: tuple[FittedModel, ...],
-    data: Crowd,
+    data: DataSource,
     metric: Metric,
     noise: Gaussian,
     promise: Guarantee,
@@ -164,7 +164,7 @@ def score_all(
     ]
 
 
-def refuse_other_catalogs(models: tuple[FittedModel, ...], data: Crowd) -> None:
+def refuse_other_catalogs(models: tuple[FittedModel, ...], data: DataSource) -> None:
     """Refuse models of other items than these."""
     if any(model.catalog != data.catalog for model in models):
         raise DataError("The model knows another catalog than these people's histories name.")
@@ -184,7 +184,7 @@ def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_pub
                 f"{model.name} is not private, so its score may tell of anybody it was learned from. Score a "
                 "private model, or say models_are_public=True if it was learned from public data."
             )
-        price = f"with epsilon={number_above(earlier.epsilon)}, {'/'.join(earlier.frame)}, of its own"
+        price = f"with epsilon={number_above(earlier.epsilon)}, {'/'.join(earlier.definition)}, of its own"
         learned = (
             "was learned from public data" if math.isinf(earlier.epsilon) else f"was released before, {price}"
         )
@@ -205,7 +205,7 @@ def noise_of(multiplier: float, scores: int) -> Gaussian:
     return Gaussian(sigma=multiplier * length * (1 + 2.0**-40), l2_sensitivity=length)
 
 
-def release_sums(told: WholeSteps, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
+def release_sums(told: FixedPoint, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
     """Return the noisy sum of each score and how many people there are, noisily."""
     noisy = noise.release(told, random)
     return noisy[:-1], 2 * float(noisy[-1])
@@ -256,7 +256,7 @@ def _as_errors(
 
 
 def promise_of_scores(
-    data: Crowd, epsilon: float, delta: float, book: Ledger, *, simulated: bool
+    data: DataSource, epsilon: float, delta: float, book: Ledger, *, simulated: bool
 ) -> Guarantee:
     """Return the promise of releasing scores: epsilon, delta, public facts, and what the budget assumes."""
     promise = Guarantee(

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from discreet.checks import FileError
-from discreet.federated.identity.certificates import AUTHORITY, CERTIFICATE, KEY, NODE_KEY
+from discreet.core.checks import FileError
+from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_KEY
 from discreet.federated.wire import FederationError
 
 _HERE = Path(__file__).resolve().parent

@@ -1,4 +1,4 @@
-"""Ask parties through Flower: the relay in its ServerApp connects to us and carries sealed bytes."""
+"""Ask parties through Flower, and run a federation over it as its coordinator."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import contextlib
 import select
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from discreet.checks import positive
+from discreet.core.checks import positive
+from discreet.federated.coordinator import Coordinator, RunOutcome
 from discreet.federated.flower.app.discreet_relay import frames
+from discreet.federated.flower.processes import Flower
+from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
+from discreet.federated.identity.keys import KEY, read_private_key
+from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.daemon import listen
+from discreet.federated.serving.tls import SealedTransport, TlsLine
 from discreet.federated.transport import Answered, Transport
 from discreet.federated.wire import FederationError
 
@@ -90,3 +96,46 @@ class FlowerTransport(Transport):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_RELAY_SECONDS = 120.0
+
+
+def over_flower(
+    folder: Path,
+    agreement: Agreement,
+    protocol: Protocol,
+    *,
+    seconds: float = 300.0,
+    patience: float = 60.0,
+    programs: Path | None = None,
+    watched: Callable[[Transport], Transport] = lambda transport: transport,
+) -> RunOutcome:
+    """Run all rounds that are not finished yet and return the model; what was heard is kept in `folder`.
+
+    Raises:
+        FederationError: Too few parties answered, or Flower or the keeper is gone; run again to go on.
+    """
+    folder = folder.resolve()
+    flower = Flower(folder, programs)
+    keys = {name: agreement.keys[name] for name in agreement.parties}
+    superlink = flower.start_superlink(agreement.address(COORDINATOR))
+    try:
+        with FlowerTransport(folder / "relay.socket", patience=patience) as transport:
+            transport.nodes = flower.start_relay(keys, folder / "relay.socket")
+            transport.wait_for_relay(_RELAY_SECONDS)
+            known = {name: agreement.key(name) for name in agreement.parties}
+            coordinator = Coordinator(
+                protocol,
+                watched(SealedTransport(transport, read_private_key(folder / KEY), known)),
+                parties=agreement.parties,
+                shared=agreement.catalog,
+                run=agreement.run,
+                seconds=seconds,
+                state=folder / "coordinator.state",
+                keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
+            )
+            return coordinator.train(agreement.facts)
+    finally:
+        superlink.terminate()
+        superlink.wait(30)

@@ -14,11 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, final
 
-from discreet.checks import DataError, FileError, ParameterError
+from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.federated.identity.certificates import Authority, write_secret
-from discreet.federated.identity.keys import PublicKey, key_text, new_key, read_key_text
+from discreet.federated.identity.keys import (
+    Authority,
+    PublicKey,
+    key_text,
+    new_key,
+    read_key_text,
+    write_secret,
+)
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.protocol import names_digest
 

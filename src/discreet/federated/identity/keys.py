@@ -1,19 +1,30 @@
-"""Sign messages with a member's own key, and know members by their keys.
+"""Know members by their keys: signatures, and certificates for a try-out.
 
 One key (NIST P-384) is a member's identity everywhere: it signs messages, opens TLS and, for a party, is the
 key that Flower knows its node by.
+
+In production each member makes its own key and has it certified by an authority that the members trust; the
+files have the same names.
 """
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import load_der_x509_certificate
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from discreet.checks import FileError, ParameterError
+from discreet.core.checks import FileError, ParameterError
 from discreet.federated.wire import Refusal, Refused
 
 PrivateKey = ec.EllipticCurvePrivateKey
@@ -78,3 +89,98 @@ def opened(raw: bytes, key: PublicKey) -> bytes:
     except InvalidSignature:
         raise Refused(Refusal.WRONG_SIGNATURE) from None
     return message
+
+
+AUTHORITY, KEY, CERTIFICATE = "authority.crt", "own.key", "own.crt"
+#: The same key once more, in the form that Flower reads.
+NODE_KEY = "node.key"
+_LIFE = datetime.timedelta(days=365)
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Hold a key that certifies others, and the certificate by which all know it."""
+
+    key: PrivateKey
+    certificate: x509.Certificate
+
+    @classmethod
+    def new(cls, name: str) -> Authority:
+        """Return a fresh authority that certifies members, and nothing that certifies others."""
+        key = new_key()
+        builder = _builder(f"{name} authority", f"{name} authority", key)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        return cls(key, builder.sign(key, hashes.SHA384()))
+
+    def certify(self, name: str, key: PrivateKey, hosts: Sequence[str]) -> x509.Certificate:
+        """Return a certificate for a member's key, reachable at these hosts."""
+        issuer = self.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
+        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        builder = (
+            _builder(name, str(issuer), key)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(both), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_alternative(h) for h in hosts]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False
+            )
+        )
+        return builder.sign(self.key, hashes.SHA384())
+
+    def write_member(self, folder: Path, name: str, key: PrivateKey, host: str) -> None:
+        """Write what a member needs to prove who it is, for the owner's eyes only."""
+        hosts = dict.fromkeys((*_LOCAL, host))
+        write_secret(folder / KEY, _private(key, serialization.PrivateFormat.PKCS8))
+        write_secret(folder / NODE_KEY, _private(key, serialization.PrivateFormat.OpenSSH))
+        write_secret(folder / CERTIFICATE, _pem(self.certify(name, key, list(hosts))))
+        write_secret(folder / AUTHORITY, _pem(self.certificate))
+
+    def write(self, folder: Path) -> None:
+        """Write the authority itself; whoever has this folder can certify members."""
+        write_secret(folder / KEY, _private(self.key, serialization.PrivateFormat.PKCS8))
+        write_secret(folder / AUTHORITY, _pem(self.certificate))
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read; one that exists is left as it is."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except FileExistsError as error:
+        raise FileError(f"{path} exists already and was left as it is. Choose another folder.") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _builder(name: str, issuer: str, key: PrivateKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # Clocks of members may differ a little.
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private(key: PrivateKey, form: serialization.PrivateFormat) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())

@@ -16,9 +16,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.contributions.choice_pairs import ChoicePairs
-from discreet.contributions.choices import ChoicePlaces
-from discreet.contributions.domain import (
+from discreet.federated.noise import STEP_BITS
+from discreet.federated.protocols.protocol import MessagePart, number, only_fields
+from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
+from discreet.statistics.co_occurrence import CoOccurrence
+from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans
+from discreet.statistics.domain import (
     Domain,
     DomainError,
     Held,
@@ -30,29 +33,25 @@ from discreet.contributions.domain import (
     domains,
     entries_of,
 )
-from discreet.contributions.item_sums import ItemResiduals, ItemVotes
-from discreet.contributions.item_vectors import ItemVectors
-from discreet.contributions.people import PeopleCount, PersonMeans
-from discreet.contributions.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
-from discreet.contributions.row_moment import ResidualMoment
-from discreet.contributions.scaled_rows import ScaledMoment, ScaledProduct
-from discreet.contributions.statistic import Part as Added
-from discreet.contributions.statistic import Statistic
-from discreet.contributions.stepped_rows import SteppedMoment, SteppedProduct, SteppedStretch
-from discreet.federated.noise import STEP_BITS
-from discreet.federated.protocols.protocol import Part, number, only_fields
-from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
+from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.statistics.item_context import ItemContext
+from discreet.statistics.item_vectors import ItemVectors
+from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
+from discreet.statistics.residual_moment import ResidualMoment
+from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
+from discreet.statistics.statistic import Part as Added
+from discreet.statistics.statistic import Statistic
 
 #: The statistics that parties answer, whatever the model is.
 ANSWERED: tuple[type[Statistic], ...] = (
-    PeopleCount,
-    PersonMeans,
+    UserCount,
+    UserMeans,
     ItemVotes,
     ItemResiduals,
     ResidualMoment,
     ItemVectors,
-    ChoicePairs,
-    ChoicePlaces,
+    CoOccurrence,
+    ItemContext,
     ScaledMoment,
     ScaledProduct,
     SteppedMoment,
@@ -99,7 +98,7 @@ class Answerable:
                 )
         return cls(kinds)
 
-    def write(self, asked: Asked) -> Part:
+    def write(self, asked: Asked) -> MessagePart:
         """Return the question that asks for a part of a statistic."""
         kind = type(asked.statistic)
         if self.kinds.get(kind.__name__) is not kind:
@@ -120,9 +119,9 @@ class Answerable:
                 told[_GIVEN + path] = value
             else:
                 told[_GIVEN + path] = _INFINITE if math.isinf(value) else float(value)
-        return Part(kind="sum", fields=told, arrays=arrays)
+        return MessagePart(kind="sum", fields=told, arrays=arrays)
 
-    def read(self, question: Part | Message, n_items: int) -> Asked:
+    def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
         kind = self.kinds.get(str(question.fields.get("statistic")))
         if kind is None or question.kind != "sum":
@@ -159,7 +158,9 @@ def _flat(kind: type[Stated], prefix: str = "") -> Iterable[tuple[str, Domain]]:
             yield f"{prefix}{name}", domain
 
 
-def _built(kind: type[Stated], question: Part | Message, prefix: str, arrays: Collection[str]) -> Stated:
+def _built(
+    kind: type[Stated], question: MessagePart | Message, prefix: str, arrays: Collection[str]
+) -> Stated:
     """Return what the fields of a question make; the class itself refuses what lies outside."""
     given: dict[str, Any] = {}
     for name, domain in domains(kind).items():

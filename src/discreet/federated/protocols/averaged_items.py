@@ -14,11 +14,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats, Indices
-from discreet.contributions import profile_sums as statistics
+from discreet.core.arrays import Floats, Indices
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import OwnNoise
-from discreet.federated.protocols.averaging import check_averaging, noises_by_share
+from discreet.federated.protocols.averaged_users import check_averaging, noises_by_share
 from discreet.federated.protocols.profiles import (
     PROFILE_ARRAYS,
     PROFILE_FIELDS,
@@ -30,20 +30,20 @@ from discreet.federated.protocols.profiles import (
 from discreet.federated.protocols.protocol import (
     LARGEST,
     ItemProtocol,
-    Part,
+    MessagePart,
     Shapes,
-    Told,
+    StepResult,
     number,
     only_fields,
 )
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
-from discreet.models.implicit_objective import items as items_of
-from discreet.models.implicit_objective import server
+from discreet.models.implicit import item_solves as items_of
+from discreet.models.implicit import questions
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom, experiment_generator
-from discreet.solvers.signs import with_fixed_signs
+from discreet.solvers.spectrum import with_fixed_signs
+from discreet.statistics import profile_sums as statistics
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -90,20 +90,20 @@ class AveragedItems(ItemProtocol):
         votes, grams, terms = self.noises()
         return [] if math.isinf(self.epsilon) else [noise.event() for noise in (votes, *grams, *terms)]
 
-    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then send item profiles and ask for better ones."""
         if not told:
-            return Part(kind="votes")
+            return MessagePart(kind="votes")
         if len(told) == 1 + self.rounds:
             return None
         favor = _favor(told[0])
         profiles = self._profiles(told, n_shared)
-        asked = server.question(favor, profiles.factors, _NO_PAIRS, "l2")
+        asked = questions.question(favor, profiles.factors, _NO_PAIRS, "l2")
         arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
         fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
-        return Part(kind="items", fields=fields, arrays=arrays)
+        return MessagePart(kind="items", fields=fields, arrays=arrays)
 
-    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind == "votes":
             only_fields(question, (), ())
@@ -124,21 +124,21 @@ class AveragedItems(ItemProtocol):
         return before.count(kind) < {"votes": 1, "items": self.rounds}.get(kind, 0)
 
     def answer(
-        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
-    ) -> Part:
+        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
+    ) -> MessagePart:
         """Return noisy votes, or this party's items solved from noisy sums."""
         votes_noise, gram_noises, term_noises = self.noises()
         if question.kind == "votes":
             votes = data.total(statistics.ProfileVotes(n_items=data.n_items, norm="l2"))
             numbers, deviation = self.noise.protect(votes.floats(), votes_noise, False, random)
-            return Part(kind="votes", arrays={"votes": numbers}, fields={"noise votes": deviation})
+            return MessagePart(kind="votes", arrays={"votes": numbers}, fields={"noise votes": deviation})
         profiles, asked = read_profiles(_without_votes(question, data.n_items), data.n_items, "l2")
         gram_noise, term_noise = gram_noises[number], term_noises[number]
         gram_sums = data.total(statistics.ProfileGram(profiles=profiles, norm="l2"))
         gram = gram_noise.release_symmetric(gram_sums.steps(), random)
         linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
         told = term_noise.release(linear.steps(), random)
-        favor = server.Favor(
+        favor = questions.Favor(
             votes=np.asarray(question.arrays["votes"], dtype=np.float64),
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
@@ -160,9 +160,9 @@ class AveragedItems(ItemProtocol):
             "origin": solved.origin,
             "listed": np.ones(data.n_items),
         }
-        return Part(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
+        return MessagePart(kind="items", arrays=arrays, fields={f"noise {name}": 0.0 for name in arrays})
 
-    def limited(self, part: Part, listed: Indices | None) -> Part:
+    def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
         """Leave out of the averages what the party does not list: of that it only has noise."""
         if listed is None or part.kind == "votes":
             return part
@@ -195,7 +195,7 @@ class AveragedItems(ItemProtocol):
             "origin": np.asarray(totals["origin"]) / parties,
         }
 
-    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the last average, with the profiles it was solved for."""
         last = told[-1].arrays
         return ProfileScorer.of(
@@ -205,7 +205,7 @@ class AveragedItems(ItemProtocol):
             profiles=self._profiles(told[:-1], n_items),
         )
 
-    def _profiles(self, told: Sequence[Told], n_items: int) -> statistics.Profiles:
+    def _profiles(self, told: Sequence[StepResult], n_items: int) -> statistics.Profiles:
         """Return profiles by the latest places of the items; at first these are random and public."""
         favor = _favor(told[0])
         if len(told) == 1:
@@ -225,9 +225,9 @@ class AveragedItems(ItemProtocol):
         )
 
 
-def _favor(told: Told) -> server.Favor:
+def _favor(told: StepResult) -> questions.Favor:
     """Return the votes of a party of average size: that is what each party's own sums are set beside."""
-    return server.read_votes(told.arrays["votes"] / told.parties, told.noise["votes"] / told.parties)
+    return questions.read_votes(told.arrays["votes"] / told.parties, told.noise["votes"] / told.parties)
 
 
 def _spread_out(places: Floats, share: Floats) -> Floats:
@@ -239,7 +239,7 @@ def _spread_out(places: Floats, share: Floats) -> Floats:
     return spread
 
 
-def _without_votes(question: Part | Message, n_items: int) -> Part:
+def _without_votes(question: MessagePart | Message, n_items: int) -> MessagePart:
     """Check what comes on top of profiles, which only the post-processing reads, and set it aside."""
     votes = question.arrays.get("votes")
     if votes is None or votes.shape != (n_items,) or votes.dtype != np.float64:
@@ -251,4 +251,4 @@ def _without_votes(question: Part | Message, n_items: int) -> Part:
     for name, least in (("noise", 0.0), ("people", 1.0)):
         number(question, name, least, LARGEST)
     arrays = {name: array for name, array in question.arrays.items() if name != "votes"}
-    return Part(kind=question.kind, fields=question.fields, arrays=arrays)
+    return MessagePart(kind=question.kind, fields=question.fields, arrays=arrays)

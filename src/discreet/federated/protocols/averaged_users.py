@@ -1,4 +1,4 @@
-"""Average the profiles of people whom several parties know, each from items of its own.
+"""Average the profiles of users whom several parties know, each from its own items.
 
 Algorithm 1 with the roles of people and items exchanged. People start at random; each party sums over them to
 place its items, lets its people find their places among those items and sends the places with noise; the
@@ -15,19 +15,28 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.contributions.blocks import blocks
-from discreet.contributions.grid import ROUNDING, VECTOR_BITS, whole_steps
-from discreet.contributions.placed_items import COUNT_PART, PlacedItems, shortened
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer, require
+from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise
-from discreet.federated.protocols.averaging import check_averaging, noises_by_share
-from discreet.federated.protocols.protocol import Part, Protocol, Shapes, Told, check_arrays, only_fields
+from discreet.federated.protocols.protocol import (
+    MessagePart,
+    Protocol,
+    Shapes,
+    StepResult,
+    check_arrays,
+    only_fields,
+)
 from discreet.federated.wire import Arrays, Message, Refusal, Refused
+from discreet.models.estimator import check_budget
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom, experiment_generator
-from discreet.solvers.signs import with_fixed_signs
+from discreet.solvers.spectrum import with_fixed_signs
+from discreet.statistics.blocks import blocks
+from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, to_fixed_point
+from discreet.statistics.profiles import COUNT_PART, ProfiledItems, shortened
 
 # How the budget is shared: placing items in all rounds, sending people's places, and the fine-tuning.
 _PLACING, _SENDING, _TUNING = 0.25, 0.55, 0.20
@@ -91,13 +100,13 @@ class AveragedUsers(Protocol):
         """Return the people whom the parties share."""
         return data.users
 
-    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Send profiles and ask for better ones."""
         if len(told) == self.rounds:
             return None
-        return Part(kind="users", arrays={"profiles": self.profiles(told, n_shared)})
+        return MessagePart(kind="users", arrays={"profiles": self.profiles(told, n_shared)})
 
-    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind != "users":
             raise Refused(Refusal.WRONG_KIND)
@@ -111,14 +120,14 @@ class AveragedUsers(Protocol):
         return kind == "users" and len(before) < self.rounds
 
     def answer(
-        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
-    ) -> Part:
+        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
+    ) -> MessagePart:
         """Return people's places among this party's items, with noise on each of them."""
         placing, sending, _ = self.noises()
         items = self._items(data, np.asarray(question.arrays["profiles"]), placing[number], random)
         places = _unit_places(data, items.factors)
         numbers = sending[number].release(places, random)
-        return Part(
+        return MessagePart(
             kind="users", arrays={"profiles": numbers}, fields={"noise profiles": sending[number].sigma}
         )
 
@@ -126,7 +135,7 @@ class AveragedUsers(Protocol):
         """Average people's places over the parties."""
         return {name: np.asarray(array) / parties for name, array in totals.items()}
 
-    def profiles(self, told: Sequence[Told], n_shared: int) -> Floats:
+    def profiles(self, told: Sequence[StepResult], n_shared: int) -> Floats:
         """Return people's profiles by the latest average, of equal spread and length at most 1."""
         if not told:
             draw = experiment_generator(0, "averaged users", n_shared, self.factors)
@@ -141,7 +150,7 @@ class AveragedUsers(Protocol):
         self, data: Interactions, profiles: Floats, noise: Gaussian, random: PrivacyRandom
     ) -> LocalItems:
         """Place items by noisy sums over the people who chose them, in units of an item's own count."""
-        placed = data.total(PlacedItems(n_items=data.n_items, profiles=profiles))
+        placed = data.total(ProfiledItems(n_items=data.n_items, profiles=profiles))
         told = noise.release(placed.steps(), random)
         counts = told[:, 0] / COUNT_PART
         floor = max(_BELIEVED * noise.sigma / COUNT_PART, 0.1)
@@ -163,7 +172,7 @@ def _unit_places(data: Interactions, factors: Floats) -> Floats:
             places[block.start : block.stop, column] = own
     lengths = np.linalg.norm(places, axis=1, keepdims=True)
     unit = np.divide(places, lengths, out=np.zeros_like(places), where=lengths > 0)
-    cut: Floats = np.ldexp(whole_steps(unit * ROUNDING), -VECTOR_BITS)
+    cut: Floats = np.ldexp(to_fixed_point(unit * ROUNDING), -VECTOR_BITS)
     return cut
 
 
@@ -174,3 +183,20 @@ def _spread_out(places: Floats) -> Floats:
     kept = np.maximum(values, 1e-9 * max(float(values[-1]), 1e-300))
     spread: Floats = centered @ with_fixed_signs(basis) / np.sqrt(kept * places.shape[1])
     return spread
+
+
+def check_averaging(epsilon: float, delta: float, rounds: int, factors: int, noise: OwnNoise) -> None:
+    """Refuse settings that no averaging protocol can run with."""
+    check_budget(epsilon, delta, gaussian=True)
+    integer("rounds", rounds, least=1, most=100)
+    integer("factors", factors, least=1, most=256)
+    require(not noise.masked, "noise", noise, "must be OwnNoise()", "Averages are not sums.")
+
+
+def noises_by_share(epsilon: float, delta: float, shares: Sequence[float]) -> list[Gaussian]:
+    """Return noises for releases that one person moves by at most 1, together (epsilon, delta)."""
+    if math.isinf(epsilon):
+        multipliers: Sequence[float] = [0.0] * len(shares)
+    else:
+        multipliers = split_gaussian(gaussian_multiplier(epsilon, delta), shares)
+    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]

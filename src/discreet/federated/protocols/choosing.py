@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.data.facts import PublicFacts
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.estimator_sums import EstimatorSums

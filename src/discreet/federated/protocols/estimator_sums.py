@@ -16,24 +16,24 @@ from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import ParameterError, require
-from discreet.contributions.statistic import Part as Added
-from discreet.contributions.statistic import Statistic
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError, require
+from discreet.core.progress import silent
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import SharedNoise, symmetric_from
 from discreet.federated.protocols.asked import Answerable, Asked, size_of
-from discreet.federated.protocols.protocol import Drawn, ItemProtocol, Part, Shapes, Told
+from discreet.federated.protocols.protocol import Drawn, ItemProtocol, MessagePart, Shapes, StepResult
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.estimator import Estimator
-from discreet.models.progress import silent
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import Elsewhere
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.mechanisms.fixed_point import RemoteSum
+from discreet.statistics.statistic import Part as Added
+from discreet.statistics.statistic import Statistic
 
 # People who may be there if nobody declared about how many are: more than live.
 _MOST_PEOPLE = 2**33
@@ -100,7 +100,7 @@ class EstimatorSums(ItemProtocol):
         epsilon = min(gaussian_epsilon(wide, self.delta), self.epsilon)
         return cast(Estimator, replace(cast(Any, self.estimator), epsilon=epsilon))
 
-    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for what training asks for after what was told."""
         asked = self._played(told)
         return self._answerable().write(asked) if isinstance(asked, Asked) else None
@@ -108,27 +108,27 @@ class EstimatorSums(ItemProtocol):
     def _answerable(self) -> Answerable:
         return Answerable.of(self.estimator.statistics)
 
-    def read(self, question: Part | Message, n_items: int) -> Asked:
+    def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
         return self._answerable().read(question, n_items)
 
-    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
         """Return what training ends with."""
         result = self._played(told)
         if isinstance(result, Asked):
             raise FederationError("The run is not finished.")
         return result
 
-    def _played(self, told: Sequence[Told]) -> Asked | Scorer:
+    def _played(self, told: Sequence[StepResult]) -> Asked | Scorer:
         """Train on what was told; return what training asks for next, or the model."""
-        tape = [np.asarray(entry.arrays[_SUM]) for entry in told]
-        crowd = cast(Interactions, _Nobody(self.facts, tape))
+        recording = [np.asarray(entry.arrays[_SUM]) for entry in told]
+        source = cast(Interactions, _Nobody(self.facts, recording))
         try:
-            return self.planned()._train(crowd, cast(PrivacyRandom, _NoNoise()), silent)
+            return self.planned()._train(source, cast(PrivacyRandom, _NoNoise()), silent)
         except _Asking as asking:
             return asking.asked
 
-    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the one array that answers a question."""
         return {_SUM: (size_of(self.read(question, n_shared).part),)}
 
@@ -157,7 +157,7 @@ class EstimatorSums(ItemProtocol):
         known = isinstance(bound, float) and isinstance(sigma, float) and sigma > 0
         return (bound / sigma) ** 2 if known else math.inf  # type: ignore[operator]
 
-    def check_sums(self, question: Message, told: Told) -> None:
+    def check_sums(self, question: Message, told: StepResult) -> None:
         """Refuse sums that are larger than the declared people and the planned noise give, or below zero.
 
         One that is wrong by chance, as behind a mask that nobody has the key of, is so with near certainty.
@@ -173,13 +173,13 @@ class EstimatorSums(ItemProtocol):
             raise Refused(Refusal.OUT_OF_RANGE)
 
     def answer(
-        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
-    ) -> Part:
+        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
+    ) -> MessagePart:
         """Return a party's exact sum with its share of the noise."""
         asked = self.read(question, data.n_items)
         sums = data.total(asked.statistic).steps(asked.part.name)
         numbers, deviation = self.noise.share(sums, self._noise(asked), asked.part.symmetric, random)
-        return Part(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
+        return MessagePart(kind=question.kind, arrays={_SUM: numbers}, fields={f"noise {_SUM}": deviation})
 
     def _noise(self, asked: Asked) -> Gaussian:
         """Return the noise that the parties which must be there add together."""
@@ -209,11 +209,11 @@ class _NoNoise:
 class _Nobody:
     """Stand for people that parties hold: facts, and totals as they were told, in order."""
 
-    def __init__(self, facts: PublicFacts, tape: Sequence[Floats]) -> None:
+    def __init__(self, facts: PublicFacts, recording: Sequence[Floats]) -> None:
         self.facts, self.n_items = facts, facts.n_items
         # Names are for tables of items, which no run over parties has.
         self.catalog = Vocabulary.range(facts.n_items)
-        self._tape = iter(tape)
+        self._recording = iter(recording)
 
     def __getattr__(self, name: str) -> Any:
         raise ParameterError("This model looks at more than sums over people and cannot run over parties.")
@@ -221,8 +221,8 @@ class _Nobody:
     def total(self, statistic: Statistic) -> _Totals:
         return _Totals(statistic, self)
 
-    def next_told(self, asked: Asked) -> Floats:
-        numbers = next(self._tape, None)
+    def next_result(self, asked: Asked) -> Floats:
+        numbers = next(self._recording, None)
         if numbers is None:
             raise _Asking(asked)
         return numbers
@@ -231,8 +231,8 @@ class _Nobody:
 class _Totals:
     """Stand for the sums of a statistic; each part is asked for when it is released."""
 
-    def __init__(self, statistic: Statistic, crowd: _Nobody) -> None:
-        self._statistic, self._crowd = statistic, crowd
+    def __init__(self, statistic: Statistic, source: _Nobody) -> None:
+        self._statistic, self._source = statistic, source
 
     def floats(self, name: str | None = None) -> Floats:
         """Return one part without noise; parties tell it only where nothing is promised."""
@@ -243,18 +243,18 @@ class _Totals:
         """Return what stands for one part."""
         parts = self._statistic.parts
         part = parts[0] if name is None else next(part for part in parts if part.name == name)
-        return _Awaited(self._statistic, part, self._crowd)
+        return _Awaited(self._statistic, part, self._source)
 
 
-class _Awaited(Elsewhere):
+class _Awaited(RemoteSum):
     """Stand for one part of a sum that parties hold."""
 
-    def __init__(self, statistic: Statistic, part: Added, crowd: _Nobody) -> None:
-        self._statistic, self.part, self._crowd = statistic, part, crowd
+    def __init__(self, statistic: Statistic, part: Added, source: _Nobody) -> None:
+        self._statistic, self.part, self._source = statistic, part, source
 
     def released(self, noise: object, *, symmetric: bool) -> Floats:
         """Return what the parties told, or ask them."""
         if not isinstance(noise, Gaussian) or symmetric != self.part.symmetric:
             raise ParameterError("Parties share Gaussian noise only.")
-        told = self._crowd.next_told(Asked(self._statistic, self.part, noise.sigma))
+        told = self._source.next_result(Asked(self._statistic, self.part, noise.sigma))
         return symmetric_from(told) if symmetric else told.reshape(self.part.shape)

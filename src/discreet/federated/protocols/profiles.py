@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.contributions.profile_sums import Profiles, Question
-from discreet.contributions.statistic import Norm
-from discreet.federated.protocols.protocol import Part, check_arrays, number
+from discreet.federated.protocols.protocol import MessagePart, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, Value
+from discreet.statistics.profile_sums import ProfileQuestion, Profiles
+from discreet.statistics.statistic import Norm
 
 PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "pull")
 PROFILE_FIELDS = ("clip", "count_part", "factors")
@@ -23,7 +23,7 @@ _LARGEST_ENTRY = 1e9
 _LEAST_SQUARE = 1e-12
 
 
-def profile_arrays(profiles: Profiles, asked: Question) -> dict[str, npt.NDArray[Any]]:
+def profile_arrays(profiles: Profiles, asked: ProfileQuestion) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of a question about profiles."""
     lens = profiles.lens
     return {
@@ -32,16 +32,18 @@ def profile_arrays(profiles: Profiles, asked: Question) -> dict[str, npt.NDArray
         "growth": lens.growth,
         "center": lens.center,
         "scale": lens.scale,
-        "pull": asked.pull,
+        "pull": asked.item_weights,
     }
 
 
-def profile_fields(profiles: Profiles, asked: Question) -> Mapping[str, Value]:
+def profile_fields(profiles: Profiles, asked: ProfileQuestion) -> Mapping[str, Value]:
     """Return the numbers of a question about profiles."""
     return {"clip": profiles.lens.clip, "count_part": asked.count_part, "factors": profiles.factors}
 
 
-def read_profiles(question: Part | Message, n_items: int, norm: Norm) -> tuple[Profiles, Question]:
+def read_profiles(
+    question: MessagePart | Message, n_items: int, norm: Norm
+) -> tuple[Profiles, ProfileQuestion]:
     """Return what a question about profiles says, or raise `Refused`."""
     factors = check_profiles(question, n_items)
     arrays = question.arrays
@@ -53,8 +55,8 @@ def read_profiles(question: Part | Message, n_items: int, norm: Norm) -> tuple[P
         scale=arrays["scale"],
         clip=number(question, "clip", 1e-3, 1e3),
     )
-    asked = Question(
-        pull=arrays["pull"].astype(np.float64),
+    asked = ProfileQuestion(
+        item_weights=arrays["pull"].astype(np.float64),
         count_part=number(question, "count_part", 1e-3, 1e3),
         pairs=_NO_PAIRS,
         pair_part=0.3,
@@ -64,7 +66,7 @@ def read_profiles(question: Part | Message, n_items: int, norm: Norm) -> tuple[P
     return profiles, asked
 
 
-def check_profiles(question: Part | Message, n_items: int, most: int = _MOST_FACTORS) -> int:
+def check_profiles(question: MessagePart | Message, n_items: int, most: int = _MOST_FACTORS) -> int:
     """Return how many factors a question has, at most `most`, or raise `Refused` if it makes no sense."""
     factors = question.fields.get("factors")
     if type(factors) is not int or not 0 <= factors <= most:

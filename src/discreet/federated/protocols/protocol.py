@@ -16,7 +16,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -24,7 +25,6 @@ from discreet.federated.noise import OwnNoise, SharedNoise, total_deviation
 from discreet.federated.wire import Arrays, Message, Refusal, Refused, Value
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.randomness import PrivacyRandom
 
 Shapes = Mapping[str, tuple[int, ...]]
 # No honest number comes near; sums of so many stay finite.
@@ -35,7 +35,7 @@ AGREED = frozenset({"settings", "shared"})
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MessagePart:
     """Hold the contents of a question or an answer."""
 
     kind: str
@@ -45,7 +45,7 @@ class Part:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class StepResult:
     """Hold what one finished step told: combined arrays, the noise on them, and how many parties answered."""
 
     kind: str
@@ -79,17 +79,17 @@ class Protocol(ABC):
         """Return the dp-accounting events of all that a party answers in a run."""
 
     @abstractmethod
-    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Return what to ask next after what was told, or None when nothing is left to ask."""
 
     @abstractmethod
-    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question; raise `Refused` if it makes no sense."""
 
     @abstractmethod
     def answer(
-        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
-    ) -> Part:
+        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
+    ) -> MessagePart:
         """Return a party's answer; `number` says how many questions of this kind it answered before."""
 
     @abstractmethod
@@ -108,11 +108,11 @@ class Protocol(ABC):
         """Tell whether a party that drew `before` may answer a question within its promise."""
         return self.may_ask(question.kind, [one.kind for one in before])
 
-    def check_sums(self, question: Message, told: Told) -> None:
+    def check_sums(self, question: Message, told: StepResult) -> None:
         """Refuse sums that no people and no noise can give; raise `Refused`."""
         return
 
-    def limited(self, part: Part, listed: Indices | None) -> Part:
+    def limited(self, part: MessagePart, listed: Indices | None) -> MessagePart:
         """Return an answer of a party that lists these items only (all, if None); sums need no such thing."""
         return part
 
@@ -156,7 +156,7 @@ class ItemProtocol(Protocol):
     __slots__ = ()
 
     @abstractmethod
-    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model."""
 
 
@@ -187,7 +187,7 @@ def promise_of(epsilon: float, delta: float, assumes: Sequence[str]) -> Guarante
     )
 
 
-def only_fields(question: Part | Message, names: Collection[str], arrays: Collection[str]) -> None:
+def only_fields(question: MessagePart | Message, names: Collection[str], arrays: Collection[str]) -> None:
     """Refuse a question that lacks something, or says more than is read: nobody relies on what is unread."""
     own = set(question.fields) - AGREED
     if not own <= set(names):
@@ -198,7 +198,7 @@ def only_fields(question: Part | Message, names: Collection[str], arrays: Collec
         raise Refused(Refusal.WRONG_SHAPE)
 
 
-def check_arrays(message: Part | Message, shapes: Shapes, number_type: str = "<f8") -> None:
+def check_arrays(message: MessagePart | Message, shapes: Shapes, number_type: str = "<f8") -> None:
     """Refuse arrays of other names, shapes or types than agreed, or with numbers nobody can mean."""
     if set(message.arrays) != set(shapes):
         raise Refused(Refusal.WRONG_SHAPE)
@@ -213,7 +213,7 @@ def check_arrays(message: Part | Message, shapes: Shapes, number_type: str = "<f
                 raise Refused(Refusal.OUT_OF_RANGE)
 
 
-def number(message: Part | Message, name: str, low: float, high: float) -> float:
+def number(message: MessagePart | Message, name: str, low: float, high: float) -> float:
     """Return a number that a stranger sent, inside [low, high]."""
     value = message.fields.get(name)
     if type(value) not in (int, float):

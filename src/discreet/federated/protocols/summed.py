@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import require
-from discreet.contributions import profile_sums as statistics
+from discreet.core.arrays import Floats
+from discreet.core.checks import require
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import OwnNoise, symmetric_from
 from discreet.federated.protocols.profiles import (
@@ -23,15 +23,22 @@ from discreet.federated.protocols.profiles import (
     profile_fields,
     read_profiles,
 )
-from discreet.federated.protocols.protocol import LARGEST, ItemProtocol, Part, Shapes, Told, only_fields
+from discreet.federated.protocols.protocol import (
+    LARGEST,
+    ItemProtocol,
+    MessagePart,
+    Shapes,
+    StepResult,
+    only_fields,
+)
 from discreet.federated.wire import Message, Refusal, Refused
-from discreet.models.implicit_objective import items as items_of
-from discreet.models.implicit_objective import server
-from discreet.models.implicit_objective.estimator import ImplicitObjective, SharePlan
+from discreet.models.implicit import item_solves as items_of
+from discreet.models.implicit import questions
+from discreet.models.implicit.objective import ImplicitObjective, SharePlan
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.randomness import PrivacyRandom
+from discreet.statistics import profile_sums as statistics
 
 _LOSS = items_of.Loss(shared_weight=1.0, chosen_weight=0.0)
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -80,26 +87,26 @@ class SummedStatistics(ItemProtocol):
         """Return every release of one party, or one pure loss: a recount splits it in other parts."""
         return self._estimator().release_events()
 
-    def question(self, told: Sequence[Told], n_shared: int) -> Part | None:
+    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""
         view = _View(self, told)
         if not told:
-            return Part(kind="votes")
+            return MessagePart(kind="votes")
         if len(told) == 1:
             noise = view.moment_noise
-            if not server.shows_taste(view.favor, noise, self.plan().norm):
-                return Part(kind="recount")
-            items, pull = server.starting_items(view.favor, noise)
-            return Part(kind="moment", arrays={"items": items, "pull": pull})
+            if not questions.shows_factors(view.favor, noise, self.plan().norm):
+                return MessagePart(kind="recount")
+            items, item_weights = questions.starting_items(view.favor, noise)
+            return MessagePart(kind="moment", arrays={"items": items, "pull": item_weights})
         if told[1].kind == "recount" or len(told) == 2 + self.rounds:
             return None
         begun = view.next_round()
         profiles, asked = begun.profiles, view.asked(begun)
-        return Part(
+        return MessagePart(
             kind="terms", fields=profile_fields(profiles, asked), arrays=profile_arrays(profiles, asked)
         )
 
-    def shapes(self, question: Part | Message, n_shared: int) -> Shapes:
+    def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
         if question.kind in ("votes", "recount"):
             only_fields(question, (), ())
@@ -123,8 +130,8 @@ class SummedStatistics(ItemProtocol):
         return before.count(kind) < most and either
 
     def answer(
-        self, data: Interactions, question: Part | Message, number: int, random: PrivacyRandom
-    ) -> Part:
+        self, data: Interactions, question: MessagePart | Message, number: int, random: PrivacyRandom
+    ) -> MessagePart:
         """Return a party's noisy statistics."""
         plan = self.plan()
         found: dict[str, tuple[Floats, Gaussian | Laplace, bool]]
@@ -133,8 +140,10 @@ class SummedStatistics(ItemProtocol):
             told = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
             found = {"votes": (told.floats(), noise, False)}
         elif question.kind == "moment":
-            items, pull = _moment_items(question, data.n_items), question.arrays["pull"]
-            told = data.total(statistics.StartMoment(items=items, pull=np.asarray(pull), norm=plan.norm))
+            items, item_weights = _moment_items(question, data.n_items), question.arrays["pull"]
+            told = data.total(
+                statistics.StartMoment(items=items, item_weights=np.asarray(item_weights), norm=plan.norm)
+            )
             found = {"moment": (told.floats(), plan.moment, True)}
         else:
             profiles, asked = read_profiles(question, data.n_items, plan.norm)
@@ -146,18 +155,18 @@ class SummedStatistics(ItemProtocol):
                 "linear": (linear.floats(), told_noise, False),
             }
         sent = {name: self.noise.protect(*parts, random) for name, parts in found.items()}
-        return Part(
+        return MessagePart(
             kind=question.kind,
             arrays={name: numbers for name, (numbers, _) in sent.items()},
             fields={f"noise {name}": deviation for name, (_, deviation) in sent.items()},
         )
 
-    def scorer(self, told: Sequence[Told], n_items: int) -> Scorer:
+    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model that the sums give."""
         view = _View(self, told)
         if told[1].kind == "recount":
             solved = items_of.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
-            profiles = server.no_profiles(n_items)
+            profiles = questions.no_profiles(n_items)
         else:
             begun, solved = view.last_round()
             profiles = begun.profiles
@@ -170,53 +179,53 @@ class _Begun(NamedTuple):
     """Hold what a round begins with: people's profiles, and how items are favored."""
 
     profiles: statistics.Profiles
-    favor: server.Favor
+    favor: questions.Favor
 
 
 class _View:
     """Compute what follows from the sums told so far; everything here is post-processing."""
 
-    def __init__(self, protocol: SummedStatistics, told: Sequence[Told]) -> None:
-        self._protocol, self._told = protocol, told
+    def __init__(self, protocol: SummedStatistics, told: Sequence[StepResult]) -> None:
+        self._protocol, self._results = protocol, told
         self._plan = protocol.plan()
 
     @property
-    def favor(self) -> server.Favor:
-        votes = self._told[0]
-        return server.read_votes(votes.arrays["votes"], votes.noise["votes"])
+    def favor(self) -> questions.Favor:
+        votes = self._results[0]
+        return questions.read_votes(votes.arrays["votes"], votes.noise["votes"])
 
     @property
     def moment_noise(self) -> float:
         """Return the deviation that the second moment will have."""
-        return _planned(self._plan.moment, self._plan.votes, self._told[0].noise["votes"])
+        return _planned(self._plan.moment, self._plan.votes, self._results[0].noise["votes"])
 
     def next_round(self) -> _Begun:
         """Return what the next round begins with, after all rounds told so far."""
         begun = self._first_round()
-        for terms in self._told[2:]:
+        for terms in self._results[2:]:
             begun = _after(self.solved(begun, terms))
         return begun
 
     def last_round(self) -> tuple[_Begun, items_of.ItemFactors]:
         """Return what the last round told began with, and the items that its sums give."""
         begun = self._first_round()
-        for terms in self._told[2:-1]:
+        for terms in self._results[2:-1]:
             begun = _after(self.solved(begun, terms))
-        return begun, self.solved(begun, self._told[-1])
+        return begun, self.solved(begun, self._results[-1])
 
     def _first_round(self) -> _Begun:
-        told = self._told[1]
+        told = self._results[1]
         favor = self.favor
-        items, pull = server.starting_items(favor, self.moment_noise)
+        items, item_weights = questions.starting_items(favor, self.moment_noise)
         moment, most = symmetric_from(told.arrays["moment"]), self._protocol._estimator().most_factors()
-        profiles = server.starting_profiles(moment, items, pull, favor, told.noise["moment"], most)
+        profiles = questions.starting_profiles(moment, items, item_weights, favor, told.noise["moment"], most)
         return _Begun(profiles, favor)
 
-    def asked(self, begun: _Begun) -> statistics.Question:
+    def asked(self, begun: _Begun) -> statistics.ProfileQuestion:
         """Return what people are asked in a round."""
-        return server.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._plan.norm)
+        return questions.question(begun.favor, begun.profiles.factors, _NO_PAIRS, self._plan.norm)
 
-    def solved(self, begun: _Begun, terms: Told) -> items_of.ItemFactors:
+    def solved(self, begun: _Begun, terms: StepResult) -> items_of.ItemFactors:
         """Return the items as a round's sums give them."""
         return items_of.solve_items(
             terms.arrays["linear"].reshape(-1, begun.profiles.factors + 1),
@@ -242,20 +251,24 @@ def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: flo
     return measured * math.sqrt(noise.variance / known.variance)
 
 
-def _moment_items(question: Part | Message, n_items: int) -> npt.NDArray[np.int64]:
+def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[np.int64]:
     """Return the items whose second moment is asked for, or raise `Refused`."""
     arrays: Mapping[str, npt.NDArray[Any]] = question.arrays
     if set(arrays) != {"items", "pull"} or arrays["items"].ndim != 1 or arrays["items"].dtype != np.int64:
         raise Refused(Refusal.WRONG_SHAPE)
-    items, pull = arrays["items"], arrays["pull"]
+    items, item_weights = arrays["items"], arrays["pull"]
     # A party holds a square of that size: nobody may ask for more than the rules ever do.
-    if items.size > server.MOST_ITEMS:
+    if items.size > questions.MOST_ITEMS:
         raise Refused(Refusal.OVERSIZED)
-    if pull.shape != (n_items,) or pull.dtype != np.float64:
+    if item_weights.shape != (n_items,) or item_weights.dtype != np.float64:
         raise Refused(Refusal.WRONG_SHAPE)
     known = bool(items.size and items.min() >= 0 and items.max() < n_items)
     if not known or np.unique(items).size != items.size:
         raise Refused(Refusal.OUT_OF_RANGE)
-    if not np.isfinite(pull).all() or pull.min() < 1 / LARGEST or pull.max() > LARGEST:
+    if (
+        not np.isfinite(item_weights).all()
+        or item_weights.min() < 1 / LARGEST
+        or item_weights.max() > LARGEST
+    ):
         raise Refused(Refusal.OUT_OF_RANGE)
     return items

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import final
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.transport import Endpoint
 

@@ -6,17 +6,15 @@ import threading
 from pathlib import Path
 from typing import final
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.data.interactions import Interactions
 from discreet.federated.flower.processes import Flower, answers_at
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
-from discreet.federated.identity.certificates import KEY
-from discreet.federated.identity.keys import key_text, read_private_key
+from discreet.federated.identity.keys import KEY, key_text, read_private_key
 from discreet.federated.party import Party
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.daemon import LocalServer
-from discreet.federated.serving.sealed import sealed_endpoint
-from discreet.federated.serving.tls import TlsLine
+from discreet.federated.serving.tls import TlsLine, sealed_endpoint
 from discreet.privacy.ledger.book import Ledger
 
 # How long the forwarder waits for an answer; a party computes as long as it needs to.

@@ -1,4 +1,4 @@
-"""Answer messages behind mutual TLS, from members whose keys are known, and reach such a server.
+"""Answer messages behind mutual TLS, signed by members whose keys are known.
 
 A stranger gets no further than the handshake. Whoever is slow is cut off after a fixed time, and when many
 knock at once the one that has waited longest without proving who it is makes room.
@@ -12,15 +12,26 @@ import ssl
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 from discreet.federated.flower.app.discreet_relay import frames
-from discreet.federated.identity.certificates import AUTHORITY, CERTIFICATE, KEY
-from discreet.federated.identity.keys import key_of_certificate
-from discreet.federated.wire import FederationError
+from discreet.federated.identity.agreement import COORDINATOR
+from discreet.federated.identity.keys import (
+    AUTHORITY,
+    CERTIFICATE,
+    KEY,
+    PrivateKey,
+    PublicKey,
+    key_of_certificate,
+    opened,
+    sealed,
+)
+from discreet.federated.keeper import MOST_BYTES, Keeper
+from discreet.federated.transport import Answered, Endpoint, Transport
+from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
 
 #: Who asks, by the key that was proved, and what; the answer.
 Service = Callable[[str, bytes], bytes]
@@ -160,3 +171,53 @@ def _cut_off(line: socket.socket, seconds: float) -> Iterator[None]:
 def _hang_up(line: socket.socket) -> None:
     with contextlib.suppress(OSError):
         line.shutdown(socket.SHUT_RDWR)
+
+
+@final
+class SealedTransport(Transport):
+    """Seal the coordinator's questions, and take a party's answer only with that party's signature."""
+
+    def __init__(self, inner: Transport, own: PrivateKey, parties: Mapping[str, PublicKey]) -> None:
+        self._inner, self._own, self._parties = inner, own, dict(parties)
+
+    def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
+        """Yield what the parties send, still sealed."""
+        return self._inner.ask(sealed(question, self._own), parties, seconds)
+
+    def opened(self, name: str, raw: bytes) -> bytes:
+        """Return the message that this party signed, or raise `Refused`."""
+        return opened(raw, self._parties[name])
+
+
+def sealed_endpoint(endpoint: Endpoint, own: PrivateKey, coordinator: PublicKey) -> Endpoint:
+    """Return a party's side that hears nobody but the coordinator and signs what it says."""
+
+    def answer(raw: bytes) -> bytes:
+        try:
+            question = opened(raw, coordinator)
+        except Refused as error:
+            declined = Message(
+                kind="declined", run="-", step=-1, sender="-", fields={"reason": error.reason.value}
+            )
+            return sealed(encode(declined), own)
+        return sealed(endpoint(question), own)
+
+    return answer
+
+
+def keeper_service(keeper: Keeper) -> Service:
+    """Return a keeper that takes a key from its own party alone, and asks of the coordinator alone."""
+
+    def answer(name: str, raw: bytes) -> bytes:
+        try:
+            message = decode(raw, MOST_BYTES)
+        except Refused as error:
+            return encode(_refused(error.reason))
+        allowed = message.sender == name if message.kind == "key" else name == COORDINATOR
+        return keeper(raw) if allowed else encode(_refused(Refusal.WRONG_SENDER))
+
+    return answer
+
+
+def _refused(reason: Refusal) -> Message:
+    return Message(kind="refused", run="-", step=-1, sender="keeper", fields={"reason": reason.value})

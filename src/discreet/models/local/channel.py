@@ -8,20 +8,19 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer, positive_finite
 from discreet.collect.estimate import Collected
-from discreet.collect.ratings.mechanisms import RatingMechanism
+from discreet.collect.mechanisms import RatingMechanism
+from discreet.core.checks import integer, positive_finite
+from discreet.core.progress import Progress
 from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
-from discreet.models.progress import Progress
 from discreet.models.scorers.counts import counted
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.reports import LocalScorer
+from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
-from discreet.solvers.channel_fit import ChannelFit, Reports, fit_channel
-from discreet.solvers.channel_response import SPREAD
-from discreet.solvers.patterns import pattern_features
+from discreet.solvers.channel_fit import SPREAD, ChannelFit, Reports, fit_channel
+from discreet.solvers.features import pattern_features
 
 
 @final
@@ -55,7 +54,7 @@ class LocalChannel(LocalEstimator):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = LocalChannel(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/local_collection.md')
+        ('value', 'proofs/local_collection.md')
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, integer, positive, positive_finite
-from discreet.contributions.crowd import Crowd
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, integer, positive, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.core.rows import Rows, residuals
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
-from discreet.models.progress import Progress
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
@@ -24,9 +25,8 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.privacy.mechanisms.response import SignFlip
 from discreet.privacy.sampling.draws import uniform_below
-from discreet.randomness import PrivacyRandom, experiment_generator
 from discreet.solvers.als import solve_rows
-from discreet.solvers.rows import Rows, residuals
+from discreet.statistics.data_source import DataSource
 
 _START = 0.1
 # A person's projected gradient is clamped to this, in units in which the scale is [0, 1].
@@ -125,7 +125,7 @@ class PrivateGradients(Estimator):
         """Return how many bytes a device sends and is sent over all rounds, in 32-bit floats and integers."""
         return {"up": 5 * self.rounds, "down": 4 * n_items * self.factors * self.rounds}
 
-    def _refuse(self, data: Crowd) -> None:
+    def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
             raise DataError("The rating scale holds one value only; there is nothing to learn.")

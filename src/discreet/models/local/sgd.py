@@ -8,17 +8,17 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer, non_negative, positive_finite
 from discreet.collect.estimate import Collected
-from discreet.collect.ratings.mechanisms import RatingMechanism
+from discreet.collect.mechanisms import RatingMechanism
+from discreet.core.checks import integer, non_negative, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.models.local.estimator import POINTS, LocalEstimator, check_local, exact_for
-from discreet.models.progress import Progress
-from discreet.models.scorers.reports import factor_scorer
+from discreet.models.scorers.local import factor_scorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.bounded import ClampedLaplace
 from discreet.solvers.gradient_descent import descend
-from discreet.solvers.rows import Rows
 
 
 @final
@@ -51,7 +51,7 @@ class LocalSgd(LocalEstimator):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = LocalSgd(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/local_collection.md')
+        ('value', 'proofs/local_collection.md')
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3

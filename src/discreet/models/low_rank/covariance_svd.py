@@ -8,16 +8,16 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer
-from discreet.contributions.crowd import Crowd
+from discreet.core.checks import integer
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.low_rank.directions import centered, item_factor, leading, release_moment
-from discreet.models.low_rank.shared_rounds import events_of_rounds, shared_multipliers
-from discreet.models.progress import Progress
+from discreet.models.low_rank.frank_wolfe import events_of_rounds, shared_multipliers
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.data_source import DataSource
 
 # How far people's ratings may lie from the centered prediction, in units of half the scale.
 _CLAMP = 0.5
@@ -79,7 +79,7 @@ class CovarianceSvd(Estimator):
         """Ask for no rows: sums over people are enough."""
         return None
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
         told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)

@@ -1,4 +1,4 @@
-"""Share what the low-rank methods do between releases: center the ratings, and size a noisy direction.
+"""Share what the low-rank methods do between releases: center, split the budget, size a noisy direction.
 
 Ratings are in units in which the scale runs from -1 to 1. Everything here is either one person's own
 computation on their own row, given released numbers, or it works on released numbers alone.
@@ -12,19 +12,19 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.scaled_rows import ScaledMoment, Scaling
-from discreet.contributions.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.core.arrays import Floats
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import release_biases
-from discreet.models.item_view import ItemView
-from discreet.models.progress import Progress
+from discreet.models.released_items import ItemView
 from discreet.models.scorers.factors import RatingScorer
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
-from discreet.solvers.shrinkage import shrink
+from discreet.solvers.empirical_bayes import shrink
 from discreet.solvers.spectrum import outstanding
+from discreet.statistics.counts import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.scaled_rows import ScaledMoment, Scaling
 
 # A person's coefficients have variance 1 beforehand; ratings deviate from predictions by this much.
 FACTOR_RIDGE = TYPICAL_RESIDUAL**2
@@ -75,7 +75,7 @@ class Centered:
         )
 
 
-def centered(data: Crowd, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
+def centered(data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
     """Release the biases: what every rating is measured from."""
     look, effects = release_biases(data, multiplier, random, progress)
     return Centered(look=look, offsets=look.mean + effects.mean)
@@ -92,9 +92,9 @@ class Found(NamedTuple):
     noise: float
 
 
-def release_moment(crowd: Crowd, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
+def release_moment(source: DataSource, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
     """Release the second moment of people's rows; each moves it by at most 1 in the Frobenius norm."""
-    sums = crowd.total(ScaledMoment(scaling=told))
+    sums = source.total(ScaledMoment(scaling=told))
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
 
 
@@ -124,7 +124,7 @@ def item_factor(found: Found, look: ItemView, row_bound: float | None = None) ->
     if row_bound is not None:
         typical = math.hypot(TYPICAL_RESIDUAL, COUNT_PART) * math.sqrt(look.typical_length)
         shortened = min(1.0, typical * look.half / row_bound)
-    heard = look.counts * shortened * math.sqrt(_WEIGHT_SPREAD / look.people)
+    counted = look.counts * shortened * math.sqrt(_WEIGHT_SPREAD / look.people)
     sums = found.product / math.sqrt(found.value)
     variance = found.noise**2 / found.value
-    return shrink(sums, heard, variance, np.zeros((sums.size, 0))).mean
+    return shrink(sums, counted, variance, np.zeros((sums.size, 0))).mean

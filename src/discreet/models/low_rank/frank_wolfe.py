@@ -1,4 +1,4 @@
-"""Learn one direction of taste a round: the server publishes it, and people find their place on it alone."""
+"""Learn one latent factor per round: the server publishes it, and users find their position on it alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import integer, one_of, positive_finite
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.scaled_rows import ScaledProduct, Scaling
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer, one_of, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import SHARES
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -24,13 +24,13 @@ from discreet.models.low_rank.directions import (
     leading,
     release_moment,
 )
-from discreet.models.progress import Progress
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.oja import oja, random_signs
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.scaled_rows import ScaledProduct, Scaling
 
 Solver = Literal["auto", "covariance", "oja"]
 Schedule = Literal["uniform", "growing"]
@@ -151,7 +151,7 @@ class FrankWolfe(Estimator):
         """Ask for no rows: sums over people are enough."""
         return None
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self._plan(data.facts)
         view = centered(data, plan.biases, random, progress)
         factors = np.zeros((data.n_items, 0))
@@ -166,7 +166,7 @@ class FrankWolfe(Estimator):
 
     def _direction(
         self,
-        crowd: Crowd,
+        source: DataSource,
         view: Centered,
         told: Scaling,
         multipliers: Sequence[float],
@@ -174,11 +174,11 @@ class FrankWolfe(Estimator):
         random: PrivacyRandom,
     ) -> Found:
         """Release what one round tells; a direction that noise could have made has the value 0."""
-        n_items = crowd.n_items
+        n_items = source.n_items
         if self._uses_oja(n_items):
             start = view.look.counts * random_signs(n_items, "frank-wolfe", number)
-            return oja_direction(crowd, told, start, multipliers, random)
-        moment = release_moment(crowd, told, multipliers[0], random)
+            return oja_direction(source, told, start, multipliers, random)
+        moment = release_moment(source, told, multipliers[0], random)
         found = leading(moment, multipliers[0], view.look.people, 1)
         return found[0] if found else Found(np.zeros(n_items), 0.0, 0.0)
 
@@ -187,23 +187,41 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
     """Return how many rounds are worth their budget; one if it is not known how many people there are."""
     if facts.n_users is None:
         return 1
-    people_per_noise = facts.n_users / (multiplier * math.sqrt(facts.n_items))
-    if people_per_noise < _PEOPLE_FOR_THE_FIRST:
+    users_per_noise = facts.n_users / (multiplier * math.sqrt(facts.n_items))
+    if users_per_noise < _PEOPLE_FOR_THE_FIRST:
         return 0
-    return min(max(1, int(people_per_noise / _PEOPLE_PER_ROUND)), MOST_ROUNDS)
+    return min(max(1, int(users_per_noise / _PEOPLE_PER_ROUND)), MOST_ROUNDS)
 
 
 def oja_direction(
-    crowd: Crowd, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
+    source: DataSource, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
 ) -> Found:
     """Release noisy products with people's second moment, one a step, and turn toward where they point."""
     left = iter(multipliers)
 
     def product(vector: Floats) -> Floats:
-        sums = crowd.total(ScaledProduct(scaling=told, vector=vector))
+        sums = source.total(ScaledProduct(scaling=told, vector=vector))
         return Gaussian(sigma=next(left), l2_sensitivity=1.0).release(sums.steps(), random)
 
     found = oja(product, start, steps=len(multipliers))
     noise = multipliers[-1] / math.sqrt(found.averaged)
-    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(crowd.n_items))
+    least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(source.n_items))
     return Found(found.product, found.value if found.value > least else 0.0, noise)
+
+
+def shared_multipliers(epsilon: float, delta: float, rounds: int) -> tuple[float, tuple[float, ...]]:
+    """Return the multipliers of the biases and of equally noisy rounds after them."""
+    if math.isinf(epsilon):
+        return 0.0, (0.0,) * rounds
+    weights = [BIAS_SHARE, *([(1 - BIAS_SHARE) / rounds] * rounds)]
+    biases, *each = split_gaussian(gaussian_multiplier(epsilon, delta), weights)
+    return biases, tuple(each)
+
+
+def events_of_rounds(epsilon: float, delta: float, rounds: int) -> Sequence[Any]:
+    """Return the events of the biases and of the rounds."""
+    if math.isinf(epsilon):
+        return ()
+    biases, each = shared_multipliers(epsilon, delta, rounds)
+    multipliers = (*split_gaussian(biases, SHARES), *each)
+    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]

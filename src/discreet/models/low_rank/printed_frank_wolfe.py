@@ -9,22 +9,22 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import integer, one_of, positive_finite
-from discreet.contributions.crowd import Crowd
-from discreet.contributions.stepped_rows import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
-from discreet.contributions.typical import TYPICAL_RESIDUAL
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer, one_of, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
-from discreet.models.progress import Progress
+from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.stepped import SteppedScorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.oja import random_signs, unit
-from discreet.solvers.signs import with_fixed_signs
+from discreet.solvers.spectrum import with_fixed_signs
+from discreet.statistics.counts import TYPICAL_RESIDUAL
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
 
 Solver = Literal["auto", "covariance", "oja"]
 
@@ -123,7 +123,7 @@ class PrintedFrankWolfe(Estimator):
         total = gaussian_multiplier(self.epsilon, self.delta)
         return split_gaussian(total, [1.0] * (self.rounds * self._releases(facts)))[0]
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         facts = data.facts
         # On a scale of one value every row is zero, in whatever unit.
         middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
@@ -155,18 +155,18 @@ class PrintedFrankWolfe(Estimator):
         )
 
     def _direction(
-        self, crowd: Crowd, so_far: RoundsSoFar, number: int, random: PrivacyRandom
+        self, source: DataSource, so_far: RoundsSoFar, number: int, random: PrivacyRandom
     ) -> tuple[Floats, float]:
         """Release a round's direction and its eigenvalue, in units of 4 L^2."""
-        noise = Gaussian(sigma=self._multiplier(crowd.facts), l2_sensitivity=1.0)
-        if self._releases(crowd.facts) == 1:
-            sums = crowd.total(SteppedMoment(so_far=so_far))
+        noise = Gaussian(sigma=self._multiplier(source.facts), l2_sensitivity=1.0)
+        if self._releases(source.facts) == 1:
+            sums = source.total(SteppedMoment(so_far=so_far))
             values, vectors = np.linalg.eigh(noise.release_symmetric(sums.steps(), random))
             return with_fixed_signs(vectors[:, -1:])[:, 0], float(values[-1])
-        return self._oja(crowd, so_far, unit(random_signs(crowd.n_items, self.name, number)), noise, random)
+        return self._oja(source, so_far, unit(random_signs(source.n_items, self.name, number)), noise, random)
 
     def _oja(
-        self, crowd: Crowd, so_far: RoundsSoFar, vector: Floats, noise: Gaussian, random: PrivacyRandom
+        self, source: DataSource, so_far: RoundsSoFar, vector: Floats, noise: Gaussian, random: PrivacyRandom
     ) -> tuple[Floats, float]:
         """Turn by noisy products, v + c (W v + noise), then release how far people stretch along v.
 
@@ -175,11 +175,11 @@ class PrintedFrankWolfe(Estimator):
         """
         reach = noise.sigma * math.sqrt(vector.size)
         for _ in range(self.steps):
-            sums = crowd.total(SteppedProduct(so_far=so_far, vector=vector))
+            sums = source.total(SteppedProduct(so_far=so_far, vector=vector))
             product = noise.release(sums.steps(), random)
             turned = unit(reach * vector + product)
             vector = turned if turned.any() else vector
-        sums = crowd.total(SteppedStretch(so_far=so_far, vector=vector))
+        sums = source.total(SteppedStretch(so_far=so_far, vector=vector))
         return vector, float(noise.release(sums.steps(), random)[0])
 
 

@@ -9,24 +9,28 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from discreet.checks import integer, positive_finite
-from discreet.contributions.projected_rows import advance, begin, bounded_moment
-from discreet.contributions.typical import TYPICAL_RESIDUAL
+from discreet.core.checks import integer, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.low_rank.directions import centered
-from discreet.models.low_rank.frank_wolfe import MOST_ROUNDS, affordable_rounds
-from discreet.models.low_rank.shared_rounds import events_of_rounds, shared_multipliers
-from discreet.models.progress import Progress
-from discreet.models.scorers.projected_gradient import ProjectedGradientScorer, own_residuals
+from discreet.models.low_rank.frank_wolfe import (
+    MOST_ROUNDS,
+    affordable_rounds,
+    events_of_rounds,
+    shared_multipliers,
+)
+from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
-from discreet.solvers.low_rank.projection import project_moment
-from discreet.solvers.rows import Rows
+from discreet.solvers.low_rank.matrix import project_moment
+from discreet.statistics.counts import TYPICAL_RESIDUAL
+from discreet.statistics.projected_rows import advance, begin, bounded_moment
 
 # Without a declared cap a row is bounded as if it held this many ratings.
 _USUAL_LENGTH = 100

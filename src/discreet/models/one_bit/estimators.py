@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import (
+from discreet.core.arrays import Floats
+from discreet.core.checks import (
     ParameterError,
     failure_probability,
     integer,
@@ -24,17 +24,16 @@ from discreet.checks import (
     positive_finite,
     require,
 )
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.one_bit.task import OneBit, Task
-from discreet.models.one_bit.verdicts import mean_noise, released_mean
+from discreet.models.scorers.one_bit import ReleasedCells, Vault, mean_noise, released_mean
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.single_cells import ReleasedCells, Vault
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.guarantee import Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.response import SignFlip
-from discreet.randomness import PrivacyRandom
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,
@@ -76,7 +75,7 @@ class OneBitInput(OneBit):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = OneBitInput(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/one_bit_input.md')
+        ('value', 'proofs/one_bit_input.md')
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
@@ -143,7 +142,7 @@ class OneBitObjective(OneBit):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = OneBitObjective(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/one_bit_objective.md')
+        ('value', 'proofs/one_bit_objective.md')
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
@@ -241,7 +240,7 @@ class OneBitGradient(OneBit):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = OneBitGradient(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/one_bit_gradient.md')
+        ('value', 'proofs/one_bit_gradient.md')
         >>> film = films.catalog.id_at(0)
         >>> len(model.recommend({film: 5}, k=3))
         3
@@ -323,7 +322,7 @@ class OneBitOutput(OneBit):
         >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
         >>> model = OneBitOutput(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
         >>> model.guarantee.unit.value, model.guarantee.proof
-        ('verdict', 'proofs/one_bit_output.md')
+        ('value', 'proofs/one_bit_output.md')
     """
 
     name: ClassVar[str] = "one-bit-output"

@@ -1,4 +1,4 @@
-"""What the four one-bit estimators share: the settings, the public shape of the problem, and the solver."""
+"""Share what the four one-bit estimators have in common: settings, binary ratings, the solver."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import (
+from discreet.core.arrays import Floats
+from discreet.core.checks import (
     DataError,
     finite,
     integer,
@@ -23,21 +23,26 @@ from discreet.checks import (
     probability,
     require,
 )
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import one_algebra_thread
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import WITHOUT_PRIVACY, Estimator
-from discreet.models.one_bit.verdicts import mean_noise, public_threshold, released_mean, verdicts_of
-from discreet.models.progress import Progress
 from discreet.models.scorers.counts import counted
+from discreet.models.scorers.one_bit import (
+    OneBitScorer,
+    binary_ratings,
+    mean_noise,
+    public_threshold,
+    released_mean,
+)
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.verdicts import OneBitScorer
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.randomness import PrivacyRandom
-from discreet.solvers.algebra_threads import one_algebra_thread
 from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, curvature_at_0
-from discreet.solvers.low_rank.matrix import Cells, LowRank
+from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
 
 # Up to this many cells the whole matrix is kept and no entry may pass the bound; above, predictions are cut.
@@ -64,7 +69,7 @@ class OneBit(Estimator):
         tolerance: It stops when a step promises less than this share of the objective.
     """
 
-    feedback = "verdict"
+    feedback = "binary"
     source: ClassVar[str] = "Li et al., One-bit matrix completion with differential privacy"
 
     epsilon: float
@@ -135,7 +140,7 @@ class OneBit(Estimator):
         return Guarantee(
             epsilon=self.epsilon if epsilon is None else epsilon,
             delta=0.0 if math.isinf(self.epsilon) else delta,
-            unit=Unit.VERDICT,
+            unit=Unit.VALUE,
             neighbors=Neighbors.REPLACE,
             trust=trust,
             assumes=(*facts.assumptions(), public, threshold, *assumes),
@@ -166,7 +171,7 @@ class OneBit(Estimator):
         if self.mean_share:
             above = self._mean(data, random)
         information = 1.0 if math.isinf(self.epsilon) else self._information()
-        task = Task(self, data, verdicts_of(data, above), above, information, progress)
+        task = Task(self, data, binary_ratings(data, above), above, information, progress)
         if math.isinf(self.epsilon):
             return task.scorer(
                 task.solve(OneBitLoss(verdicts=task.verdicts, link=self.link, scale=self.scale))
@@ -191,7 +196,7 @@ class Task:
     ) -> None:
         self._settings, self._progress = settings, progress
         self.verdicts, self.above, self.users = verdicts, above, data.users
-        self.cells = Cells(data.indptr, data.items, data.n_items)
+        self.cells = ObservedEntries(data.indptr, data.items, data.n_items)
         self._levels = tuple(
             _levels(counts, settings.leveling)
             for counts in (self.cells.row_counts(), self.cells.column_counts())

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices, Singles
+from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.parts import ITEMS, Number, Numbers
 from discreet.models.scorers.scorer import Scorer

@@ -1,4 +1,4 @@
-"""Score with item vectors: a person's own vector is one small ridge problem over that person's own row."""
+"""Score with item vectors: a user's vector is one ridge problem over that user's own row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices, Singles
-from discreet.contributions.blocks import rows_of
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
-from discreet.models.scorers.likeness import refuse_plain
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.similarity import refuse_plain
+from discreet.solvers.bayesian_als import Beliefs, believe, lines_of, packed_size
 from discreet.solvers.few_rows import products, ridge_vectors
+from discreet.statistics.blocks import rows_of
 
 # Shown ratings bend toward the ends of the scale within this part of it.
 _SOFTNESS = 0.05
@@ -182,3 +184,64 @@ class ImplicitFactorScorer(Scorer):
     def item_vectors(self) -> Floats:
         """Return the item factors."""
         return self.item_factors.astype(np.float64)
+
+
+# Beyond this, squares summed over a history could overflow in single precision.
+_LARGEST = 1e12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsureRatingScorer(LinearRatings):
+    """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
+
+    `item_spreads` holds, for each item, the lower triangle of the covariance of its bias and factors: what
+    is not known of them counts in a person's own problem like a ridge, beside `ridge` (the bias's first).
+    """
+
+    kind: ClassVar[str] = "unsure-ratings"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,), least=-_LARGEST, most=_LARGEST),
+        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors"), least=-_LARGEST, most=_LARGEST),
+        "item_spreads": Numbers(
+            source=RELEASED, shape=(ITEMS, "pairs"), dtype=np.float32, least=-_LARGEST, most=_LARGEST
+        ),
+        "ridge": Numbers(source=RELEASED, shape=(("factors", 1),), least=1e-12, most=_LARGEST),
+        "popularity": COUNTS,
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {**LinearRatings.constants, "decisions": Notes()}
+
+    item_factors: Floats
+    item_spreads: Singles
+    ridge: Floats
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse spreads of another number of factors."""
+        if self.item_spreads.shape[1] != packed_size(self.ridge.size):
+            raise DataError("The shape of item_spreads does not fit the other parts.")
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's bias and factors."""
+        own = rows_of(histories)
+        rated, columns = np.unique(own.columns, return_inverse=True)
+        known = Beliefs(
+            mean=self.mean,
+            lines=lines_of(self.item_bias[rated], self.item_factors[rated], self.item_spreads[rated]),
+            people=np.diag(self.ridge),
+            items=np.diag(self.ridge),
+            noise=1.0,
+        )
+        lines = believe(own._replace(columns=columns.astype(np.int32)), 0, own.n_rows, known)
+        return np.delete(lines[:, : self.ridge.size + 1], 1, axis=1).astype(np.float64)
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the fit found."""
+        return dict(self.decisions)
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors; along each of them people differ alike."""
+        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+
+    def _design(self) -> Floats:
+        return np.column_stack([np.ones(self.item_bias.size), self.item_factors])

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError
+from discreet.core.checks import DataError
 from discreet.data.vocabulary import Vocabulary
 
 #: The size that every release knows beforehand.

@@ -8,14 +8,14 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from discreet.arrays import Floats, Indices, Singles
-from discreet.contributions.blocks import rows_of
-from discreet.contributions.profile_sums import Profiles
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.rows import predict_cells
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
-from discreet.solvers.rows import predict_cells
+from discreet.statistics.blocks import rows_of
+from discreet.statistics.profile_sums import Profiles
 
 
 @final

@@ -1,20 +1,21 @@
-"""Turn released numbers and one person's own history into predictions."""
+"""Turn released numbers and one user's own history into scores; find the scorer that a file names."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices, Singles
-from discreet.checks import DiscreetError, ParameterError
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.scorers.parts import Constant, Stored, plain_number
+from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
 from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors
 
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
@@ -155,3 +156,44 @@ def without_history(people: Interactions) -> Interactions:
         listed=None,
         users=Vocabulary.of([NEWCOMER]),
     )
+
+
+_PACKAGE = "discreet.models.scorers"
+#: Every kind of release that a file may hold, by the name written in it; names keep their meaning.
+KINDS: dict[str, str] = {
+    "choice-and-stars": f"{_PACKAGE}.interactions_and_ratings:InteractionsAndRatings",
+    "clicks": f"{_PACKAGE}.interactions:InteractionScorer",
+    "implicit-factors": f"{_PACKAGE}.factors:ImplicitFactorScorer",
+    "item-weights": f"{_PACKAGE}.item_item:ItemWeightsScorer",
+    "local-ratings": f"{_PACKAGE}.local:LocalScorer",
+    "neighbours": f"{_PACKAGE}.item_item:NeighborScorer",
+    "one-bit": f"{_PACKAGE}.one_bit:OneBitScorer",
+    "one-bit-cells": f"{_PACKAGE}.one_bit:ReleasedCells",
+    "popularity": f"{_PACKAGE}.item_item:PopularityScorer",
+    "profiles": f"{_PACKAGE}.profiles:ProfileScorer",
+    "projected-gradient": f"{_PACKAGE}.low_rank:ProjectedGradientScorer",
+    "rank-one-rounds": f"{_PACKAGE}.low_rank:SteppedScorer",
+    "ratings": f"{_PACKAGE}.factors:RatingScorer",
+    "unsure-ratings": f"{_PACKAGE}.factors:UnsureRatingScorer",
+}
+
+
+def scorer_class(kind: object) -> type[Scorer]:
+    """Return the class of a kind."""
+    place = KINDS.get(kind) if isinstance(kind, str) else None
+    if place is None:
+        raise DataError("This version knows no such kind of model.")
+    module, _, name = place.partition(":")
+    found: type[Scorer] = getattr(import_module(module), name)
+    return found
+
+
+def build_scorer(kind: object, arrays: Mapping[str, object], settings: object, n_items: int) -> Scorer:
+    """Return the scorer that `arrays()` and `settings()` described, or refuse parts that do not fit.
+
+    Everything that is not as declared is a `DataError`: what comes from a file may come from anybody.
+    """
+    made = scorer_class(kind)
+    scorer = made(**read_parts(made.stored, made.constants, arrays, settings, n_items))
+    scorer.check()
+    return scorer

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import final
 
-from discreet.checks import ParameterError
+from discreet.core.checks import ParameterError
 from discreet.privacy.accounting.gaussian import split_gaussian
 
 # What comes first: the overall mean and number of people, and a first look at the items.
@@ -18,7 +18,7 @@ ENOUGH_RATINGS = 32.0
 
 
 @final
-class Purse:
+class BudgetSplit:
     """Hold what is left of one Gaussian release with this multiplier; 0 stands for no noise at all."""
 
     def __init__(self, multiplier: float) -> None:
@@ -42,7 +42,7 @@ class Purse:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class BudgetShares:
     """Hold shares of the budget for a fit from ratings, after the mean and the first look.
 
     `effects` go to the items' effects, `glance` to a rough second moment of ratings, `choices` to which items
@@ -59,16 +59,16 @@ class Shares:
     scales: float = 0.03
 
     @classmethod
-    def of(cls, many: bool) -> Shares:
+    def of(cls, many: bool) -> BudgetShares:
         """Return the shares for few or many people for each unit of noise."""
         return cls(effects=0.14, choices=0.18, places=0.28) if many else cls()
 
-    def for_strong_taste(self) -> Shares:
+    def for_strong_factors(self) -> BudgetShares:
         """Return the shares where ratings tell more than choices do."""
         return replace(self, choices=0.05, places=0.07)
 
 
-def people_per_noise(people: float, multiplier: float) -> float:
+def users_per_noise(people: float, multiplier: float) -> float:
     """Return how many people there are for each unit of noise in one release of the whole budget."""
     return people / multiplier if multiplier else math.inf
 

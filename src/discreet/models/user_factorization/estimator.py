@@ -1,4 +1,4 @@
-"""The model we recommend: biases first, then as much structure as the noise allows."""
+"""Factor users' ratings or interactions with user-level privacy: the model we recommend."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import require
-from discreet.contributions.crowd import Crowd
+from discreet.core.arrays import Floats
+from discreet.core.checks import require
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.data.reading.item_table import read_item_table, read_items
+from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
-from discreet.models.progress import Progress
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.user_factorization.choices import learn_choices
+from discreet.models.user_factorization.embeddings import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.randomness import PrivacyRandom
+from discreet.statistics.data_source import DataSource
 
 
 @final
@@ -93,7 +93,7 @@ class UserFactorization(Estimator):
         promise = replace(promise, assumes=(*promise.assumes, *public))
         return promise if self.prior is None else carrying_over(promise, self.prior)
 
-    def _refuse(self, data: Crowd) -> None:
+    def _refuse(self, data: DataSource) -> None:
         """Refuse, before anything is paid, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
         self._public_table(data.catalog)
@@ -116,11 +116,11 @@ class UserFactorization(Estimator):
         """Ask for no rows: sums over people are enough."""
         return None
 
-    def _train(self, data: Crowd, random: PrivacyRandom, progress: Progress) -> Scorer:
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         table = self._public_table(data.catalog)
         if self.feedback == "implicit":
-            return learn_choices(data, table, multiplier, random, progress)
+            return learn_implicit(data, table, multiplier, random, progress)
         return learn_ratings(data, table, multiplier, random, progress)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, ParameterError, PrivacyError
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, ParameterError, PrivacyError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
 from discreet.privacy.guarantee import EARLIER, Guarantee, number_above, weaker_basis
-from discreet.solvers.signs import with_fixed_signs
+from discreet.solvers.spectrum import with_fixed_signs
 
 # So many of its directions, those along which items differ most, are handed on.
 _MOST_DIRECTIONS = 15
@@ -42,10 +42,10 @@ def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
         raise PrivacyError(
             f"{path} is not private, and a fit that starts from it would not be either. {start}"
         )
-    if earlier.frame != promise.frame:
+    if earlier.definition != promise.definition:
         raise PrivacyError(
-            f"{path} promises {'/'.join(earlier.frame)} and this fit would promise "
-            f"{'/'.join(promise.frame)}, which it cannot while it carries that model's numbers. {start}"
+            f"{path} promises {'/'.join(earlier.definition)} and this fit would promise "
+            f"{'/'.join(promise.definition)}, which it cannot while it carries that model's numbers. {start}"
         )
     price = f"epsilon={number_above(earlier.epsilon)}, delta={number_above(earlier.delta)}"
     noise = "; its noise was simulated" if earlier.simulated else ""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from discreet.checks import (
+from discreet.core.checks import (
     ParameterError,
     PrivacyError,
     failure_probability,

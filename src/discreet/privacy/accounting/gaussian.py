@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from discreet.checks import failure_probability, non_negative, positive, positive_finite, require
+from discreet.core.checks import failure_probability, non_negative, positive, positive_finite, require
 
 # One unit of rounding; scipy's special functions are good to a few of them, the bound below allows sixteen.
 _ROUNDING = 2.0**-53

@@ -14,7 +14,7 @@ from typing import Any
 
 from scipy.special import ndtri_exp
 
-from discreet.checks import PrivacyError
+from discreet.core.checks import PrivacyError
 from discreet.privacy.accounting.events import Leaf, event_from_json, tally
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, least
 from discreet.privacy.accounting.loss_bounds import pure_loss, renyi_delta, renyi_epsilon

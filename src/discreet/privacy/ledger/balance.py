@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from discreet.checks import BudgetError, PrivacyError
+from discreet.core.checks import BudgetError, PrivacyError
 from discreet.privacy.accounting.rounding import left_over, sum_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
@@ -53,10 +53,10 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
         raise PrivacyError(
             f"{budget.dataset!r} has a budget, so a release without privacy was not made. Give it an epsilon."
         )
-    if cost.frame != limit.frame:
+    if cost.definition != limit.definition:
         raise PrivacyError(
-            f"The budget of {budget.dataset!r} is {'/'.join(limit.frame)} and this release promises "
-            f"{'/'.join(cost.frame)}; nothing was spent. Choose a model that promises the same, "
+            f"The budget of {budget.dataset!r} is {'/'.join(limit.definition)} and this release promises "
+            f"{'/'.join(cost.definition)}; nothing was spent. Choose a model that promises the same, "
             "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
         )
     if budget.account is not Account.ADDING:

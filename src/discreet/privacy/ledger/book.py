@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
-from discreet.checks import BudgetError, DiscreetError, PrivacyError, require
+from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
@@ -39,11 +39,11 @@ from discreet.privacy.ledger.records import (
     latest_budget,
     read_budget,
     read_entry,
-    spent_by_frame,
+    spent_by_definition,
 )
 from discreet.privacy.ledger.report import report_json
 from discreet.privacy.ledger.sealing import sealed
-from discreet.privacy.ledger.store import Store
+from discreet.privacy.ledger.store import LedgerStore
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -78,19 +78,19 @@ class Ledger:
         Amount(epsilon=0.5, delta=0.0)
     """
 
-    def __init__(self, store: Store, *, allow_unbudgeted: bool = False, is_kept: bool = True) -> None:
+    def __init__(self, store: LedgerStore, *, allow_unbudgeted: bool = False, is_kept: bool = True) -> None:
         self._store = store
         self._allow_unbudgeted, self._is_kept = allow_unbudgeted, is_kept
 
     @classmethod
     def in_memory(cls, *, allow_unbudgeted: bool = False) -> Self:
         """Return a ledger that ends with this process."""
-        return cls(Store(None), allow_unbudgeted=allow_unbudgeted)
+        return cls(LedgerStore(None), allow_unbudgeted=allow_unbudgeted)
 
     @classmethod
     def nowhere(cls) -> Self:
         """Return a ledger for a release that nobody keeps a book of; failures do not speak of paying."""
-        return cls(Store(None), is_kept=False)
+        return cls(LedgerStore(None), is_kept=False)
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False, allow_unbudgeted: bool = False) -> Self:
@@ -104,7 +104,7 @@ class Ledger:
         Raises:
             FileError: the file is missing (when `read_only`), damaged or not a ledger; it was left as it is.
         """
-        return cls(Store(Path(path), read_only=read_only), allow_unbudgeted=allow_unbudgeted)
+        return cls(LedgerStore(Path(path), read_only=read_only), allow_unbudgeted=allow_unbudgeted)
 
     def __enter__(self) -> Self:
         return self
@@ -147,7 +147,7 @@ class Ledger:
                 "what": what,
                 "epsilon": guarantee.epsilon,
                 "delta": guarantee.delta,
-                "frame": "/".join(guarantee.frame),
+                "frame": "/".join(guarantee.definition),
                 "events": json.dumps(records),
                 "process": os.getpid(),
             }
@@ -202,10 +202,10 @@ class Ledger:
                 else 0,
             )
             _check_new_budget(current, wanted)
-            for frame, amount in spent_by_frame(connection, dataset).items():
-                if frame != guarantee.frame or math.isinf(amount.epsilon):
+            for definition, amount in spent_by_definition(connection, dataset).items():
+                if definition != guarantee.definition or math.isinf(amount.epsilon):
                     raise PrivacyError(
-                        f"{dataset!r} has spending that a budget cannot weigh ({'/'.join(frame)}, "
+                        f"{dataset!r} has spending that a budget cannot weigh ({'/'.join(definition)}, "
                         f"epsilon={amount.epsilon:g}). Keep a budget under a new name, or in that frame."
                     )
             # An account that cannot weigh what was spent already is refused here, not at the next release.
@@ -218,25 +218,25 @@ class Ledger:
             }
             insert(connection, "budgets", sealed(values, wanted.to_json()))
 
-    def spent(self, dataset: str, frame: Frame | None = None) -> Amount:
+    def spent(self, dataset: str, definition: Frame | None = None) -> Amount:
         """Return what was spent on a data set by basic composition, which holds for any adaptive choices.
 
         Raises:
             PrivacyError: spending was in several frames, which do not add; say which `frame`.
         """
-        totals = self.spent_by_frame(dataset)
-        if frame is not None:
-            return totals.get(frame, Amount(0.0, 0.0))
+        totals = self.spent_by_definition(dataset)
+        if definition is not None:
+            return totals.get(definition, Amount(0.0, 0.0))
         if len(totals) > 1:
             raise PrivacyError(
                 f"{dataset!r} was spent on in {len(totals)} frames, which do not add. Say which one you mean."
             )
         return next(iter(totals.values()), Amount(0.0, 0.0))
 
-    def spent_by_frame(self, dataset: str) -> dict[Frame, Amount]:
+    def spent_by_definition(self, dataset: str) -> dict[Frame, Amount]:
         """Return what was spent on a data set in each frame."""
         with self._store.reading() as connection:
-            return spent_by_frame(connection, dataset)
+            return spent_by_definition(connection, dataset)
 
     def budget(self, dataset: str) -> Budget | None:
         """Return the budget that counts, if one was set."""
@@ -380,9 +380,9 @@ class Spending:
 def _check_new_budget(current: Budget | None, wanted: Budget) -> None:
     if current is None:
         return
-    if current.guarantee.frame != wanted.guarantee.frame:
+    if current.guarantee.definition != wanted.guarantee.definition:
         raise PrivacyError(
-            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.frame)} and stays so. "
+            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
             "Set it in that frame, or keep a budget in another one under a new name."
         )
     if current.account is not wanted.account:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from discreet.checks import FileError
+from discreet.core.checks import FileError
 
 SUFFIX = ".lock"
 #: How long to wait for other processes; each holds a ledger for milliseconds. Who waits is told early.

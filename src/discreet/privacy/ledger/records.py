@@ -187,7 +187,7 @@ def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetim
         start = budget.renews.start(now)
         first = next((place for place, one in enumerate(entries) if one.time >= start), len(entries))
         entries = entries[first:]
-    return [entry for entry in entries if entry.guarantee.frame == budget.guarantee.frame]
+    return [entry for entry in entries if entry.guarantee.definition == budget.guarantee.definition]
 
 
 def last_number(connection: sqlite3.Connection, dataset: str) -> int:
@@ -196,22 +196,35 @@ def last_number(connection: sqlite3.Connection, dataset: str) -> int:
     return int(number or 0)
 
 
-def spent_by_frame(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:
+def spent_by_definition(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:
     """Return the totals of a data set by basic composition; frames do not add."""
     amounts: dict[Frame, list[Guarantee]] = {}
     for row in fetched(connection, f"{ENTRIES} WHERE dataset = ? ORDER BY spendings.id", dataset):
         promise = read_entry(row).guarantee
-        amounts.setdefault(promise.frame, []).append(promise)
+        amounts.setdefault(promise.definition, []).append(promise)
     return {
-        frame: Amount(sum_up(part.epsilon for part in parts), sum_up(part.delta for part in parts))
-        for frame, parts in amounts.items()
+        definition: Amount(sum_up(part.epsilon for part in parts), sum_up(part.delta for part in parts))
+        for definition, parts in amounts.items()
     }
 
 
-def _promise(record: dict[str, Any], epsilon: object, delta: object, frame: object) -> Guarantee:
+def _as_named_now(definition: object) -> str:
+    """Return a stored privacy definition with the present name of its unit; old rows have the old one."""
+    unit, _, rest = str(definition).partition("/")
+    try:
+        return f"{Unit(unit).value}/{rest}"
+    except ValueError:
+        return str(definition)
+
+
+def _promise(record: dict[str, Any], epsilon: object, delta: object, definition: object) -> Guarantee:
     """Return the promise of a row, which states its numbers twice: a disk that lost a bit shows."""
     promise = _read_promise(record)
-    if (promise.epsilon, promise.delta, "/".join(promise.frame)) != (epsilon, delta, frame):
+    if (promise.epsilon, promise.delta, "/".join(promise.definition)) != (
+        epsilon,
+        delta,
+        _as_named_now(definition),
+    ):
         raise ValueError("a row contradicts itself")
     return promise
 

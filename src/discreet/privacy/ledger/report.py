@@ -21,7 +21,7 @@ def _dataset_json(ledger: Ledger, name: str) -> dict[str, Any]:
         "dataset": name,
         "spent": [
             {"unit": unit.value, "neighbours": neighbors.value, "trust": trust.value, **_amount_json(amount)}
-            for (unit, neighbors, trust), amount in ledger.spent_by_frame(name).items()
+            for (unit, neighbors, trust), amount in ledger.spent_by_definition(name).items()
         ],
         "budgets": [
             {

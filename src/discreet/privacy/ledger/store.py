@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import final
 from urllib.parse import quote
 
-from discreet.checks import FileError, PrivacyError
+from discreet.core.checks import FileError, PrivacyError
 from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, locked
 
 # "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
@@ -63,7 +63,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @final
-class Store:
+class LedgerStore:
     """Hand out connections to one ledger, in memory or in a file, one operation at a time."""
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:

@@ -18,23 +18,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from discreet.arrays import Floats
-from discreet.checks import non_negative, positive, positive_finite, require
+from discreet.core.arrays import Floats
+from discreet.core.checks import non_negative, positive, positive_finite, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
-    Elsewhere,
+    FixedPoint,
     NoiseGrid,
-    WholeSteps,
+    RemoteSum,
     finite_floats,
+    fixed_point_noise,
     grid_exponent,
-    noise_in_steps,
     power_of_two,
     root_above,
     round_down,
     square_matrix,
 )
 from discreet.privacy.sampling.draws import add_discrete_gaussian, add_discrete_laplace
-from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -51,22 +51,22 @@ class Additive(ABC):
 
     __slots__ = ()
 
-    def release(self, vector: npt.ArrayLike | WholeSteps | Elsewhere, random: PrivacyRandom) -> Floats:
+    def release(self, vector: npt.ArrayLike | FixedPoint | RemoteSum, random: PrivacyRandom) -> Floats:
         """Return the values, of any shape, with noise on each of them; sums in whole steps stay exact.
 
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
-        if isinstance(vector, Elsewhere):
+        if isinstance(vector, RemoteSum):
             return vector.released(self, symmetric=False)
         values, bits = _taken(vector)
-        if random.tape is not None:
-            random.tape.exact(self, values if bits is None else _plain(values, bits))
+        if random.recording is not None:
+            random.recording.exact(self, values if bits is None else _plain(values, bits))
         grid = self._grid(values.size)
         return _plain(values, bits) if grid is None else grid.release(values, random, bits)
 
     def release_symmetric(
-        self, matrix: npt.ArrayLike | WholeSteps | Elsewhere, random: PrivacyRandom
+        self, matrix: npt.ArrayLike | FixedPoint | RemoteSum, random: PrivacyRandom
     ) -> Floats:
         """Return the symmetric matrix that the upper triangle defines, with symmetric noise.
 
@@ -76,12 +76,12 @@ class Additive(ABC):
         Raises:
             DataError: a value is not finite, or too large for the grid.
         """
-        if isinstance(matrix, Elsewhere):
+        if isinstance(matrix, RemoteSum):
             return matrix.released(self, symmetric=True)
         values, bits = _taken(matrix)
         grid = self._grid(square_matrix(values).size)
-        if random.tape is not None:
-            random.tape.exact(self, values if bits is None else _mirrored(_plain(values, bits)))
+        if random.recording is not None:
+            random.recording.exact(self, values if bits is None else _mirrored(_plain(values, bits)))
         if grid is None:
             return _mirrored(_plain(values, bits))
         return grid.release_symmetric(values, random, bits)
@@ -162,8 +162,8 @@ class Laplace(Additive):
         noise = scale * (1 / power_of_two(exponent) + steps / sensitivity)
         return NoiseGrid(
             exponent=exponent,
-            noise=noise_in_steps(noise),
-            off_diagonal=noise_in_steps(noise / 2),
+            noise=fixed_point_noise(noise),
+            off_diagonal=fixed_point_noise(noise / 2),
             add=add_discrete_laplace,
         )
 
@@ -242,8 +242,8 @@ class Gaussian(Additive):
         # Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2.
         return NoiseGrid(
             exponent=exponent,
-            noise=noise_in_steps(root_above(noise**2 + 4)),
-            off_diagonal=noise_in_steps(root_above(noise**2 / 2 + 4)),
+            noise=fixed_point_noise(root_above(noise**2 + 4)),
+            off_diagonal=fixed_point_noise(root_above(noise**2 / 2 + 4)),
             add=add_discrete_gaussian,
         )
 
@@ -270,8 +270,8 @@ def _least_noise(exact: Fraction, epsilon: float) -> float:
     return round_up(exact * (1 + Fraction(1, 2**40)))
 
 
-def _taken(numbers: npt.ArrayLike | WholeSteps) -> tuple[npt.NDArray[Any], int | None]:
-    return numbers if isinstance(numbers, WholeSteps) else (np.asarray(numbers), None)
+def _taken(numbers: npt.ArrayLike | FixedPoint) -> tuple[npt.NDArray[Any], int | None]:
+    return numbers if isinstance(numbers, FixedPoint) else (np.asarray(numbers), None)
 
 
 def _plain(values: npt.NDArray[Any], bits: int | None) -> Floats:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices
-from discreet.checks import DataError, finite_array, require
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import DataError, finite_array, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.channel import (
     WORDS,
@@ -29,8 +30,7 @@ from discreet.privacy.mechanisms.channel import (
 )
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise, clamped_noise
 from discreet.privacy.mechanisms.grid import GridMechanism, check_scale, inside, nearest_step
-from discreet.privacy.sampling.taping import taped
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.sampling.recording import recorded
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -136,7 +136,7 @@ class ModifiedLaplace:
         """Return what this costs: a pure epsilon."""
         return pure_event(self.epsilon)
 
-    @taped
+    @recorded
     def release(
         self, ratings: npt.ArrayLike, random: PrivacyRandom, *, present: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.bool_], Floats]:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, finite, finite_array, positive_finite, require
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, finite, finite_array, positive_finite, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.channel import Channel, CountTable
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
 from discreet.privacy.mechanisms.gaps import gap_scale, realized
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.sampling.draws import uniform_below
-from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

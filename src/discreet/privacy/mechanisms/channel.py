@@ -16,10 +16,10 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices
-from discreet.checks import DataError, PrivacyError, positive, require
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import DataError, PrivacyError, positive, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling.draws import draw_from_table
-from discreet.randomness import PrivacyRandom
 
 Counts = npt.NDArray[np.uint64]
 

@@ -10,7 +10,8 @@ from typing import final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from discreet.arrays import Floats, Indices
+from discreet.core.arrays import Floats, Indices
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.channel import (
     ROUNDING,
     WORDS,
@@ -20,7 +21,6 @@ from discreet.privacy.mechanisms.channel import (
     log_up,
     require_loss,
 )
-from discreet.randomness import PrivacyRandom
 
 # Reports are clamped this many noise scales beyond the ratings; one in ten million is.
 _REACH = 16.0

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, require
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.sampling.draws import LARGEST_SCALE
-from discreet.randomness import PrivacyRandom
 
 Integers = npt.NDArray[np.int64]
 # Adds noise of a width, in steps, to whole numbers in place.
@@ -35,14 +35,14 @@ _CHUNK = 1 << 16
 _BLOCK_ROWS = 64
 
 
-class WholeSteps(NamedTuple):
+class FixedPoint(NamedTuple):
     """Hold numbers exactly, as whole counts of steps of 2^-bits: also beyond the 53 digits of a float."""
 
     counts: Integers
     bits: int
 
 
-class Elsewhere(ABC):
+class RemoteSum(ABC):
     """Stand for a sum that others hold: they add the noise, and what is released comes from them."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:
     return max(fine, floor_log2(noise / _MOST_STEPS) + 1)
 
 
-def noise_in_steps(noise: Fraction) -> float:
+def fixed_point_noise(noise: Fraction) -> float:
     """Return the width as a float, rounded up."""
     require(
         noise <= LARGEST_SCALE, "noise", float(noise), "must be at most 2^55 steps", "Release fewer values."

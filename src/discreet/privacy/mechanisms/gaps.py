@@ -15,9 +15,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import require
+from discreet.core.checks import require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling.draws import geometric
-from discreet.randomness import PrivacyRandom
 
 # Empty cells pretend by this share more often than the table says; it covers every rounding of a float.
 MARGIN = Fraction(1, 2**40)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, ParameterError, finite_array, integer, probability, require
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, ParameterError, finite_array, integer, probability, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.channel import WORDS, Channel, CountTable, count_above, local_epsilon
-from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

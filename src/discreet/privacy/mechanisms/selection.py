@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from discreet.checks import DataError, integer, positive_finite, require
+from discreet.core.checks import DataError, integer, positive_finite, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import FailureEvent
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.privacy.mechanisms.fixed_point import NoiseGrid, WholeSteps
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.mechanisms.fixed_point import FixedPoint, NoiseGrid
 
 #: The most names that data can have. The grid of the noise must not depend on how many there are, and no
 #: number of names that one person could tip over is refused.
@@ -61,12 +61,12 @@ class NoisyThreshold:
         grid = self._grid()
         return math.ldexp(self._threshold_steps(grid), grid.exponent)
 
-    def passing(self, sums: WholeSteps, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
+    def passing(self, sums: FixedPoint, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
         """Return which names pass."""
         if sums.counts.size > MOST_NAMES:
             raise DataError(f"There are more than {MOST_NAMES:,} names to choose from; declare them.")
-        if random.tape is not None:
-            random.tape.exact(self.noise(), np.ldexp(sums.counts.astype(np.float64), -sums.bits))
+        if random.recording is not None:
+            random.recording.exact(self.noise(), np.ldexp(sums.counts.astype(np.float64), -sums.bits))
         grid = self._grid()
         noisy = grid.release(sums.counts, random, sums.bits)
         passing: npt.NDArray[np.bool_] = noisy >= math.ldexp(self._threshold_steps(grid), grid.exponent)

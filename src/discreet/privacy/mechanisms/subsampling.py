@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats, Indices
-from discreet.checks import (
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import (
     DataError,
     ParameterError,
     PrivacyError,
@@ -19,11 +19,11 @@ from discreet.checks import (
     positive_finite,
     require,
 )
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.events import pure_event
 from discreet.privacy.mechanisms.additive import MOST_SHIFT_LAPLACE
 from discreet.privacy.mechanisms.channel import WORDS, CountTable, local_epsilon
 from discreet.privacy.sampling.draws import add_discrete_laplace
-from discreet.randomness import PrivacyRandom
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

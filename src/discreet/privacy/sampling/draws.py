@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.checks import DataError, ParameterError, integer, positive_finite, require
+from discreet.core.checks import DataError, ParameterError, integer, positive_finite, require
+from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling import kernels
-from discreet.privacy.sampling.taping import taped
-from discreet.randomness import PrivacyRandom
+from discreet.privacy.sampling.recording import recorded
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -38,7 +38,7 @@ _UNIT = Decimal(2**128)
 _WORD = (1 << 64) - 1
 
 
-@taped
+@recorded
 def geometric(scale: float, size: int, random: PrivacyRandom) -> Integers:
     """Return draws of k = 0, 1, 2, ... with probability proportional to exp(-k / scale)."""
     target = np.zeros(integer("size", size, least=0), dtype=np.int64)
@@ -66,7 +66,7 @@ def discrete_gaussian(sigma: float, size: int, random: PrivacyRandom) -> Integer
     return target
 
 
-@taped
+@recorded
 def add_discrete_laplace(target: Integers, scale: float, random: PrivacyRandom) -> None:
     """Add `discrete_laplace` draws to `target` in place, with constant memory whatever its size.
 
@@ -77,7 +77,7 @@ def add_discrete_laplace(target: Integers, scale: float, random: PrivacyRandom) 
     _feed(kernels.add_laplace, flat, random, high.size, 1, high, low)
 
 
-@taped
+@recorded
 def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom) -> None:
     """Add `discrete_gaussian` draws to `target` in place, with constant memory whatever its size.
 
@@ -94,7 +94,7 @@ def add_discrete_gaussian(target: Integers, sigma: float, random: PrivacyRandom)
     _feed(kernels.add_gaussian, flat, random, decisions, 1, high, low, _rate(exact, high.size), *_decay())
 
 
-@taped
+@recorded
 def bernoulli(probability: float | Fraction, size: int, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
     """Return draws that are true with the given probability, rounded down to a multiple of 2^-128."""
     ok = isinstance(probability, int | float | Fraction | np.floating) and 0 <= probability <= 1
@@ -106,7 +106,7 @@ def bernoulli(probability: float | Fraction, size: int, random: PrivacyRandom) -
     return target
 
 
-@taped
+@recorded
 def uniform_below(bound: int, size: int, random: PrivacyRandom) -> Integers:
     """Return draws of 0, 1, ..., bound - 1, all equally likely, without any error."""
     integer("bound", bound, least=1, most=2**63)
@@ -119,7 +119,7 @@ def uniform_below(bound: int, size: int, random: PrivacyRandom) -> Integers:
     return target
 
 
-@taped
+@recorded
 def draw_from_table(starts: Words, row_index: npt.ArrayLike, random: PrivacyRandom) -> Integers:
     """Return one outcome for each row index, drawn from that row without any error.
 

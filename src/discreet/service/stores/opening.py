@@ -1,15 +1,17 @@
-"""Open a store by its address: sqlite:///reports.db, postgresql://..., or the path of a file."""
+"""Open a store by its address, and copy one into a single file without the order of arrival."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
-from discreet.checks import ParameterError
 from discreet.collect.opening import AnyCampaign
-from discreet.service.stores.store import Store
+from discreet.core.checks import FileError, ParameterError
+from discreet.service.stores.sqlite import SqliteStore
+from discreet.service.stores.store import CLOSED, Counts, ReportStore
 
 
-def open_store(url: str, campaign: AnyCampaign | None = None) -> Store:
+def open_store(url: str, campaign: AnyCampaign | None = None) -> ReportStore:
     """Return the store at `url`; with a campaign it is made if there is none yet."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
@@ -21,3 +23,42 @@ def open_store(url: str, campaign: AnyCampaign | None = None) -> Store:
     from discreet.service.stores.sqlite import SqliteStore
 
     return SqliteStore(Path(rest[1:] if separator else url), campaign)
+
+
+_ROWS = 10_000
+
+
+def copy_store(source: ReportStore, target: Path) -> Counts:
+    """Write all reports of a store to a new SQLite store, in the order of senders; return how many.
+
+    The copy is made beside the target and put in its place when it is whole.
+    """
+    aside = target.with_name(f".{target.name}.part")
+    for name in (aside.name, f"{aside.name}-wal", f"{aside.name}-shm"):
+        aside.with_name(name).unlink(missing_ok=True)
+    try:
+        aside.touch(mode=0o600, exist_ok=False)
+        copy = SqliteStore(aside, source.campaign)
+        try:
+            counts = _fill(copy, source)
+        finally:
+            copy.dispose()
+        aside.replace(target)
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {error.strerror}.") from error
+    finally:
+        aside.unlink(missing_ok=True)
+    return counts
+
+
+def _fill(copy: SqliteStore, source: ReportStore) -> Counts:
+    reports, messages = source.reports(), source.messages()
+    with copy._transaction() as transaction:
+        while some := list(itertools.islice(reports, _ROWS)):
+            transaction.add_reports(some)
+        while others := list(itertools.islice(messages, _ROWS)):
+            transaction.add_messages(others)
+        if source.is_closed:
+            transaction.put(CLOSED, b"closed")
+    copy.rewrite()
+    return copy.counts()

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, final
 
-from discreet.checks import FileError
 from discreet.collect.opening import AnyCampaign
-from discreet.service.stores.store import CLOSED, Counts, Store, StoredReport, Transaction
+from discreet.core.checks import FileError
+from discreet.service.stores.store import CLOSED, Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS discreet_facts (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
@@ -24,7 +24,7 @@ _PAGE = 10_000
 
 
 @final
-class PostgresqlStore(Store):
+class PostgresqlStore(ReportStore):
     """Keep a campaign's reports in a database; give the campaign to begin, leave it out to go on."""
 
     def __init__(self, url: str, campaign: AnyCampaign | None = None) -> None:

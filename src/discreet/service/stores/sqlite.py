@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import final
 
-from discreet.checks import FileError
 from discreet.collect.opening import AnyCampaign
-from discreet.service.stores.store import CLOSED, Counts, Store, StoredReport, Transaction
+from discreet.core.checks import FileError
+from discreet.service.stores.store import CLOSED, Counts, ReportStore, StoredReport, Transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -26,7 +26,7 @@ _PATIENCE = 30.0
 
 
 @final
-class SqliteStore(Store):
+class SqliteStore(ReportStore):
     """Keep a campaign's reports in a file; give the campaign to begin, leave it out to go on."""
 
     def __init__(self, path: Path, campaign: AnyCampaign | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Say what a store is: one campaign, the reports that were kept, and whether more are taken."""
+"""Define a store: one campaign, its reports, and whether more are taken; open one, copy one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, final
 
-from discreet.checks import DataError, FileError
-from discreet.collect.campaign_text import pack
+from discreet.collect.campaign import Campaign, pack
 from discreet.collect.opening import AnyCampaign, campaign_from_bytes
-from discreet.collect.ratings.campaign import Campaign
-from discreet.collect.ratings.wire import ReportRefusal
+from discreet.collect.wire import ReportRefusal
+from discreet.core.checks import DataError, FileError
 from discreet.service.admission import Receipt, Submission, admit
 
 #: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
@@ -33,7 +32,7 @@ class StoredReport(NamedTuple):
     code: int
 
 
-class Store(ABC):
+class ReportStore(ABC):
     """Keep the reports of one campaign. `take` returns after its transaction is on disk.
 
     A store knows senders, items and codes: no address and no time. What comes together is written in the

@@ -1,20 +1,28 @@
-"""Price how well scores explain verdicts on the observed cells, and count how often anybody asks."""
+"""Evaluate one-bit losses on the observed entries, and count how often a gradient is asked for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, final
+from typing import Any, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from discreet.arrays import Floats
-from discreet.checks import DataError, PrivacyError, integer, non_negative, one_of, positive, positive_finite
-from discreet.solvers.kernels import one_bit as one_bit_kernels
-from discreet.solvers.rows import run
+from discreet.core.arrays import Floats
+from discreet.core.checks import (
+    DataError,
+    PrivacyError,
+    integer,
+    non_negative,
+    one_of,
+    positive,
+    positive_finite,
+)
+from discreet.core.kernels import compiled
+from discreet.core.rows import run
 
 Link = Literal["logistic", "probit"]
 LINKS = ("logistic", "probit")
@@ -69,7 +77,7 @@ class OneBitLoss:
         linear = _NO_LINE if self.linear is None else self.linear
         public = (self.link == "probit", self.scale, *self.flips, self.ridge, self.straight_beyond)
         run(
-            one_bit_kernels.one_bit_range,
+            one_bit_range,
             np.arange(scores.size + 1),
             np.asarray(scores, dtype=np.float64),
             self.verdicts,
@@ -131,7 +139,7 @@ def steepness(link: Link, scale: float, bound: float) -> float:
     if link == "logistic":
         return 1 / scale
     edge = bound / scale
-    return sum(-float(one_bit_kernels.probit_pair(x)[1]) for x in (edge, -edge)) / scale
+    return sum(-float(probit_pair(x)[1]) for x in (edge, -edge)) / scale
 
 
 def curvature_ratio(link: Link, scale: float, bound: float, ridge: float) -> float:
@@ -153,5 +161,89 @@ def curvature_ratio(link: Link, scale: float, bound: float, ridge: float) -> flo
 
 def _probit_curvature(x: float) -> float:
     """Return the second derivative of -log Phi(x)."""
-    ratio = -one_bit_kernels.probit_pair(float(x))[1]
+    ratio = -probit_pair(float(x))[1]
     return float(ratio * (ratio + x))
+
+
+Array = npt.NDArray[Any]
+
+_SQRT_HALF = math.sqrt(0.5)
+_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
+_LOG_DENSITY_AT_0 = math.log(_DENSITY_AT_0)
+# From here on the complementary error function loses digits and a continued fraction has them all.
+_TAIL = -5.0
+_FRACTION_TERMS = 60
+
+
+@compiled
+def logistic_pair(x: float) -> tuple[float, float]:
+    """Return -log h(x) and its slope for the logistic link."""
+    small = math.exp(-abs(x))
+    value = math.log1p(small) + (0.0 if x > 0 else -x)
+    slope = -small / (1 + small) if x > 0 else -1 / (1 + small)
+    return value, slope
+
+
+@compiled
+def probit_pair(x: float) -> tuple[float, float]:
+    """Return -log h(x) and its slope for the probit link."""
+    log_density = _LOG_DENSITY_AT_0 - 0.5 * x * x
+    if x > _TAIL:
+        chance = 0.5 * math.erfc(-x * _SQRT_HALF)
+        return -math.log(chance), -math.exp(log_density) / chance
+    # Mills' ratio: density / chance = t + 1/(t + 2/(t + 3/(t + ...))) with t = -x.
+    ratio = -x
+    for term in range(_FRACTION_TERMS, 0, -1):
+        ratio = -x + term / ratio
+    return math.log(ratio) - log_density, -ratio
+
+
+@compiled
+def plain_pair(x: float, probit: bool) -> tuple[float, float]:
+    """Return -log h(x) and its slope for either link."""
+    if probit:
+        return probit_pair(x)
+    return logistic_pair(x)
+
+
+@compiled
+def flipped_pair(x: float, probit: bool, told: float, lied: float) -> tuple[float, float]:
+    """Return -log c(x) and its slope, c(x) = told h(x) + lied (1 - h(x)), for what was reported."""
+    value, slope = plain_pair(x, probit)
+    chance = math.exp(-value)
+    mixed = lied + (told - lied) * chance
+    return -math.log(mixed), (told - lied) * chance * slope / mixed
+
+
+@compiled
+def one_bit_range(
+    start: int,
+    stop: int,
+    scores: Array,
+    verdicts: Array,
+    linear: Array,
+    probit: bool,
+    scale: float,
+    flip_positive: float,
+    flip_negative: float,
+    ridge: float,
+    straight_beyond: float,
+    out: Array,
+) -> None:
+    """Write the loss and the slope of a range of cells into the two rows of `out`."""
+    flipped = flip_positive > 0 or flip_negative > 0
+    for cell in range(start, stop):
+        score = scores[cell]
+        sign = 1.0 if verdicts[cell] > 0 else -1.0
+        inside = min(max(score, -straight_beyond), straight_beyond)
+        x = sign * inside / scale
+        if flipped:
+            lied = flip_negative if sign > 0 else flip_positive
+            told = 1 - (flip_positive if sign > 0 else flip_negative)
+            value, slope = flipped_pair(x, probit, told, lied)
+        else:
+            value, slope = plain_pair(x, probit)
+        slope *= sign / scale
+        extra = linear[cell] if linear.size else 0.0
+        out[0, cell] = value + slope * (score - inside) + (extra + 0.5 * ridge * score) * score
+        out[1, cell] = slope + extra + ridge * score

@@ -1,4 +1,4 @@
-"""Keep a matrix as a product of thin factors, and bring "low rank plus sparse" back into the nuclear ball.
+"""Keep a matrix as a product of thin factors, and project onto the nuclear-norm ball.
 
 Nothing here is as large as the matrix itself unless the matrix is small. The projection needs only the
 singular values above its threshold; a warm-started block method finds them and adds more until the threshold
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self, final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
-from discreet.checks import positive, require
-from discreet.solvers.rows import Rows, multiply, predict_cells
-from discreet.solvers.signs import column_signs
+from discreet.core.arrays import Floats
+from discreet.core.checks import positive, require
+from discreet.core.rows import Rows, multiply, predict_cells
+from discreet.solvers.spectrum import column_signs, with_fixed_signs
 
 # Below this many rows or columns a full decomposition costs no more than a partial one.
 _SMALL_SIDE = 160
@@ -97,7 +97,7 @@ class LowRank:
 
 
 @final
-class Cells:
+class ObservedEntries:
     """Know which cells of a matrix are observed, by row and by column.
 
     Assumes
@@ -156,7 +156,7 @@ class LowRankPlusSparse:
     """Multiply by `low + sparse` without ever forming the sum."""
 
     low: LowRank
-    cells: Cells
+    cells: ObservedEntries
     sparse: Floats
 
     @property
@@ -225,18 +225,18 @@ def project_both(
     Nesterov's momentum and restarts: ten times fewer decompositions than the plain alternation.
     """
     size = max(float(np.linalg.norm(matrix)), _TINY)
-    pull = ahead = np.zeros_like(matrix)
+    correction = ahead = np.zeros_like(matrix)
     momentum = 1.0
     for _ in range(most):
         inside = ahead + project_dense(matrix - ahead, radius)
         clipped = np.clip(inside, -bound, bound)
-        before, pull = pull, inside - clipped
-        if float(np.linalg.norm(pull - ahead)) <= tolerance * size:
+        before, correction = correction, inside - clipped
+        if float(np.linalg.norm(correction - ahead)) <= tolerance * size:
             break
-        if float(np.vdot(ahead - pull, pull - before)) > 0:
+        if float(np.vdot(ahead - correction, correction - before)) > 0:
             momentum = 1.0
         grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = pull + (momentum - 1) / grown * (pull - before)
+        ahead = correction + (momentum - 1) / grown * (correction - before)
         momentum = grown
     return clipped
 
@@ -313,3 +313,25 @@ def _settled(found: LowRank, wrong: Floats, radius: float, tolerance: float) -> 
     cut = threshold(found.values, radius)
     weight = np.maximum(found.values - cut, 0) / found.values[0]
     return bool(np.all(np.linalg.norm(wrong, axis=0) * weight <= tolerance * found.values[0]))
+
+
+class Projection(NamedTuple):
+    """Hold a projection: orthonormal columns, and how much of each one is kept."""
+
+    basis: Floats
+    kept: Floats
+
+
+def project_moment(moment: Floats, *, radius: float, noise: float, most: int) -> Projection:
+    """Return the map that lowers the rows' singular values onto the ball, from their noisy second moment.
+
+    The noise is taken off the eigenvalues first, and what it alone could have made is dropped.
+    """
+    values, vectors = np.linalg.eigh(moment)
+    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
+    above = values > noise
+    values, vectors = values[above], vectors[:, above]
+    singular = np.sqrt(values)
+    lengths = np.sqrt(values - noise)
+    lowered = np.maximum(lengths - threshold(lengths, radius), 0.0)
+    return Projection(with_fixed_signs(vectors), lowered / singular)

@@ -20,15 +20,14 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from discreet.arrays import Floats
-from discreet.checks import integer, non_negative, positive_finite, require
-from discreet.randomness import experiment_generator
-from discreet.solvers.algebra_threads import one_algebra_thread
+from discreet.core.arrays import Array, Floats
+from discreet.core.checks import integer, non_negative, positive_finite, require
+from discreet.core.randomness import experiment_generator
+from discreet.core.rows import Rows, one_algebra_thread, require_fit, residuals, run_over_rows
+from discreet.solvers import als as als_kernels
 from discreet.solvers.als import solve_rows
-from discreet.solvers.kernels import als as als_kernels
-from discreet.solvers.kernels.nuclear import alternate
-from discreet.solvers.rows import Array, Rows, require_fit, residuals, run_over_rows
-from discreet.solvers.signs import column_signs
+from discreet.solvers.low_rank.nuclear_kernel import alternate
+from discreet.solvers.spectrum import column_signs
 
 Triples = tuple[Floats, Floats, Floats]
 

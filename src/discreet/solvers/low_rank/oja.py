@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.checks import integer
-from discreet.randomness import experiment_generator
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer
+from discreet.core.randomness import experiment_generator
 
 Product = Callable[[Floats], Floats]
 
 
-class Direction(NamedTuple):
+class LeadingDirection(NamedTuple):
     """Hold a direction, the matrix's product with it, and how large the matrix is along it.
 
     `product` is the mean of `averaged` products with nearly this direction, so that independent noise in them
@@ -34,7 +34,7 @@ class Direction(NamedTuple):
     averaged: int
 
 
-def oja(product: Product, start: Floats, *, steps: int) -> Direction:
+def oja(product: Product, start: Floats, *, steps: int) -> LeadingDirection:
     """Turn `start` toward the leading direction by exactly `steps` products.
 
     Each step is v <- v + c W v and a normalization. In the first half c is so large that only W v is left (a
@@ -52,7 +52,7 @@ def oja(product: Product, start: Floats, *, steps: int) -> Direction:
         along.append(float(vector @ answer))
         total += answer
         vector = unit(total)
-    return Direction(vector, total / len(along), float(np.mean(along)), len(along))
+    return LeadingDirection(vector, total / len(along), float(np.mean(along)), len(along))
 
 
 def unit(vector: Floats) -> Floats:

@@ -9,9 +9,15 @@ from typing import Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.core.arrays import Floats
 from discreet.solvers.low_rank.losses import Oracle
-from discreet.solvers.low_rank.matrix import Cells, LowRank, LowRankPlusSparse, project_both, project_nuclear
+from discreet.solvers.low_rank.matrix import (
+    LowRank,
+    LowRankPlusSparse,
+    ObservedEntries,
+    project_both,
+    project_nuclear,
+)
 
 Point = TypeVar("Point")
 Report = Callable[[int, int], None]
@@ -52,7 +58,7 @@ class NuclearBall:
     `weights` multiply the entry of each observed cell: the scores are `weights * matrix[cells]`.
     """
 
-    cells: Cells
+    cells: ObservedEntries
     radius: float
     weights: Floats | None = None
     accuracy: float = 1e-3
@@ -90,7 +96,7 @@ class NuclearBall:
 class BoundedNuclearBall:
     """Small matrices in the nuclear ball with no |entry| above its limit, kept in full."""
 
-    cells: Cells
+    cells: ObservedEntries
     radius: float
     limits: float | Floats
     weights: Floats | None = None

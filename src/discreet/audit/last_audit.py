@@ -1,0 +1,94 @@
+"""Say when a kind of model was last audited and what that refuted; shipped with the package.
+
+`last_audits.json` is made from a full run that is kept in the repository (`papers/audit/table.py`). An audit
+tries to refute a promise, and can never prove one: the proofs are in proofs/.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+_SHIPPED = "last_audits.json"
+# A bound is told for the promise that most people make.
+_SHOWN = 1.0
+
+
+class LastAudit(NamedTuple):
+    """Hold the last audit of a kind of model.
+
+    `tried` are the epsilons that were audited. At a promise of `promised`, `exact` is what the costliest
+    searched world pays (None if something leaked), `refuted` the largest epsilon refuted by games without an
+    assumption, `curve` by games that take the shape of the noise for granted.
+    """
+
+    date: str
+    version: str
+    verdict: str
+    tried: tuple[float, ...]
+    promised: float
+    exact: float | None
+    refuted: float
+    curve: float
+    confidence: float
+
+    def sentence(self) -> str:
+        """Return it in words; "not refuted" is never called a proof."""
+        tried = ", ".join(f"{epsilon:g}" for epsilon in self.tried)
+        exact = "nothing that can be told" if self.exact is None else f"{self.exact:.2f} exactly"
+        return (
+            f"{self.date}, version {self.version}, at epsilon {tried}: {self.verdict}. Of a promise of "
+            f"{self.promised:g} the costliest world tried pays {exact}, and games refute "
+            f"{max(self.refuted, self.curve):.2f} at {self.confidence:.0%}. An audit is no proof."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {**self._asdict(), "tried": list(self.tried)}
+
+
+def last_audit(model: str) -> LastAudit | None:
+    """Return the last audit of a kind of model; None if it was never in a run that was kept."""
+    found = _shipped().get(model)
+    return None if found is None else LastAudit(**{**found, "tried": tuple(found["tried"])})
+
+
+def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
+    """Return the last audit of each model in a kept run, by its name."""
+    by_model: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_model.setdefault(row["subject"], []).append(row)
+    return {
+        model: _summary(found, version).to_json()
+        for model, found in sorted(by_model.items())
+        if any(row["asked"] == _SHOWN for row in found)
+    }
+
+
+def _summary(rows: list[Mapping[str, Any]], version: str) -> LastAudit:
+    output = [row for row in rows if row["asked"] == _SHOWN]
+    games = [row for row in output if row["by"] in ("transcript", "file")]
+    (inside,) = (row for row in output if row["attack"] == "white box")
+    return LastAudit(
+        date=max(row["date"] for row in rows),
+        version=version,
+        verdict="refuted" if any(row["verdict"] == "refuted" for row in rows) else "not refuted",
+        tried=tuple(sorted({row["asked"] for row in rows})),
+        promised=_SHOWN,
+        exact=inside["refuted"],
+        refuted=max((row["refuted"] or 0.0 for row in games), default=0.0),
+        curve=max((row["curve"] or 0.0 for row in games), default=0.0),
+        confidence=min((row["confidence"] for row in games), default=1.0),
+    )
+
+
+@cache
+def _shipped() -> dict[str, dict[str, Any]]:
+    file = resources.files("discreet.audit").joinpath(_SHIPPED)
+    if not file.is_file():
+        return {}
+    shipped: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf8"))
+    return shipped

@@ -1,0 +1,242 @@
+"""Build small worlds that differ by what a promise speaks of: one person, one cell, or one rating.
+
+The canary is searched over what has broken promises before: long rows, rows of one item, the first and the
+last id, an item nobody else rated, ties, the empty row, extreme values and values outside the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from discreet.audit.white_box.recording import NoiseScale
+from discreet.core.randomness import experiment_generator
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.estimator import Estimator
+from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+
+Row = Mapping[int, float]
+# Ids that sort before and behind everybody else's.
+_FIRST, _LAST = "", "~"
+# In a wide catalog so many people are declared: rounds that pay only in a crowd are then asked for.
+_DECLARED = 1_000_000
+# What a fit is told there: what chance tells; that very many are there; and that much stands out besides.
+_OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighboringDatasets:
+    """Hold one data set and, by name, those a promise says must look alike; and what to tell the fits."""
+
+    base: Interactions
+    others: Mapping[str, Interactions]
+    outcomes: tuple[NoiseScale | None, ...] = (None,)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticSpec:
+    """Say how large a world is; the last item is rated by nobody but a canary.
+
+    People who come or go are looked for in a catalog of `wide` items, too (0: not), where rows can be long.
+    """
+
+    people: int = 24
+    items: int = 12
+    per_person: int = 5
+    seed: int = 0
+    max_per_user: int | None = None
+    wide: int = 48
+    alike: bool = False
+
+    def rows(self, facts: PublicFacts) -> list[dict[int, float]]:
+        """Return two groups of people with opposite taste, or people who like every second item half-way."""
+        draw = experiment_generator(self.seed, "audit crowd")
+        rows = []
+        for person in range(self.people):
+            items = np.sort(draw.choice(self.items - 1, self.per_person, replace=False))
+            taste = np.where(items % 2 == person % 2, 0.85, 0.15)
+            likes = draw.random(self.per_person) < (np.where(items % 2, 0.1, 0.5) if self.alike else taste)
+            rows.append(
+                {
+                    int(item): facts.high if like else facts.low
+                    for item, like in zip(items, likes, strict=True)
+                }
+            )
+        return rows
+
+    def facts(self, *, implicit: bool) -> PublicFacts:
+        """Return what is public of this world."""
+        low, step = (1.0, None) if implicit else (1.0, 1.0)
+        return PublicFacts(
+            n_items=self.items,
+            low=low,
+            high=1.0 if implicit else 5.0,
+            step=step,
+            n_users=self.people,
+            max_per_user=self.max_per_user,
+        )
+
+
+def neighboring(estimator: Estimator, spec: SyntheticSpec | None = None) -> Iterator[NeighboringDatasets]:
+    """Yield worlds that the estimator's promise says must look alike."""
+    spec = spec or SyntheticSpec()
+    facts = spec.facts(implicit=estimator.feedback == "implicit")
+    promise = estimator.promise(facts)
+    all_users = spec.rows(facts)
+    if promise.unit is Unit.USER:
+        yield from _people(all_users, facts, promise)
+        if spec.wide and promise.neighbors is Neighbors.ADD_OR_REMOVE:
+            yield _wide_catalog(all_users, replace(facts, n_items=spec.wide, n_users=_DECLARED))
+    elif promise.unit is Unit.RATING:
+        yield from _cells(all_users, facts)
+    else:
+        yield from _ratings(all_users, facts)
+
+
+def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
+    """Return the rows that are tried, by name."""
+    low, high, n = facts.low, facts.high, facts.n_items
+    every = range(n)
+    rows: dict[str, Row] = {
+        "every item, liked": dict.fromkeys(every, high),
+        "every item, disliked": dict.fromkeys(every, low),
+        "every item, by turns": {item: high if item % 2 else low for item in every},
+        "one item": {0: high},
+        "one item, disliked": {1: low},
+        "an item nobody rated": {n - 1: high},
+        "the two ends": {0: low, n - 1: high},
+        "a tie with somebody": dict(neighbor),
+        "the empty row": {},
+        "outside the scale": {0: high + 1e6, 1: low - 1e6, n - 1: high},
+    }
+    # On a scale of one value several of these are the same.
+    different: dict[str, Row] = {}
+    for name, row in rows.items():
+        if row not in different.values():
+            different[name] = row
+    return different
+
+
+def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -> Interactions:
+    """Return the world with these people, in the order of their ids; empty rows stay.
+
+    With `timed` everybody chose two items at a time, the last ones first.
+    """
+    names = sorted(rows)
+    lengths = [len(rows[name]) for name in names]
+    cells = [(item, value) for name in names for item, value in sorted(rows[name].items())]
+    return Interactions(
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        items=np.array([item for item, _ in cells], dtype=np.int32),
+        values=np.array([value for _, value in cells], dtype=np.float32),
+        times=np.array([-(place // 2) for length in lengths for place in range(length)]) if timed else None,
+        users=Vocabulary.of(names),
+        catalog=Vocabulary.of(np.arange(facts.n_items)),
+        facts=facts,
+        name="audit",
+    )
+
+
+def _named(rows: list[dict[int, float]]) -> dict[str, Row]:
+    return {f"person {number:03d}": row for number, row in enumerate(rows)}
+
+
+def _people(
+    all_users: list[dict[int, float]], facts: PublicFacts, promise: Guarantee
+) -> Iterator[NeighboringDatasets]:
+    others, canaries = _named(all_users), canary_rows(facts, all_users[0])
+    if promise.neighbors is Neighbors.ADD_OR_REMOVE:
+        found = {name: build({**others, _LAST: row}, facts) for name, row in canaries.items()}
+        first = next(iter(canaries.values()))
+        found["every item, liked, first"] = build({**others, _FIRST: first}, facts)
+        yield NeighboringDatasets(base=build(others, facts), others=found)
+        # Hardly anybody else: what one person does is all there is.
+        few = dict(list(others.items())[:2])
+        yield NeighboringDatasets(
+            base=build(few, facts),
+            others={
+                f"{name}, hardly anybody else": build({**few, _LAST: row}, facts)
+                for name, row in canaries.items()
+            },
+        )
+        return
+    for start in ("every item, liked", "the empty row"):
+        if start in canaries:
+            yield NeighboringDatasets(
+                base=build({**others, _LAST: canaries[start]}, facts),
+                others={
+                    f"{start}, then {name}": build({**others, _LAST: row}, facts)
+                    for name, row in canaries.items()
+                    if name != start
+                },
+            )
+
+
+def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> NeighboringDatasets:
+    """Return long rows among hardly anybody else, with times; moments of rows cost their full price there."""
+    few = dict(list(_named(all_users).items())[:2])
+    every = range(facts.n_items)
+    rows: dict[str, Row] = {
+        "by turns": {item: facts.high if item % 2 else facts.low for item in every},
+        "liked": dict.fromkeys(every, facts.high),
+    }
+    if facts.low >= facts.high:
+        del rows["by turns"]
+    return NeighboringDatasets(
+        base=build(few, facts, timed=True),
+        others={
+            f"every item of a wide catalog, {name}": build({**few, _LAST: row}, facts, timed=True)
+            for name, row in rows.items()
+        },
+        outcomes=_OUTCOMES,
+    )
+
+
+def _cells(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
+    others = _named(all_users)
+    answers = {"empty": None, "low": facts.low, "high": facts.high}
+    for item in (0, facts.n_items - 1):
+        rest: dict[int, float] = {1: facts.high, 2: facts.low}
+        neighbors = {
+            f"item {item} {name}": build(
+                {**others, _LAST: rest if value is None else {**rest, item: value}}, facts
+            )
+            for name, value in answers.items()
+            if name != "low" or facts.low < facts.high
+        }
+        (_, base), *found = neighbors.items()
+        yield NeighboringDatasets(base=base, others=dict(found))
+        if len(found) > 1:
+            yield NeighboringDatasets(base=found[0][1], others=dict(found[1:]))
+
+
+def _ratings(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
+    others = _named(all_users)
+    for item, name in ((0, _FIRST), (facts.n_items - 1, _LAST)):
+        rest = {1: facts.high, 2: facts.low}
+        base = build({**others, name: {**rest, item: facts.low}}, facts)
+        yield NeighboringDatasets(
+            base=base,
+            others={
+                f"item {item}, {value:g}": build({**others, name: {**rest, item: value}}, facts)
+                for value in (facts.high, (facts.low + facts.high) / 2, facts.high + 1e6)
+            },
+        )
+
+
+def additive_neighbors(
+    facts: PublicFacts, spec: SyntheticSpec
+) -> tuple[tuple[Interactions, Interactions], tuple[Interactions, Interactions]]:
+    """Return a crowd without and with a canary, and few of them without and with the same canary."""
+    all_users = _named(spec.rows(facts))
+    few = dict(list(all_users.items())[:3])
+    canary = {item: facts.high if item % 3 else facts.low for item in range(facts.n_items)}
+    many, less = ((build(rows, facts), build({**rows, _LAST: canary}, facts)) for rows in (all_users, few))
+    return many, less

@@ -1,0 +1,167 @@
+"""Find the verb that the arguments name, and turn whatever ends it into an exit code."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from discreet.cli.options.parsing import spread
+from discreet.cli.output.printing import UnreadError, speak, write
+from discreet.core.checks import DiscreetError, suggestion
+
+# In the order in which help lists them. Each is the function of that name in the module of that name or in `_HOMES`.
+VERBS = (
+    "demo",
+    "choose",
+    "models",
+    "datasets",
+    "shard",
+    "fit",
+    "refit",
+    "recommend",
+    "similar",
+    "explain",
+    "add-items",
+    "label",
+    "sign",
+    "verify",
+    "evaluate",
+    "compare",
+    "audit",
+    "reproduce",
+    "budget",
+    "plan",
+    "federation",
+    "party",
+    "keeper",
+    "campaign",
+    "serve",
+    "collect",
+)
+# Verbs that come in several: each is the function of that name in the module of the group.
+SEVERAL = {
+    "federation": ("init", "simulate", "run"),
+    "party": ("serve",),
+    "keeper": ("serve",),
+    "campaign": ("new", "show", "check", "close"),
+    "collect": ("fit", "backup"),
+}
+
+# Verbs that live in the module of another one.
+_HOMES = {"similar": "recommend", "explain": "recommend", "verify": "sign", "datasets": "models"}
+
+# What a shell reports for a program that wrote into a closed pipe.
+_UNREAD = 141
+
+
+class _StoppedError(Exception):
+    """Carry a Ctrl-C past typer, which would end the program without a word."""
+
+
+def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(verb)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            verb(*arguments, **options)
+        except KeyboardInterrupt as error:
+            raise _StoppedError(*error.args) from error
+
+    return run
+
+
+class _Verbs(TyperGroup):
+    """The verbs; the module of one is imported when it is asked for or listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return one verb."""
+        return verb_command(cmd_name) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that the first argument names; a misspelled one is answered with the right one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            close = suggestion(args[0], VERBS)
+            ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help` lists them.'}")
+        return super().resolve_command(ctx, args)
+
+
+def verb_command(name: str) -> Any:
+    """Return a verb as the command line runs it."""
+    function = name.replace("-", "_")
+    alone = typer.Typer(
+        name=name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    if name in SEVERAL:
+        module = importlib.import_module(f"discreet.cli.{function}")
+        what = (module.__doc__ or "").splitlines()[0].partition(": ")[2].capitalize()
+        alone.callback(no_args_is_help=True, help=what)(lambda: None)
+        for part in SEVERAL[name]:
+            _add(alone, part, f"discreet.cli.{function}")
+    else:
+        _add(alone, name, f"discreet.cli.{_HOMES.get(name, function)}")
+    return typer.main.get_command(alone)
+
+
+def _add(verbs: typer.Typer, name: str, module: str) -> None:
+    verb = getattr(importlib.import_module(module), name.replace("-", "_"))
+    verbs.command(name)(_stoppable(spread(verb)))
+
+
+app = typer.Typer(
+    name="discreet",
+    cls=_Verbs,
+    help="Recommendations that keep a secret: learned with a proven differential-privacy promise.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        write(f"discreet {version('discreet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say what is done, on standard error.")
+    ] = False,
+) -> None:
+    speak(verbose=verbose)
+
+
+def run() -> None:
+    """Run the verb that the arguments name; a problem the user can mend is one sentence and exit code 1."""
+    try:
+        app()
+    except DiscreetError as error:
+        _complain(error)
+        sys.exit(1)
+    except UnreadError:
+        sys.exit(_UNREAD)
+    except _StoppedError as error:
+        raise KeyboardInterrupt(*error.args) from error
+
+
+def _complain(error: DiscreetError) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    sentence = Text.assemble(("discreet:", "bold red"), " ", str(error))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(sentence)

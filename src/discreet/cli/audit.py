@@ -1,0 +1,252 @@
+"""`discreet audit`: try to break a promise."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Delta
+from discreet.cli.options.parsing import listed, parse_number
+from discreet.cli.output.printing import emit, show
+from discreet.core.checks import FileError, ParameterError, one_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.audit.findings import Finding, KeptFindings
+    from discreet.models.estimator import Estimator
+
+# How often the bound of one attack is too high. A verdict needs a fresh run at a tenth of that, too, so even
+# a hundred audits of sound promises end with one called refuted less than once in a thousand times.
+_ERROR = 0.01
+
+
+def audit(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="Which model; or, with --model, your data.", show_default=False),
+    ] = None,
+    on_data: Annotated[
+        str | None,
+        typer.Option("--model", help="Fit this model once, on the data named first, with canaries."),
+    ] = None,
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", help="The promise to try.", parser=parse_number, metavar="FLOAT"),
+    ] = 1.0,
+    delta: Delta = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+    ] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            "--view",
+            help="Audit what is seen: transcript, file, report (of a device, or of a party); commas between.",
+        ),
+    ] = None,
+    files: Annotated[
+        bool,
+        typer.Option(
+            "--files",
+            help="Also make releases from neighboring files with odd ids, ratings and times, and compare all "
+            "that leaves; --full does so, too.",
+        ),
+    ] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions",
+            help="Also ask a party of a federation whatever a coordinator could; --full does so, too.",
+        ),
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
+    ] = True,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to play a view, about.", min=1.0)
+    ] = 60.0,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Draw what was found on an HTML page (needs matplotlib).")
+    ] = None,
+    canaries: Annotated[
+        int | None,
+        typer.Option("--canaries", help="With --model: how many canaries; by default one an item.", min=10),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Keep what is found in this file (JSON), and take up there if it exists."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try to break a model's promise. "Not refuted" is no proof; the proofs are in proofs/."""
+    from discreet.audit.findings import KeptFindings, any_refuted
+
+    if (model is None) == (not every) or (every and on_data is not None):
+        raise ParameterError("Name one model, or say --all; or name your data and --model.")
+    if on_data is not None and model is not None:
+        found = [_one_run(model, canaries, *_subjects(on_data, epsilon, delta, settings or []))]
+    else:
+        subjects = _subjects(model, epsilon, delta, settings or [])
+        views = _views(view, quick=quick)
+        if files:
+            _refuse_without_files(subjects)
+        if questions:
+            _refuse_without_questions(subjects)
+        full = not quick and view is None
+        edges = [name for name, asked in (("files", files), ("questions", questions)) if asked or full]
+        found = _without_data(
+            subjects, views, seconds, KeptFindings(out), named=view is not None, edges=edges
+        )
+    if page is not None:
+        _write_page(
+            page,
+            found,
+            None if model is None or on_data else _subjects(model, epsilon, delta, settings or [])[0],
+        )
+    if as_json:
+        emit([finding.to_json() for finding in found])
+    else:
+        show(_table(found), *_sentences(found))
+    if any_refuted(found):
+        raise typer.Exit(1)
+
+
+def _refuse_without_files(subjects: list[Estimator]) -> None:
+    from discreet.audit.from_files import has_files
+
+    if not any(map(has_files, subjects)):
+        raise ParameterError(
+            "--files compares files with and without a person; this model promises something else."
+        )
+
+
+def _refuse_without_questions(subjects: list[Estimator]) -> None:
+    from discreet.audit.questions import has_questions
+
+    if not any(map(has_questions, subjects)):
+        raise ParameterError(
+            "--questions asks a party of a federation; this model needs more than sums with Gaussian noise."
+        )
+
+
+def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -> None:
+    from discreet.audit.full import sample_games
+    from discreet.audit.page import write_page
+
+    if path.exists():
+        raise FileError(f"{path} exists; name another page.")
+    write_page(path, found, None if estimator is None else sample_games(estimator))
+
+
+def _one_run(data: str, canaries: int | None, estimator: Estimator) -> Finding:
+    from discreet.audit.canaries.one_run import audit_one_run
+    from discreet.data.inputs import open_data
+
+    spec = open_data(data, implicit=estimator.feedback == "implicit")
+    return audit_one_run(estimator, spec, canaries=canaries)
+
+
+def _without_data(
+    subjects: list[Estimator],
+    views: list[str],
+    seconds: float,
+    kept: KeptFindings,
+    *,
+    named: bool,
+    edges: list[str],
+) -> list[Finding]:
+    from discreet.audit.from_files import audit_files, has_files
+    from discreet.audit.full import views_of
+    from discreet.audit.questions import has_questions
+    from discreet.audit.white_box.subjects import described, quick_audit
+
+    found: list[Finding] = []
+    for estimator in subjects:
+        name = described(estimator)
+        found += kept.once(name, estimator.epsilon, "white box", partial(quick_audit, name, estimator))
+        if "files" in edges and has_files(estimator):
+            found += kept.once(name, estimator.epsilon, "files", partial(audit_files, name, estimator))
+        if "questions" in edges and has_questions(estimator):
+            ask = partial(_asked, name, estimator)
+            found += kept.once(name, estimator.epsilon, "questions", ask)
+        # What was not asked for by name is left out where a model has no such view.
+        has = views if named else [one for one in views if one in views_of(estimator)]
+        for view in has:
+            found += kept.once(
+                name, estimator.epsilon, view, partial(_played, name, estimator, view, seconds)
+            )
+    return found
+
+
+def _asked(name: str, estimator: Estimator) -> list[Finding]:
+    from discreet.audit.questions import audit_questions
+
+    return [audit_questions(name, estimator)]
+
+
+def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[Finding]:
+    from discreet.audit.full import REPORT, play_view, views_of
+
+    if view == REPORT and REPORT not in views_of(estimator):
+        from discreet.cli.party import price_a_party
+
+        # Where no device sends anything, a party of a federation may.
+        return [price_a_party(name, estimator)]
+    return [play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
+
+
+def _views(view: str | None, *, quick: bool) -> list[str]:
+    from discreet.audit.full import VIEWS
+
+    if view is None:
+        return [] if quick else list(VIEWS)
+    chosen = listed(view)
+    for one in chosen:
+        one_of("--view", one, VIEWS)
+    return chosen
+
+
+def _subjects(model: str | None, epsilon: float, delta: float | None, settings: list[str]) -> list[Estimator]:
+    from discreet import recipes
+
+    if model is None:
+        names = sorted(name for name in recipes.MODELS if not recipes.is_never_private(name))
+        return recipes.estimators(names, [epsilon], delta)
+    chosen = {**recipes.parse_settings(model, settings), "epsilon": epsilon}
+    if delta is not None:
+        chosen["delta"] = delta
+    return [recipes.estimator(model, chosen)]
+
+
+def _table(found: list[Finding]) -> Table:
+    from rich.table import Table
+
+    table = Table("model", "attack", "promised", "refuted", "curve", "fits", "seconds", "verdict")
+    for column in (0, 1, 7):
+        table.columns[column].no_wrap = True
+    for finding in found:
+        table.add_row(
+            finding.model,
+            finding.attack,
+            f"{finding.promised:.4g}",
+            f"{finding.refuted:.4g}",
+            "" if finding.curve is None else f"{finding.curve:.4g}",
+            f"{finding.fits:,}",
+            f"{finding.seconds:.1f}",
+            finding.verdict,
+        )
+    return table
+
+
+def _sentences(found: list[Finding]) -> list[str]:
+    return [
+        f"{finding.model}, {finding.attack}: {note}"
+        for finding in found
+        if finding.broken
+        for note in finding.notes
+    ]

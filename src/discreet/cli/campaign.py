@@ -1,0 +1,154 @@
+"""`discreet campaign`: describe, show, check and close a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Force
+from discreet.cli.options.parsing import parse_number, parse_scale, read_items
+from discreet.cli.output import printing
+from discreet.cli.output.printing import emit
+from discreet.core.checks import ParameterError
+from discreet.core.files import refuse_output, write_whole
+
+if TYPE_CHECKING:
+    from discreet.collect.opening import AnyCampaign
+
+# Grid points of a report: one byte, and the usual steps of rating scales fall on points.
+_POINTS = 241
+
+
+def new(
+    out: Annotated[Path, typer.Option("--out", help="Where to write the campaign.")],
+    items: Annotated[Path, typer.Option("--items", help="What is asked about: one item a line.")],
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", help="What one answer may reveal.", parser=parse_number, metavar="FLOAT"),
+    ],
+    name: Annotated[str, typer.Option("--name", help="What people see it called.")],
+    scale: Annotated[str, typer.Option("--scale", help="LOW,HIGH or LOW,HIGH,STEP.")] = "1,5,1",
+    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers of one person.")] = 20,
+    hide_items: Annotated[
+        bool,
+        typer.Option("--hide-items", help="Hide also what was rated: devices answer for the whole catalog."),
+    ] = False,
+    answers: Annotated[
+        int | None,
+        typer.Option("--answers", help="With --hide-items: ask each device about so many items only."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a campaign: what is asked, of what, and how it is perturbed."""
+    from discreet.collect.opening import KIND, is_campaign
+
+    refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
+    made = _made(name, items, epsilon, parse_scale(scale), None if hide_items else max_reports, answers)
+    write_whole(out, made.to_bytes())
+    tell(made, as_json, f"Written to {out}.")
+
+
+def _made(
+    name: str,
+    items: Path,
+    epsilon: float,
+    scale: tuple[float | None, float | None, float | None],
+    max_reports: int | None,
+    answers: int | None,
+) -> AnyCampaign:
+    from discreet.collect.campaign import Campaign
+    from discreet.collect.hidden_items import CatalogCampaign, cell_mechanism
+    from discreet.data.facts import PublicFacts
+    from discreet.privacy.mechanisms.bounded import BoundedLaplace
+    from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
+
+    catalog = read_items(items)
+    low, high, step = scale
+    assert low is not None and high is not None
+    if max_reports is not None:
+        if answers is not None:
+            raise ParameterError("--answers goes with --hide-items; otherwise say --max-reports.")
+        mechanism = BoundedLaplace(epsilon=epsilon, low=low, high=high, points=_POINTS)
+        return Campaign(name=name, mechanism=mechanism, catalog=catalog, max_reports=max_reports, step=step)
+    cells = cell_mechanism(epsilon, PublicFacts(n_items=len(catalog), low=low, high=high, step=step))
+    if not isinstance(cells, HiddenStars | HiddenNumbers):
+        raise ParameterError("A campaign needs a finite epsilon.")
+    return CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
+
+
+def show(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
+    """Print what a campaign asks and promises."""
+    from discreet.collect.opening import open_campaign
+
+    tell(open_campaign(file), as_json)
+
+
+def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
+    """Recompute the largest loss from the tables of a campaign; one that promises less exits with 1."""
+    from discreet.collect.draw_tables import reported_loss
+    from discreet.collect.opening import open_campaign
+
+    campaign = open_campaign(file)
+    record = campaign.to_json()
+    if "draws" not in record:
+        raise ParameterError("This campaign has no tables: it was written in version 1. Make it again.")
+    loss, epsilon = reported_loss(record["draws"]), campaign.mechanism.epsilon
+    if as_json:
+        emit({**facts_of(campaign), "largest_log_ratio": loss})
+    else:
+        printing.show(f"The tables of {file} reveal at most {loss:.12g}; the campaign says {epsilon:g}.")
+
+
+def close(
+    store: Annotated[str, typer.Argument(help="sqlite:///FILE, postgresql://... or a file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take no more reports, also in a service that runs."""
+    from discreet.service.stores.opening import open_store
+
+    kept = open_store(store)
+    kept.close_collection()
+    kept.rewrite()
+    counts = kept.counts()
+    kept.dispose()
+    if as_json:
+        emit({"closed": True, **counts._asdict()})
+    else:
+        printing.show(f"Closed with {counts.reports:,} reports of {counts.senders:,} senders.")
+
+
+def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
+    """Return what a program wants to know of a campaign."""
+    from discreet.collect.campaign import Campaign
+
+    if isinstance(campaign, Campaign):
+        kind, person = "ratings", campaign.for_person(campaign.max_reports)
+    else:
+        kind, person = "catalog", campaign.for_person()
+    return {
+        "name": campaign.name,
+        "digest": campaign.digest.hex(),
+        "kind": kind,
+        "items": len(campaign.catalog),
+        "guarantee": campaign.guarantee().to_json(),
+        "person_epsilon": person.epsilon,
+    }
+
+
+def tell(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
+    """Print what a campaign asks and promises."""
+    if as_json:
+        emit(facts_of(campaign))
+        return
+    from discreet.cli.output.label import label_table
+
+    facts = facts_of(campaign)
+    printing.show(
+        label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
+        f"{facts['items']:,} items. A person who answers all that is asked reveals at most "
+        f"{facts['person_epsilon']:g}. {campaign.guarantee().sentence()}",
+        f"Its name is {facts['digest']}. {last}".strip(),
+    )

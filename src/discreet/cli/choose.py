@@ -1,0 +1,69 @@
+"""`discreet choose`: a few questions, and a model with the reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options.declared import AsJson
+from discreet.cli.output.printing import emit, show, write
+from discreet.core.checks import ParameterError, one_of
+from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, advise
+
+_QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
+    "--sees": ("Who may see the ratings?", SEES),
+    "--hides": ("What must stay hidden?", HIDES),
+    "--from": ("What is there to learn from?", FEEDBACK),
+    "--wants": ("What do people want: lists or stars?", WANTS),
+}
+
+
+def choose(
+    sees: Annotated[str | None, typer.Option("--sees", help="us, nobody or everybody.")] = None,
+    hides: Annotated[str | None, typer.Option("--hides", help="person, item or value.")] = None,
+    feedback: Annotated[str | None, typer.Option("--from", help="ratings, clicks or verdicts.")] = None,
+    wants: Annotated[
+        str | None, typer.Option("--wants", help="lists or stars; asked where there are ratings.")
+    ] = None,
+    people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
+    parties: Annotated[int, typer.Option("--parties", help="How many parties hold the data.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
+    answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
+    for option, (question, words) in _QUESTIONS.items():
+        given = answers[option]
+        # Clicks and verdicts say nothing about stars.
+        if option == "--wants" and given is None and answers["--from"] != "ratings":
+            given = "lists"
+        answers[option] = _ask(option, question, words) if given is None else given
+        one_of(option, answers[option], words)
+    found = advise(
+        sees=str(answers["--sees"]),
+        hides=str(answers["--hides"]),
+        feedback=str(answers["--from"]),
+        wants=str(answers["--wants"]),
+        people=people,
+        parties=parties,
+    )
+    if as_json:
+        others = [{"model": model, "why": why} for model, why in found.others]
+        emit({"model": found.model, "command": found.command, "why": list(found.why), "others": others})
+        return
+    show(*found.why, "")
+    write(f"    {found.command}")
+    if found.others:
+        show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
+
+
+def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
+    """Ask on the terminal; where nobody can answer, say which option is missing."""
+    if not sys.stdin.isatty():
+        raise ParameterError(f"Say {option} {'|'.join(words)}, or run this where you can be asked.")
+    names = list(words)
+    show(question, *(f"  {place}. {name}: {words[name]}" for place, name in enumerate(names, start=1)))
+    answer = input(f"[1-{len(names)}] ").strip()
+    return names[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(names) else answer

@@ -1,0 +1,89 @@
+"""`discreet collect`: learn from what a service has collected, and copy its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Force
+from discreet.cli.output.printing import emit, show
+from discreet.core.files import refuse_output
+
+
+def fit(
+    store: Annotated[
+        str,
+        typer.Argument(
+            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    model: Annotated[str, typer.Option("--model", help="local-channel, or local-nuclear.")] = "local-channel",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to the reports so far; the devices have paid for it."""
+    from discreet.models.storage import KIND, is_model
+    from discreet.recipes import parse_settings
+    from discreet.service.refitting import fit_store
+    from discreet.service.stores.opening import open_store
+
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model)
+    kept = open_store(store)
+    fitted = fit_store(kept, model, parse_settings(model, settings or []))
+    counts = kept.counts()
+    kept.dispose()
+    fitted.save(out, force=force)
+    if as_json:
+        facts = {"model": fitted.name, "file": str(out), **counts._asdict()}
+        emit({**facts, "guarantee": fitted.guarantee.to_json()})
+        return
+    show(
+        f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
+        f"{fitted.guarantee.sentence()}"
+    )
+
+
+def backup(
+    store: Annotated[
+        str,
+        typer.Argument(
+            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the copy, a SQLite store.")],
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy all reports into a file that `collect fit` and `serve --store` read like the store itself.
+
+    Copying the file of a store that runs may miss what is still in the log beside it.
+    """
+    from discreet.service.stores.opening import copy_store, open_store
+
+    refuse_output(out, force=force, kind="store of reports", is_ours=_is_store)
+    kept = open_store(store)
+    try:
+        counts = copy_store(kept, out)
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"file": str(out), **counts._asdict()})
+    else:
+        show(f"Written to {out}: {counts.reports:,} reports of {counts.senders:,} senders.")
+
+
+def _is_store(path: Path) -> bool:
+    from discreet.core.checks import DiscreetError
+    from discreet.service.stores.sqlite import SqliteStore
+
+    try:
+        SqliteStore(path).dispose()
+    except DiscreetError:
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""`discreet compare`: several models on the same splits, and one page about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options.declared import (
+    AsJson,
+    Data,
+    Delta,
+    Force,
+    Measuring,
+    Paying,
+    Privately,
+    Reading,
+    refuse_without_ratings,
+    remark_on_delta,
+)
+from discreet.cli.options.parsing import complete_models, listed, numbers
+from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.private_scores import measure_privately
+from discreet.core.files import refuse_output
+
+
+def compare(
+    data: Data,
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models",
+            help="Comma-separated; settings may follow, as in user-factorization:feedback=implicit.",
+            autocompletion=complete_models,
+        ),
+    ],
+    epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
+    delta: Delta = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option("--resume", help="Keep what is found in this file, and go on from what is there."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure several models side by side on the same splits and write one page about it."""
+    from discreet.data.inputs import files_of, folder_of
+    from discreet.evaluation.comparison import compare as measure
+    from discreet.evaluation.report import KIND, is_report, require_libraries, write_report
+    from discreet.recipes import estimators
+
+    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
+    if reading.implicit:
+        refuse_without_ratings(chosen)
+    if privately.asked(paying):
+        measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
+        return
+    require_libraries()
+    folder = folder_of(data)
+    read = [*files_of(data), *measuring.files(folder), *reading.files()]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
+    interactions = reading.load(data)
+    remark_on_delta(chosen, interactions.facts)
+    found = measure(
+        chosen,
+        interactions,
+        split=measuring.split,
+        metrics=measuring.metrics,
+        repeat=measuring.repeat,
+        seed=measuring.seed,
+        folder=folder,
+        announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
+        keep=resume,
+    )
+    write_report(found, out, title=f"Models on {data}", force=force)
+    if as_json:
+        emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
+    else:
+        from discreet.cli.output.tables import comparison_table
+
+        show(comparison_table(found), f"Written to {out}. Scores have no noise: do not publish them.")

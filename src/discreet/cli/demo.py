@@ -1,0 +1,68 @@
+"""`discreet demo`: the whole story on embedded data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from discreet.cli.options.declared import AsJson
+from discreet.cli.output.label import label_table
+from discreet.cli.output.printing import answering, emit
+from discreet.cli.output.terminal import Terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from discreet.demo import Tour
+
+
+def demo(as_json: AsJson = False) -> None:
+    """Run the main job on the embedded data: fit, label, recommend, compare. No download."""
+    from discreet import demo as tour
+
+    result = tour.run()
+    if as_json:
+        emit(result.to_json())
+    else:
+        with answering():
+            show_tour(result, Terminal())
+
+
+def show_tour(tour: Tour, console: Console) -> None:
+    """Print the tour for a person."""
+    facts = tour.data
+    console.print(
+        f"\nEmbedded data: {facts['users']:,} invented people, {facts['items']:,} invented films, "
+        f"{facts['ratings']:,} ratings.\n",
+        highlight=False,
+    )
+    console.print(label_table(tour.model.guarantee, f"Privacy facts: {tour.model.name}"))
+    console.print(f"\n{tour.model.guarantee.sentence()}\n", highlight=False)
+    liked = ", ".join(str(item) for item in list(tour.history)[:4])
+    table = Table("#", "recommended", "score", "expected stars", title=f"For somebody who likes {liked}, ...")
+    for rank, one in enumerate(tour.recommendations, start=1):
+        table.add_row(
+            str(rank), str(one[0]), f"{one[1]:.3f}", "-" if one.stars is None else f"{one.stars:.2f}"
+        )
+    console.print(table)
+    console.print(f"Sorted by score: {tour.model.scorer.ranked_by}.\n", highlight=False)
+    console.print(_comparison_table(tour.comparison))
+    console.print(
+        "RMSE (lower is better) tells how well stars are predicted; NDCG (higher is better) whether what "
+        "people went on to watch stands on top, and there films that everybody watches are hard to beat. "
+        "Each model is compared in what it is made for.\n"
+        "Your own ratings: [bold]discreet fit ratings.csv --epsilon 1 --out mine.discreet[/]",
+        highlight=False,
+    )
+
+
+def _comparison_table(rows: list[dict[str, Any]]) -> Table:
+    from discreet.demo import METRICS
+
+    table = Table("model", "epsilon", *METRICS, title="On ratings held out")
+    for row in rows:
+        values = [f"{row['metrics'][name]:.4f}" if name in row["metrics"] else "-" for name in METRICS]
+        epsilon = "∞ (not private)" if row["epsilon"] == "inf" else str(row["epsilon"])
+        table.add_row(row["model"], epsilon, *values)
+    return table

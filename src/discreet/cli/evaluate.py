@@ -1,0 +1,65 @@
+"""`discreet evaluate`: how good one model is on what was hidden."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from discreet.cli.options.declared import (
+    AsJson,
+    Data,
+    Learning,
+    Measuring,
+    Paying,
+    Privately,
+    Reading,
+    remark_on_delta,
+)
+from discreet.cli.options.sources import On, opened
+from discreet.cli.output.printing import emit, show
+from discreet.cli.private_scores import measure_privately
+
+
+def evaluate(
+    data: Data,
+    learning: Learning,
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
+    on: On = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on held-out ratings. Without --private scores have no noise: do not publish them."""
+    estimator = learning.estimator(implicit=reading.implicit)
+    if privately.asked(paying):
+        measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
+        return
+    from discreet.core.progress import terminal_progress
+    from discreet.data.inputs import folder_of
+    from discreet.distributed.shards import is_shard_folder
+    from discreet.evaluation.protocol import evaluate as measure
+
+    with terminal_progress(None) as report, opened(data, reading, None, on, report) as source:
+        remark_on_delta([estimator], source.facts)
+        result = measure(
+            estimator,
+            source,
+            split=measuring.split,
+            metrics=measuring.metrics,
+            repeat=measuring.repeat,
+            seed=measuring.seed,
+            progress=report,
+            folder=None if is_shard_folder(data) else folder_of(data),
+        ).to_json()
+    if as_json:
+        emit(result)
+        return
+    table = Table("metric", "mean", "std", "runs", title=f"{estimator.name} on {data}, {measuring.split}")
+    for name, value in result["metrics"].items():
+        spread = f"{value['std']:.4f}" if value["runs"] > 1 else "-"
+        table.add_row(name, f"{value['mean']:.4f}", spread, str(value["runs"]))
+    show(
+        table,
+        result["guarantee"]["sentence"],
+        "The scores themselves come from held-out ratings without noise: do not publish them.",
+    )

@@ -1,0 +1,229 @@
+"""`discreet federation`: write an agreement, simulate a run, or coordinate one over Flower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import typer
+from rich.table import Table
+
+from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading, remark_on_delta
+from discreet.cli.options.parsing import listed, parse_scale, read_items
+from discreet.cli.output.printing import emit, remark, show
+from discreet.core.checks import ParameterError
+from discreet.core.files import refuse_output
+from discreet.federated.transport import Answered, Transport
+
+if TYPE_CHECKING:
+    from discreet.federated.coordinator import RunOutcome
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="A new folder; it gets one folder for every member.")],
+    learning: Learning,
+    parties: Annotated[str, typer.Option("--parties", help="The parties' names, comma-separated.")],
+    items: Annotated[
+        list[Path],
+        typer.Option("--items", help="A public list of items, one id a line; several are united."),
+    ],
+    scale: Annotated[
+        str | None, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
+    ] = None,
+    implicit: Annotated[
+        bool, typer.Option("--implicit", help="Learn from choices, not from ratings.")
+    ] = False,
+    max_per_user: Annotated[
+        int | None, typer.Option("--max-per-user", help="Use at most this many ratings a person.")
+    ] = None,
+    missing: Annotated[
+        int,
+        typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
+    ] = 1,
+    coordinator: Annotated[
+        str, typer.Option("--coordinator", help="HOST:PORT at which parties reach the coordinator.")
+    ] = "127.0.0.1:9192",
+    keeper: Annotated[
+        str, typer.Option("--keeper", help="HOST:PORT at which all reach the keeper of masks.")
+    ] = "127.0.0.1:9193",
+    name: Annotated[str, typer.Option("--name", help="What the run is called.")] = "run",
+    as_json: AsJson = False,
+) -> None:
+    """Found a federation: its agreement, and keys and certificates for a try-out."""
+    from discreet import recipes
+    from discreet.data.facts import PublicFacts
+    from discreet.federated.catalogs import united
+    from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
+    from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import protocol_for
+
+    estimator = learning.estimator(implicit=implicit)
+    catalog = united([read_items(path) for path in items])
+    low, high, step = parse_scale(scale)
+    if implicit:
+        low, high, step = 1.0, 1.0, None
+    if low is None or high is None:
+        raise ParameterError("Say on which scale all parties rate, as in --scale 1,5, or --implicit.")
+    facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user)
+    names = tuple(listed(parties))
+    protocol = protocol_for(estimator, facts, SharedNoise(parties=len(names), missing=missing))
+    agreement = found_federation(
+        folder,
+        recipe=recipes.to_toml(estimator),
+        facts=facts,
+        catalog=catalog,
+        missing=missing,
+        parties=names,
+        addresses={COORDINATOR: coordinator, KEEPER: keeper},
+        label=name,
+    )
+    promise = protocol.promise(facts)
+    if as_json:
+        emit({"run": agreement.run, "parties": list(names), "guarantee": promise.to_json()})
+        return
+    show(promise.label(f"What each party will promise: {estimator.name}"))
+    show(
+        f"Run {agreement.run!r}. Give each member its folder under {folder}, and nobody else's; whoever has "
+        f"{folder / 'authority'} can certify new members."
+    )
+
+
+def simulate(
+    data: Data,
+    learning: Learning,
+    reading: Reading,
+    paying: Paying,
+    parties: Annotated[int, typer.Option("--parties", help="Among how many parties people are dealt out.")],
+    missing: Annotated[
+        int,
+        typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
+    ] = 1,
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try a federation out: deal people out among parties and run all of it in one process."""
+    from discreet.data.inputs import files_of
+    from discreet.federated.noise import SharedNoise
+    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.simulation import simulate_parties
+    from discreet.models.storage import KIND, is_model
+    from discreet.privacy.ledger.book import Ledger
+
+    paying.check()
+    estimator = learning.estimator(implicit=reading.implicit)
+    noise = SharedNoise(parties=parties, missing=missing)
+    if out is not None:
+        refuse_output(
+            out,
+            force=force,
+            kind=KIND,
+            is_ours=is_model,
+            inputs=[*files_of(data), *reading.files(), *paying.files()],
+        )
+    whole = reading.load(data, paying.name)
+    remark_on_delta([estimator], whole.facts)
+    protocol = protocol_for(estimator, whole.facts, noise)
+    book = paying.book(whole.name) or Ledger.nowhere()
+    # Everybody is at one party, so the whole run costs each person what their party promises.
+    with book.spend(
+        whole.name, protocol.promise(whole.facts), what=f"simulated federation, {estimator.name}"
+    ):
+        outcome = simulate_parties(protocol, whole, parties)
+    if out is not None:
+        outcome.model.save(out, force=force)
+    if as_json:
+        emit(outcome_json(outcome, out))
+        return
+    show_outcome(outcome, out)
+    if paid := paying.paid(whole.name):
+        show(paid)
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="The coordinator's folder that `federation init` wrote.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    seconds: Annotated[float, typer.Option("--seconds", help="How long a round waits for answers.")] = 300.0,
+    patience: Annotated[
+        float, typer.Option("--patience", help="How long a round waits for a party that is not there.")
+    ] = 60.0,
+    flower: Annotated[
+        Path | None, typer.Option("--flower", help="The folder of Flower's programs, if not beside ours.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run all rounds with the parties that are there and write the model; start again to go on."""
+    from discreet import recipes
+    from discreet.federated.flower.transport import over_flower
+    from discreet.federated.identity.agreement import Agreement
+    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.models.storage import KIND, is_model
+
+    agreement = Agreement.read(folder)
+    protocol = protocol_for(recipes.from_toml(agreement.recipe), agreement.facts, agreement.noise)
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model)
+    remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
+    outcome = over_flower(
+        folder,
+        agreement,
+        protocol,
+        seconds=seconds,
+        patience=patience,
+        programs=flower,
+        watched=WatchedTransport,
+    )
+    outcome.model.save(out, force=force)
+    if as_json:
+        emit(outcome_json(outcome, out))
+        return
+    show_outcome(outcome, out)
+
+
+@final
+class WatchedTransport(Transport):
+    """Say, on standard error, who answered and who is still waited for."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner, self._question = inner, 0
+
+    def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
+        """Pass on what comes."""
+        self._question += 1
+        waiting = list(parties)
+        remark(f"Question {self._question} to {', '.join(parties)}: {len(question):,} bytes.")
+        for name, raw in self._inner.ask(question, parties, seconds):
+            if name in waiting:
+                waiting.remove(name)
+            counted = "is not there" if raw is None else f"sent {len(raw):,} bytes"
+            remark(f"  {name} {counted}; waiting for {', '.join(waiting) or 'nobody'}.")
+            yield name, raw
+
+    def opened(self, name: str, raw: bytes) -> bytes:
+        """Return the message inside."""
+        return self._inner.opened(name, raw)
+
+
+def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
+    """Print every round and the model's label."""
+    table = Table("round", "what", "heard", "left out, and why", title="Rounds")
+    for number, entry in enumerate(outcome.rounds, start=1):
+        reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
+        table.add_row(str(number), entry.told.kind, str(len(entry.counted)), reasons or "-")
+    show(table, outcome.model.guarantee.label(f"Privacy facts: {outcome.model.name}"))
+    written = "" if out is None else f"Written to {out}. "
+    show(f"{written}{outcome.model.guarantee.sentence()}")
+
+
+def outcome_json(outcome: RunOutcome, out: Path | None) -> dict[str, Any]:
+    """Return what came of a run."""
+    return {
+        "model": outcome.model.name,
+        "file": None if out is None else str(out),
+        "rounds": [
+            {"heard": list(entry.counted), "left_out": dict(entry.left_out), "refused": dict(entry.refused)}
+            for entry in outcome.rounds
+        ],
+        "guarantee": outcome.model.guarantee.to_json(),
+    }

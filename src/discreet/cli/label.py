@@ -1,0 +1,75 @@
+"""`discreet label`: what a model file promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.options.declared import AsJson
+from discreet.cli.output.printing import emit, show, write
+from discreet.core.checks import visible
+
+
+def label(
+    file: Annotated[Path, typer.Argument(help="A model file.")],
+    registry: Annotated[
+        Path | None,
+        typer.Option("--registry", help="Write a draft for the public registry of deployments (YAML)."),
+    ] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write the label as one page.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a model promises, and every array it holds with why it may be published."""
+    from discreet.audit.last_audit import last_audit
+    from discreet.models.signatures import signed_sentence, signer
+    from discreet.models.storage import read_label
+    from discreet.privacy.guarantee import Guarantee
+
+    key = signer(file)
+    signed = signed_sentence(key)
+    # Who signed it is for us to say; a file may hold an entry of that name.
+    content = {**read_label(file), "signed_by": key}
+    _write_elsewhere(content, signed, file, registry, page)
+    if markdown:
+        from discreet.cli.output.label import label_markdown
+
+        write(visible(label_markdown(content, signed).rstrip("\n")))
+        return
+    last = last_audit(content["name"])
+    if as_json:
+        emit({**content, "last_audit": None if last is None else last.to_json()})
+        return
+    from rich.table import Table
+
+    from discreet.cli.output.label import label_table
+    from discreet.models.signatures import signer
+
+    facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
+    table = Table("array", "where it comes from", title="What is inside")
+    for name, origin in content["provenance"].items():
+        table.add_row(name, origin)
+    audited = () if last is None else (f"Last audit of this kind of model: {last.sentence()}",)
+    show(facts, table, signed, *audited)
+
+
+def _write_elsewhere(
+    content: dict[str, Any], signed: str, file: Path, registry: Path | None, page: Path | None
+) -> None:
+    """Write the label in the forms that were asked for; what was there is replaced, the model never."""
+    from discreet.core.checks import FileError
+    from discreet.core.files import write_whole
+
+    for path in (registry, page):
+        if path is not None and path.exists() and path.samefile(file):
+            raise FileError(f"{path} is the model itself and was left as it is. Choose another output.")
+    if registry is not None:
+        from discreet.cli.output.label import registry_draft
+
+        write_whole(registry, registry_draft(content).encode())
+    if page is not None:
+        from discreet.cli.output.label import label_html
+
+        write_whole(page, label_html(content, signed).encode())

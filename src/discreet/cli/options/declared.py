@@ -1,0 +1,389 @@
+"""The options that several verbs know, with their names and help, and the groups they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, final
+
+import typer
+
+from discreet.cli.options.parsing import (
+    checked_name,
+    complete_data,
+    complete_model,
+    group,
+    listed,
+    parse_columns,
+    parse_number,
+    parse_scale,
+    read_ids,
+    read_items,
+)
+from discreet.cli.output.printing import remark
+from discreet.core.checks import ParameterError, integer, one_of
+
+if TYPE_CHECKING:
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.models.estimator import Estimator
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.ledger.book import Ledger
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.",
+        autocompletion=complete_data,
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
+HowMany = Annotated[int, typer.Option("-k", help="How many items.")]
+Titles = Annotated[
+    Path | None,
+    typer.Option("--titles", help="Show this table's columns, too: item ids first, then titles and so on."),
+]
+KeptTitles = Annotated[
+    Path | None,
+    typer.Option(
+        "--titles",
+        help="Keep this public table in the model, to show it: item ids first, then titles and so on.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", help="What may be revealed on top; default: the model's."),
+]
+AllowUnbudgeted = Annotated[
+    bool,
+    typer.Option("--allow-unbudgeted", help="Pay although the ledger has budgets, and none for this name."),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
+]
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How DATA is read and what is declared about it."""
+
+    columns: Columns = None
+    scale: Annotated[
+        str | None,
+        typer.Option("--scale", help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP (else read)."),
+    ] = None
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", help="Declare the catalog: a file with one item id a line (else read)."),
+    ] = None
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that --items does not list.")
+    ] = False
+    without: Annotated[
+        Path | None,
+        typer.Option("--without", help="Leave out these people: a file with one person's id a line."),
+    ] = None
+    people: Annotated[
+        int | None, typer.Option("--people", help="Declare about how many people there are.")
+    ] = None
+    max_per_user: Annotated[
+        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
+    ] = None
+    duplicates: Annotated[
+        str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
+    ] = "refuse"
+    zeros: Annotated[
+        str, typer.Option("--zeros", help="What a rating of 0 is: one of the ratings, or missing.")
+    ] = "ratings"
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="What stands between fields (else told from the file).")
+    ] = None
+    quote: Annotated[
+        str | None,
+        typer.Option("--quote", help="What stands around fields, or none; default: a double quote."),
+    ] = None
+    escape: Annotated[
+        str | None, typer.Option("--escape", help="What stands before a quote inside quotes, as in \\\\.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="latin-1, cp1252, ...; default: UTF-8.")
+    ] = None
+    comment: Annotated[
+        str | None, typer.Option("--comment", help="What lines to leave out begin with, such as #.")
+    ] = None
+    skip_bad_lines: Annotated[
+        bool, typer.Option("--skip-bad-lines", help="Leave out lines that do not fit, and say how many.")
+    ] = False
+    implicit: Annotated[
+        bool,
+        typer.Option(
+            "--implicit",
+            help="Every row says that something was chosen; ratings are not read, and a model that learns "
+            "from either (user-factorization) learns from choices.",
+        ),
+    ] = False
+
+    def files(self) -> list[Path]:
+        """Return the files that are read besides DATA."""
+        return [path for path in (self.items, self.without) if path is not None]
+
+    def check(self) -> None:
+        """Refuse what no file could make sense of, before one is read."""
+        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--zeros", self.zeros, ("ratings", "missing"))
+        for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
+            if count is not None:
+                integer(option, count, least=1)
+
+    def load(
+        self,
+        source: str,
+        name: str | None = None,
+        *,
+        catalog: Vocabulary | None = None,
+        scale: tuple[float | None, float | None, float | None] = (None, None, None),
+    ) -> Interactions:
+        """Return the data behind a path or a dataset's name.
+
+        A `catalog` takes the place of `--items`, and a `scale` is the default of `--scale`.
+        """
+        from discreet.data.inputs import open_data
+        from discreet.distributed.shards import is_shard_folder
+
+        if is_shard_folder(source):
+            raise ParameterError(f"{source} is a folder of shards; this needs the files it was made from.")
+        self.check()
+        low, high, step = scale if self.scale is None else parse_scale(self.scale)
+        if catalog is None and self.items is not None:
+            catalog = read_items(self.items)
+        if self.drop_unknown and catalog is None:
+            raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+        data = open_data(
+            source,
+            columns=parse_columns(self.columns),
+            implicit=self.implicit,
+            name=name,
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=self.max_per_user,
+            n_users=self.people,
+            catalog=catalog,
+            duplicates=self.duplicates,  # type: ignore[arg-type]
+            zeros=self.zeros,  # type: ignore[arg-type]
+            delimiter=self.delimiter,
+            quote=self.quote,
+            escape=self.escape,
+            encoding=self.encoding,
+            comment=self.comment,
+            skip_bad_lines=self.skip_bad_lines,
+            drop_unknown=self.drop_unknown,
+        )
+        if self.without is None:
+            return data
+        return data.without_people(read_ids(self.without, "person's"))
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """Which model, at which price, with which settings."""
+
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            "--epsilon",
+            help="How much may be revealed; inf means no privacy.",
+            parser=parse_number,
+            metavar="FLOAT",
+        ),
+    ]
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", help="Which model; `discreet models` lists them.", autocompletion=complete_model
+        ),
+    ] = "user-factorization"
+    delta: Delta = None
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+    ] = None
+
+    def estimator(self, *, implicit: bool) -> Estimator:
+        """Return the estimator that these options and `--implicit` describe."""
+        from discreet import recipes
+
+        parsed = recipes.feedback_setting(self.model, implicit=implicit)
+        parsed |= recipes.parse_settings(self.model, self.settings or [])
+        for name in ("epsilon", "delta"):
+            if name in parsed:
+                raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
+        parsed["epsilon"] = self.epsilon
+        if self.delta is not None:
+            parsed["delta"] = self.delta
+        estimator = recipes.estimator(self.model, parsed)
+        if implicit:
+            refuse_without_ratings([estimator])
+        return estimator
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """What is hidden, what is measured, and how often."""
+
+    split: Annotated[
+        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST")
+    ] = "random:0.1"
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
+            "coverage@10, novelty@10; hr@10:99 ranks among 99 sampled items, hr@10:liked counts liked items, "
+            ":few and :many count people with few or many ratings.",
+        ),
+    ] = "rmse"
+    repeat: Annotated[
+        int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")
+    ] = 1
+    seed: Annotated[
+        int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")
+    ] = 0
+
+    @property
+    def metrics(self) -> list[str]:
+        """Return the names of what is measured."""
+        return listed(self.metric)
+
+    def files(self, folder: Path | None) -> list[Path]:
+        """Return where the files of a given split may lie; other splits have none."""
+        from discreet.data.splits import parse_split
+
+        places = [Path()] if folder is None else [Path(), folder]
+        names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
+        return [place / name for place in places for name in names]
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paying:
+    """From which ledger a release is paid, and under which name: the same for every verb that spends."""
+
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
+            "name it has in every folder, such as ratings.csv.",
+        ),
+    ] = None
+    allow_unbudgeted: AllowUnbudgeted = False
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether anything here was asked for."""
+        return self.ledger is not None or self.name is not None or self.allow_unbudgeted
+
+    def check(self) -> None:
+        """Refuse an empty name before anything is read."""
+        checked_name(self.name)
+
+    def files(self) -> list[Path]:
+        """Return the files that are read besides DATA."""
+        return [] if self.ledger is None else [self.ledger]
+
+    def book(self, name: str) -> Ledger | None:
+        """Return the ledger to pay for data of this name, if one was named; remark on a missing budget."""
+        from discreet.privacy.ledger.book import Ledger
+
+        if self.ledger is None:
+            return None
+        book = Ledger.open(self.ledger, allow_unbudgeted=self.allow_unbudgeted)
+        limited = book.budgeted()
+        if self.allow_unbudgeted and limited and name not in limited:
+            remark(
+                f"discreet: paying as {name!r}, which has no budget; there is one of "
+                f"{', '.join(map(repr, limited))}, and --name chooses."
+            )
+        return book
+
+    def paid(self, name: str) -> str:
+        """Return the sentence that says where a release was paid; none without a ledger."""
+        return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Privately:
+    """Whether scores are released with noise, and who pays for them."""
+
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Fit and score under one promise: one item of each person is hidden, and the scores "
+            "(hr@k, ndcg@k, rmse) come with noise and may be published.",
+        ),
+    ] = False
+    share: Annotated[
+        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
+    ] = 0.02
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+    ] = False
+
+    def asked(self, paying: Paying) -> bool:
+        """Tell whether anything was asked for that only private scores need."""
+        return self.private or self.dry_run or paying.asked
+
+
+# Without a declared number of people: few data sets worth a model have less than a thousand.
+_LARGE_DELTA = 1e-3
+
+
+def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
+    """Warn of a delta under which publishing one person outright would keep the promise.
+
+    The number of people is the declared one or unknown: counting them would be a query.
+    """
+    people = facts.n_users
+    limit = _LARGE_DELTA if people is None else 1 / people
+    largest = max((one.promise(facts).delta for one in estimators), default=0.0)
+    if largest > limit:
+        rule = f"{limit:g}" if people is None else f"1/{people:,} (one over the declared number of people)"
+        remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
+
+
+def remark_on_conditions(promise: Guarantee) -> None:
+    """Warn of a promise that holds only if what was taken from the data is public."""
+    if promise.is_private and promise.conditions:
+        were = "was" if len(promise.conditions) == 1 else "were"
+        remark(
+            f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
+            "promise holds only if that is public. Declare it (--items, --scale), or let it be chosen with "
+            "noise (--private-catalog)."
+        )
+
+
+def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+    """Refuse models that learn from ratings where `--implicit` leaves these out."""
+    for estimator in estimators:
+        if estimator.feedback == "explicit":
+            raise ParameterError(
+                f"{estimator.name} learns from ratings, which --implicit leaves out. "
+                "`discreet models` lists those that learn from choices."
+            )

@@ -1,0 +1,174 @@
+"""Turn option texts into values, share option groups between verbs, complete names in a shell."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+import typer
+
+from discreet.core.checks import FileError, ParameterError
+from discreet.core.registry import ESTIMATORS
+
+if TYPE_CHECKING:
+    from discreet.data.vocabulary import Vocabulary
+
+
+def parse_number(text: str) -> float:
+    """Read a number; only the word inf may mean infinity, which promises nothing."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number.") from None
+    if math.isinf(number) and text.strip().lower() != "inf":
+        raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
+    return number
+
+
+def read_items(path: Path) -> Vocabulary:
+    """Read a catalog: one item id a line."""
+    from discreet.data.vocabulary import Vocabulary
+
+    return Vocabulary.of(read_ids(path))
+
+
+def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
+    """Read one id a line; they are whole numbers if all of them are written as such."""
+    from discreet.data.reading.columns import recognizes
+
+    try:
+        # Some editors put a mark before the first id, which is no part of it.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read as a text file with one {whose} id a line.") from error
+    ids = [line.strip() for line in lines if line.strip()]
+    # A file with one column may have a name for it.
+    if ids and recognizes(ids[:1], None):
+        ids = ids[1:]
+    numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
+    return [int(text) for text in ids] if numbers_only else ids
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Read `user=NAME,item=NAME,rating=NAME`."""
+    if text is None:
+        return None
+    # A column's name may hold a comma: only one before a role begins the next.
+    pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
+    if any(not separator or not value for _, separator, value in pairs):
+        raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def parse_scale(text: str | None) -> tuple[float | None, float | None, float | None]:
+    """Read `LOW,HIGH` or `LOW,HIGH,STEP`."""
+    if text is None:
+        return None, None, None
+    try:
+        parts = [float(part) for part in text.split(",")]
+        low, high, step = (*parts, None) if len(parts) == 2 else parts
+    except ValueError as error:
+        raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
+    if parts[0] > parts[1]:
+        raise typer.BadParameter("--scale names the lowest rating first, as in 1,5.")
+    return low, high, step
+
+
+def listed(text: str) -> list[str]:
+    """Read a comma-separated list."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """Read a comma-separated list of numbers."""
+    parts = listed(text)
+    try:
+        [float(part) for part in parts]
+    except ValueError as error:
+        raise ParameterError(f"{name}={text!r} must be a comma-separated list of numbers.") from error
+    return [parse_number(part) for part in parts]
+
+
+def checked_name(name: str | None) -> str | None:
+    """Return the data's name; an empty one is a variable that was not set, and would pay for other data."""
+    if name is not None and not name.strip():
+        raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
+    return name
+
+
+_Group = TypeVar("_Group", bound=type)
+
+_GROUPS: set[type] = set()
+
+
+def group(kind: _Group) -> _Group:
+    """Mark a dataclass as a group: each field is an option, annotated as a verb's parameter would be."""
+    _GROUPS.add(kind)
+    return kind
+
+
+def spread(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return the verb as the command line calls it: the fields of its groups in the place of each group."""
+    hints = get_type_hints(verb, include_extras=True)
+    taken = {name: kind for name, kind in hints.items() if isinstance(kind, type) and kind in _GROUPS}
+
+    def run(**options: Any) -> None:
+        groups = {
+            name: kind(**{field.name: options.pop(field.name) for field in dataclasses.fields(kind)})
+            for name, kind in taken.items()
+        }
+        verb(**options, **groups)
+
+    parameters = list(_parameters(verb, hints, taken))
+    run.__name__, run.__doc__, run.__module__ = verb.__name__, verb.__doc__, verb.__module__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _parameters(
+    verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type]
+) -> Iterator[inspect.Parameter]:
+    """Yield the parameters that the command line sees; all by name, so that their order is free."""
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if name not in taken:
+            yield parameter.replace(kind=by_name, annotation=hints[name])
+            continue
+        kind = taken[name]
+        types = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            yield inspect.Parameter(field.name, by_name, default=default, annotation=types[field.name])
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Return the models that begin like this."""
+    return [name for name in ESTIMATORS if name.startswith(incomplete)]
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Return a comma-separated list with its last name completed."""
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in complete_model(last)]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Return the datasets that begin like this."""
+    from discreet.data.datasets.known import DATASETS
+
+    return [name for name in DATASETS if name.startswith(incomplete)]
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Return the files and folders that begin like this, and the datasets."""
+    start = Path(incomplete)
+    folder = start if incomplete.endswith("/") else start.parent
+    beside = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = [f"{path}/" if path.is_dir() else str(path) for path in beside]
+    return [*(path for path in found if path.startswith(incomplete)), *complete_dataset(incomplete)]

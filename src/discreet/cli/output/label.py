@@ -1,0 +1,242 @@
+"""Show a label: as a table, as Markdown or HTML, and as a draft for the public registry.
+
+What the label knows is filled in; what only the operator knows is left as "To be filled in", so that a draft
+is never mistaken for a finished record.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from discreet.core.checks import ParameterError, visible
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+
+
+def label_table(guarantee: Guarantee, title: str) -> Table:
+    """Return the table that `discreet label` prints: the promise, line by line."""
+    table = Table(title=Text(title, style="bold"), show_header=False, min_width=60)
+    table.add_column("what", style="bold", no_wrap=True)
+    table.add_column("value")
+    previous = ""
+    for what, value in guarantee.rows():
+        table.add_row("" if what == previous else what, Text(value))
+        previous = what
+    return table
+
+
+# What Markdown would obey within a line; an underscore inside a word it does not.
+_MARKUP = frozenset("\\|`*[]")
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #999; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e8e4; --paper: #16181a; --line: #666; }
+}
+body { font: 1rem/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+  max-width: 46rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+.facts { border: 2px solid var(--ink); padding: 0 .6rem .6rem; }
+.facts h1 { border-bottom: .5rem solid var(--ink); }
+"""
+
+
+def label_markdown(label: Mapping[str, Any], signed: str) -> str:
+    """Return the label as two Markdown tables."""
+    promise = Guarantee.from_json(label["guarantee"])
+    lines = [
+        f"## Privacy facts: {_cell(label['name'])}",
+        "",
+        _cell(promise.sentence()),
+        "",
+        "| | |",
+        "|---|---|",
+    ]
+    lines += [f"| {what} | {_cell(value)} |" for what, value in promise.rows()]
+    lines += ["", "| array | where it comes from |", "|---|---|"]
+    lines += [f"| {_cell(name)} | {_cell(origin)} |" for name, origin in label["provenance"].items()]
+    return "\n".join([*lines, "", _cell(signed)]) + "\n"
+
+
+def label_html(label: Mapping[str, Any], signed: str) -> str:
+    """Return the label as one page."""
+    promise = Guarantee.from_json(label["guarantee"])
+    facts = _rows(promise.rows())
+    origins = _rows(label["provenance"].items())
+    whole = page(
+        f"Privacy facts: {label['name']}",
+        f'<section class="facts"><h1>Privacy facts: {escape(str(label["name"]))}</h1>'
+        f"<p>{escape(promise.sentence())}</p><table>{facts}</table><p>{escape(signed)}</p></section>"
+        f"<h2>What is inside</h2><table><tr><th>array</th><th>where it comes from</th></tr>{origins}</table>",
+    )
+    return visible(whole)
+
+
+def page(title: str, body: str) -> str:
+    """Return one HTML page with our style and nothing from outside."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def _rows(pairs: Any) -> str:
+    return "".join(f"<tr><th>{escape(str(a))}</th><td>{escape(str(b))}</td></tr>" for a, b in pairs)
+
+
+def _cell(text: object) -> str:
+    """Return text as it is for a reader of Markdown, though a stranger may have written it."""
+    plain = " ".join(str(text).split())
+    return escape("".join(f"\\{letter}" if letter in _MARKUP else letter for letter in plain), quote=False)
+
+
+_OPEN = "To be filled in"
+_UNITS = {Unit.USER: "User-level", Unit.RATING: "Person-item-level", Unit.VALUE: "Rating-level"}
+_MODELS = {Trust.LOCAL: "Local", Trust.CENTRAL: "Central", Trust.JOINT: "Central"}
+_TRUST = {
+    Trust.LOCAL: "Nobody but the own device is trusted: noise is added before anything leaves it.",
+    Trust.CENTRAL: "The holder of the data is trusted; everybody who sees the release is not.",
+    Trust.JOINT: "The holder of the data is trusted. Everybody else is not, but for the person whose own "
+    "recommendations are computed from their own history (joint differential privacy).",
+}
+_NEIGHBORS = {
+    Neighbors.ADD_OR_REMOVE: "Neighboring data sets differ in the presence of one unit (added or removed).",
+    Neighbors.REPLACE: "Neighboring data sets differ in the content of one unit (replaced).",
+}
+
+
+def registry_draft(label: Mapping[str, Any]) -> str:
+    """Return a draft in YAML for the label of a model.
+
+    Raises:
+        ParameterError: The model makes no promise, so there is nothing to register.
+    """
+    promise = Guarantee.from_json(label["guarantee"])
+    if not math.isfinite(promise.epsilon):
+        raise ParameterError("This model makes no promise, so there is no deployment to register.")
+    if promise.simulated:
+        raise ParameterError("This model was made with simulated noise, which protects nobody; fit it again.")
+    slug = "".join(letter if letter.isalnum() else "-" for letter in str(label["name"]).lower())
+    return _yaml({"url_slug": slug, "deployment": _deployment(label, promise)})
+
+
+def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
+    pure = promise.delta == 0
+    return {
+        "basic": _basic(label),
+        "dp_variant": {
+            "variant_name": "Pure DP" if pure else "Approximate DP",
+            "data_domain": "Who rated or chose what, and how: one row of bounded ratings a person.",
+            "unprotected_quantities": "\n".join(f"- {text}" for text in promise.assumes) or "None.",
+        },
+        "privacy_loss": {
+            "privacy_unit": _UNITS[promise.unit],
+            "privacy_unit_details": f"{dict(promise.rows())['Protects']}. {_NEIGHBORS[promise.neighbors]}",
+            "number_of_privacy_units": 1,
+            "privacy_parameters": {"epsilon": promise.epsilon} | ({} if pure else {"delta": promise.delta}),
+            "privacy_parameters_details": promise.sentence(),
+        },
+        "deployment_model": {
+            "model_name": _MODELS[promise.trust],
+            "model_name_details": f"Against {dict(promise.rows())['Against']}.",
+            "trust_assumptions": _TRUST[promise.trust],
+            "actors": _OPEN,
+            "release_type": _OPEN,
+            "release_type_details": "One model file; further releases are counted in the operator's ledger.",
+            "data_source_type": _OPEN,
+            "data_source_type_details": _OPEN,
+            "access_type": "Non-interactive",
+            "access_type_details": "The released numbers are in one file, each with where it comes from.",
+        },
+        "accounting": _accounting(promise),
+        "implementation": _implementation(label, promise),
+        "administrative": {
+            "evidence_sources": {
+                "proof": {"evidence_source_type": "Source code", "note": _evidence(promise)}
+            },
+            "status": "Draft",
+            "registry_authors": [_OPEN],
+            "tier": 2,
+        },
+    }
+
+
+def _basic(label: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": f"Recommendations by {label['name']}",
+        "data_curators": [{"data_curator_name": _OPEN, "data_curator_type": _OPEN}],
+        "description": f"A recommender ({label['name']}) learned from ratings or choices with discreet.",
+        "intended_use": _OPEN,
+        "data_product_type": "Machine learning model",
+        "data_product_region": _OPEN,
+        "data_product_sector": _OPEN,
+        "publication_date": "1900-01-01",
+    }
+
+
+def _accounting(promise: Guarantee) -> dict[str, str]:
+    return {
+        "composition": "All releases of one fit are composed beforehand and paid in a ledger as one promise.",
+        "post_processing": "Shrinkage by the known noise, factorization of released sums, and ranking; "
+        "a person's own vector is computed from their own history when asked.",
+    }
+
+
+def _implementation(label: Mapping[str, Any], promise: Guarantee) -> dict[str, str]:
+    origins = "\n".join(f"- {name}: {origin}" for name, origin in label["provenance"].items())
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Ratings are clipped to the declared scale and rows "
+        "bounded one person at a time. Settings: " + json.dumps(label["parameters"]),
+        "mechanisms": "Exact integer noise on a power-of-two grid from an AES stream keyed by the operating "
+        "system.\n" + origins,
+        "justification": _OPEN,
+        "utility": _OPEN,
+        "additional_information": f"Model file of discreet, format {label['version']}.",
+    }
+
+
+def _evidence(promise: Guarantee) -> str:
+    if promise.basis is Basis.PROVED:
+        return f"The promise is proved in {promise.proof}, which comes with the package."
+    return "The promise is as published; we could not prove it."
+
+
+def _yaml(value: Any, indent: int = 0) -> str:
+    """Write mappings, lists and scalars as YAML; texts are quoted as in JSON, so nothing is misread."""
+    pad = "  " * indent
+    if isinstance(value, Mapping):
+        parts = []
+        for key, inner in value.items():
+            nested = isinstance(inner, Mapping | list)
+            parts.append(
+                f"{pad}{key}:" + ("\n" + _yaml(inner, indent + 1) if nested else f" {_scalar(inner)}\n")
+            )
+        return "".join(parts)
+    lines = []
+    for inner in value:
+        if isinstance(inner, Mapping):
+            first, *rest = _yaml(inner, indent + 1).splitlines(keepends=True)
+            lines.append(f"{pad}- {first.lstrip()}" + "".join(rest))
+        else:
+            lines.append(f"{pad}- {_scalar(inner)}\n")
+    return "".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    """Write a scalar; YAML takes 1e-06 for a text and 1.0e-06 for a number."""
+    text = json.dumps(value)
+    if isinstance(value, float) and "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text

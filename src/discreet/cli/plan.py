@@ -1,0 +1,139 @@
+"""`discreet plan`: what a year allows, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.options.declared import AsJson
+from discreet.cli.options.parsing import parse_number
+from discreet.cli.output.printing import emit, show
+from discreet.core.checks import ParameterError
+
+
+def plan(
+    people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon", help="The budget of all releases together.", parser=parse_number, metavar="FLOAT"
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-6,
+    releases: Annotated[int, typer.Option("--releases", help="How many fits: 12 is monthly, 52 weekly.")] = 1,
+    ratings: Annotated[
+        float, typer.Option("--ratings-per-person", help="About how many ratings a person gives.")
+    ] = 50.0,
+    metric: Annotated[str, typer.Option("--metric", help="Which curve to read: rmse or hr@10.")] = "rmse",
+    wanted: Annotated[
+        float | None,
+        typer.Option("--wanted", help="An accuracy to reach: the smallest epsilon for it is told."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--out", help="Also draw the curve into this .svg or .png file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what each release may cost, what an attacker gains, and what accuracy to expect.
+
+    Nothing is read but numbers given here and runs on public data.
+    """
+    if epsilon is None and wanted is None:
+        raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
+    if wanted is not None and people is None:
+        raise ParameterError("--wanted needs --people: noise weighs less the more people there are.")
+    found: dict[str, Any] = {}
+    if wanted is not None and people is not None:
+        found["wanted"] = _smallest(metric, wanted, people, ratings)
+        if epsilon is None:
+            epsilon = found["wanted"]["epsilon"]
+    if epsilon is not None:
+        found |= _schedule(epsilon, delta, releases, people, ratings, metric)
+    if picture is not None:
+        if people is None:
+            raise ParameterError("--out draws accuracy, which needs --people.")
+        _draw(picture, metric, people, ratings, found)
+    if as_json:
+        emit(found)
+    else:
+        _show(found, metric, people, ratings)
+
+
+def _schedule(
+    epsilon: float, delta: float, releases: int, people: int | None, ratings: float, metric: str
+) -> dict[str, Any]:
+    from discreet.planning.plan import schedule, similar_curve
+
+    found = schedule(epsilon, delta, releases).to_json()
+    if people is not None:
+        curve = similar_curve(metric, people, ratings)
+        each = found["per_release"]["epsilon"]
+        found["expected"] = {
+            "metric": metric,
+            "value": curve.at(each, people),
+            "without_privacy": curve.bar,
+            "without_learning": curve.floor,
+            "from": curve.dataset,
+        }
+    return found
+
+
+def _smallest(metric: str, wanted: float, people: int, ratings: float) -> dict[str, Any]:
+    from discreet.planning.plan import similar_curve
+
+    curve = similar_curve(metric, people, ratings)
+    epsilon = curve.smallest_epsilon(wanted, people)
+    if epsilon is None:
+        raise ParameterError(
+            f"{metric} = {wanted:g} was not reached on {curve.dataset} at any epsilon; the best was "
+            f"{curve.points[-1][1]:g}. Ask for less, or for another metric."
+        )
+    return {"metric": metric, "value": wanted, "epsilon": epsilon, "from": curve.dataset}
+
+
+def _draw(path: Path, metric: str, people: int, ratings: float, found: dict[str, Any]) -> None:
+    from discreet.planning.drawing import draw_plan
+    from discreet.planning.plan import similar_curve
+
+    each = found["per_release"]["epsilon"] if "per_release" in found else None
+    draw_plan(path, similar_curve(metric, people, ratings), people, each)
+
+
+def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float) -> None:
+    from discreet.planning.drawing import draw
+    from discreet.planning.plan import in_words, similar_curve
+
+    if "wanted" in found:
+        asked = found["wanted"]
+        price = f"epsilon = {asked['epsilon']:.3g} a release (as on {asked['from']})"
+        show(f"{metric} = {asked['value']:g} takes {price}.")
+    if "per_release" in found:
+        each, adding = found["per_release"], found["adding"]
+        show(
+            f"{found['releases']} releases under epsilon = {found['limit']['epsilon']:g}, delta = "
+            f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
+            f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
+            f"{adding['delta']:.2g}).",
+            "Somebody who knows everything else and asks whether one person is in the data is "
+            f"{in_words(found['attacker']['one'])}, after one release, and "
+            f"{in_words(found['attacker']['all'])}, after all of them.",
+        )
+    if people is not None:
+        curve = similar_curve(metric, people, ratings)
+        low, high = curve.reaches(people)
+        points = [(low * (high / low) ** (step / 40), 0.0) for step in range(41)]
+        marks = found["per_release"]["epsilon"] if "per_release" in found else None
+        show(draw([(place, curve.at(place, people)) for place, _ in points], mark=marks))
+        show(
+            f"{metric} against epsilon of one release, for {people:,} people, read off {curve.dataset} "
+            f"({curve.people:,} people, {curve.ratings_per_person:g} ratings each). Without privacy: "
+            f"{curve.bar:g}; without learning anything: {curve.floor:g}."
+        )
+        if "expected" in found:
+            show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
+    show(
+        "To keep it: discreet budget year.ledger --name DATA --epsilon E --delta D --account gaussian, "
+        "then discreet fit DATA --ledger year.ledger --epsilon ..."
+    )

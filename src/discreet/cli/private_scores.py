@@ -1,0 +1,94 @@
+"""What `evaluate --private`, `compare --private` and their `--dry-run` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from discreet.cli.options.declared import remark_on_conditions, remark_on_delta
+from discreet.cli.options.sources import opened
+from discreet.cli.output.printing import emit, show
+from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.core.checks import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.cli.options.declared import Measuring, Paying, Privately, Reading
+    from discreet.evaluation.private.fit_and_score import Together
+    from discreet.models.estimator import Estimator
+
+
+def measure_privately(
+    estimators: Sequence[Estimator],
+    data: str,
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
+    on: str | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Fit and score under one promise, or say what that would cost."""
+    from discreet.core.progress import terminal_progress
+    from discreet.evaluation.private.fit_and_score import fit_and_evaluate
+
+    paying.check()
+    if not privately.private and not privately.dry_run:
+        raise ParameterError("--ledger, --name and --allow-unbudgeted pay for private scores; add --private.")
+    if not privately.private:
+        show("Nothing is paid for scores without --private; they have no noise and must not be published.")
+        return
+    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
+        remark_on_delta(estimators, source.facts)
+        book = paying.book(source.name)
+        if privately.dry_run:
+            show_price(estimators[0], source, book, as_json=as_json)
+            return
+        with saying_what_was_paid(book, paying.ledger):
+            found = fit_and_evaluate(
+                estimators, source, metrics=measuring.metrics, share=privately.share, ledger=book
+            )
+    remark_on_conditions(found.guarantee)
+    names = [one.name for one in estimators]
+    if as_json:
+        emit({**_as_json(found, names), "name": source.name})
+        return
+    _show(found, names)
+    if paid := paying.paid(source.name):
+        show(paid)
+
+
+def _as_json(found: Together, names: list[str]) -> dict[str, object]:
+    scores = {
+        metric: {name: one.to_json() for name, one in zip(names, values, strict=True)}
+        for metric, values in found.scores.items()
+    }
+    return {"scores": scores, "best": _best(found, names), "guarantee": found.guarantee.to_json()}
+
+
+def _best(found: Together, names: list[str]) -> dict[str, str]:
+    from discreet.evaluation.private.release import best_of
+
+    return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
+
+
+def _show(found: Together, names: list[str]) -> None:
+    from rich.table import Table
+
+    table = Table("metric", "model", "score", "95 times in 100 within", "of it noise")
+    for metric, values in found.scores.items():
+        for name, one in zip(names, values, strict=True):
+            table.add_row(
+                metric,
+                name,
+                f"{one.value:.4f}",
+                f"{one.low:.4f} to {one.high:.4f}",
+                f"± {1.96 * one.noise:.4f}",
+            )
+    show(table)
+    if len(names) > 1:
+        show("Best: " + ", ".join(f"{name} by {metric}" for metric, name in _best(found, names).items()))
+    show(
+        f"Models and scores together: {found.guarantee.sentence()}",
+        "These scores may be published. One item of each person was hidden for them.",
+    )

@@ -1,0 +1,255 @@
+"""`discreet recommend`, `similar` and `explain`: lists for one user or many, and the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
+from discreet.cli.options.parsing import parse_columns, read_ids
+from discreet.cli.options.sources import On
+from discreet.cli.output.lists import (
+    Beside,
+    items_json,
+    items_table,
+    public_columns,
+    write_lists,
+    write_shard_lists,
+)
+from discreet.cli.output.printing import emit, show
+from discreet.core.checks import ParameterError, integer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.models.answers import Explanation, ListedItem, SimilarItem
+    from discreet.models.fitted import FittedModel
+
+_ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
+STARS = "expected_stars"
+
+
+def recommend(
+    file: ModelFile,
+    all_users: Annotated[
+        str | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
+    ] = None,
+    for_all: Annotated[bool, typer.Option("--all", help="Lists for everybody; needs --out.")] = False,
+    on: On = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history",
+            help="What the person rated, [user,]item,rating[,time]; or chose: [user,]item[,time]. Times are "
+            "its order; a file of one column lists items, oldest first.",
+        ),
+    ] = None,
+    histories: Annotated[
+        Path | None,
+        typer.Option("--histories", help="Histories of many people, in order if with times; needs --out."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write many people's lists: .csv or .parquet.")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", help="Who it is; needed if the history holds several people."),
+    ] = None,
+    k: HowMany = 10,
+    columns: Columns = None,
+    among: Annotated[
+        Path | None, typer.Option("--among", help="List these items only: a file with one id a line.")
+    ] = None,
+    exclude: Annotated[
+        Path | None, typer.Option("--exclude", help="Never list these: a file with one id a line.")
+    ] = None,
+    rank_by: Annotated[
+        str | None, typer.Option("--rank-by", help="Order lists by choice, stars or both (as usual).")
+    ] = None,
+    diversify: Annotated[
+        float, typer.Option("--diversify", help="From 0 to 1: let items unlike the others come forward.")
+    ] = 0.0,
+    titles: Titles = None,
+    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
+    ignore_unknown: Annotated[
+        bool, typer.Option("--ignore-unknown", help="Leave out items that the model does not know.")
+    ] = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recommend to one person from that person's own history, or to everybody in a file of histories."""
+    from discreet.models.storage import load
+
+    integer("-k", k, least=1)
+    if for_all != (all_users is not None):
+        raise ParameterError("Name the histories and --all together: discreet recommend MODEL FOLDER --all.")
+    if for_all and histories is not None:
+        raise ParameterError("--histories and --all name everybody twice; leave one of them out.")
+    many = all_users if histories is None else str(histories)
+    if (history is None) == (many is None):
+        raise ParameterError("Say either --history FILE (one person) or --histories FILE (everybody in it).")
+    if (many is None) != (out is None):
+        raise ParameterError("--histories and --out go together: many people's lists go to a file.")
+    fitted = load(file)
+    limits: dict[str, Any] = {
+        "exclude_seen": not include_seen,
+        "among": None if among is None else read_ids(among),
+        "exclude": None if exclude is None else read_ids(exclude),
+        "ignore_unknown": ignore_unknown,
+        "rank_by": rank_by,
+        "diversify": diversify,
+    }
+    named = parse_columns(columns)
+    if history is not None:
+        best = _one(fitted, history, user, named, k, limits)
+        beside = public_columns(titles, fitted, [item for item, _ in best])
+        stars = [one.stars for one in best]
+        if as_json:
+            ranked_by = _sorted_by(fitted, rank_by, diversify)
+            emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
+        else:
+            show(items_table(best, beside, more=("expected stars", stars)))
+            show(f"Sorted by score: {_sorted_by(fitted, rank_by, diversify)}.")
+    elif many is not None and out is not None:
+        from discreet.distributed.shards import is_shard_folder
+
+        if is_shard_folder(many):
+            if titles is not None:
+                raise ParameterError("--titles are not written beside lists of shards; join them by item.")
+            people = write_shard_lists(fitted, file, many, out, k, limits, on, force=force)
+        elif on is not None:
+            raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
+        else:
+            lists = fitted.recommend_all(_many(fitted, many, named), k, **limits)
+            beside = public_columns(titles, fitted, lists["item"].unique().to_list())
+            people = write_lists(lists, out, beside, force, [file, Path(many)])
+        if as_json:
+            emit({"file": str(out), "people": people})
+        else:
+            show(f"Written to {out}: lists of {people:,} people.")
+
+
+def _one(
+    fitted: FittedModel,
+    history: Path,
+    user: str | None,
+    columns: dict[str, str] | None,
+    k: int,
+    limits: dict[str, Any],
+) -> list[ListedItem]:
+    from discreet.data.reading.history import read_history
+
+    implicit = not fitted.scorer.needs_ratings
+    person = read_history(history, user=user, columns=columns, implicit=implicit)
+    return fitted.recommend(person, k, **limits)
+
+
+def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
+    """Say what the score is."""
+    order = _ORDERS.get(rank_by or "", fitted.scorer.ranked_by)
+    return f"{order}; less what an item shares with those above it" if diversify else order
+
+
+def _many(fitted: FittedModel, many: str, columns: dict[str, str] | None) -> Any:
+    from discreet.data.inputs import open_data
+
+    implicit = not fitted.scorer.needs_ratings
+    return open_data(many, columns=columns, implicit=implicit, duplicates="last")
+
+
+def similar(
+    file: ModelFile,
+    items: Annotated[list[str], typer.Argument(help="One or several items of the model's catalog.")],
+    k: HowMany = 10,
+    titles: Titles = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the items most similar to this one that stand out of the noise; it costs nothing more."""
+    from discreet.models.storage import load
+
+    integer("-k", k, least=1)
+    fitted = load(file)
+    found = fitted.similar_items(items, k)
+    beside = public_columns(titles, fitted, {other for near in found.values() for other, _ in near})
+    if as_json:
+        rows = {str(item): _json(near, beside) for item, near in found.items()}
+        emit({"similar": rows if len(items) > 1 else rows[items[0]]})
+        return
+    for item, near in found.items():
+        _show(str(item) if len(items) > 1 else None, near, k, beside)
+
+
+def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
+    return items_json(near, beside, ("confidence", [one.confidence for one in near]))
+
+
+def _show(item: str | None, near: Sequence[SimilarItem], k: int, beside: Beside) -> None:
+    if item is not None:
+        show(f"Similar to {item}:")
+    if not near:
+        show("No other item stands out as similar to this one.")
+        return
+    show(items_table(near, beside, "similarity", ("confidence", [one.confidence for one in near])))
+    if len(near) < k and near[0].confidence is not None:
+        show(f"{len(near)} of {k}: no other item stands out of the noise.")
+
+
+_REFERENCE = "the average item of the lower half of this person's ranking"
+# On a screen; --json has all of them.
+_MOST_REASONS = 10
+
+
+def explain(
+    file: ModelFile,
+    item: Annotated[str, typer.Argument(help="An item of the model's catalog.")],
+    history: Annotated[
+        Path, typer.Option("--history", help="What the person rated or chose, as for recommend.")
+    ],
+    user: Annotated[str | None, typer.Option("--user", help="Whose row of the history.")] = None,
+    columns: Columns = None,
+    titles: Titles = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why an item stands where it does in a person's list: parts that add up to its score."""
+    from discreet.data.reading.history import read_history
+    from discreet.models.storage import load
+
+    fitted = load(file)
+    implicit = not fitted.scorer.needs_ratings
+    person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
+    found = fitted.explain(person, item, user=user, ignore_unknown=True)
+    beside = public_columns(titles, fitted, [own for own, _ in found])
+    if as_json:
+        emit(
+            {
+                "item": item,
+                "score": found.score,
+                "rank": found.rank,
+                "ranked_by": found.ranked_by,
+                "reference": {"score": found.reference, "is": _REFERENCE},
+                "parts": dict(found.parts),
+                "reasons": items_json(found.reasons, beside),
+            }
+        )
+        return
+    title = list(public_columns(titles, fitted, [found.item]).get(found.item, {}).values())[:1]
+    show(_parts_table(found, " ".join([item, *title])), f"The reference is {_REFERENCE}.")
+    show(f"Sorted by score: {found.ranked_by}.")
+    if found.reasons:
+        show(items_table(found.reasons[:_MOST_REASONS], beside, "lifts it by"))
+        show("A rating lifts the item by what its lead over the reference loses without it; ratings overlap.")
+
+
+def _parts_table(found: Explanation, item: str) -> Table:
+    from rich.table import Table
+
+    place = "already in the history" if found.rank is None else f"number {found.rank} of the list"
+    table = Table("part of the score", "adds", title=f"{item}: {place}")
+    table.add_row("reference", f"{found.reference:+.3f}")
+    for name, value in found.parts.items():
+        table.add_row(name, f"{value:+.3f}")
+    table.add_row("score", f"{found.score:+.3f}")
+    return table

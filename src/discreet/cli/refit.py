@@ -1,0 +1,146 @@
+"""`discreet refit`: the next release, starting from the last one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options.declared import (
+    AsJson,
+    Data,
+    Force,
+    Paying,
+    Reading,
+    remark_on_conditions,
+    remark_on_delta,
+)
+from discreet.cli.options.parsing import parse_number
+from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.core.checks import ParameterError
+from discreet.core.files import refuse_output
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.models.estimator import Estimator
+    from discreet.models.fitted import FittedModel
+
+
+def refit(
+    model: Annotated[Path, typer.Argument(help="The last release: a model file.")],
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where to write the next model.")],
+    reading: Reading,
+    paying: Paying,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon", help="Default: what the last one had.", parser=parse_number, metavar="FLOAT"
+        ),
+    ] = None,
+    force: Force = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the next release on new data, starting from the last one, which costs nothing.
+
+    The catalog is the last model's; items that --items lists besides are added behind it. A scale or a cap
+    that was declared for the last one holds on, unless --scale or --max-per-user says otherwise.
+    """
+    from discreet.data.inputs import files_of
+    from discreet.models.items import moved
+    from discreet.models.storage import KIND, is_model, load
+
+    paying.check()
+    last = load(model)
+    estimator = _next(last, model, epsilon)
+    read = [model, *files_of(data), *reading.files(), *paying.files()]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+    catalog, news = _united(last.catalog, reading)
+    loaded = reading.load(data, paying.name, catalog=catalog, scale=_declared_scale(last))
+    interactions = _as_known(loaded, last, reading)
+    remark_on_delta([estimator], interactions.facts)
+    for sentence in news:
+        remark(f"discreet: {sentence}")
+    book = paying.book(interactions.name)
+    if dry_run:
+        show_price(estimator, interactions, book, as_json=as_json)
+        return
+    with saying_what_was_paid(book, paying.ledger):
+        fitted = estimator.fit(interactions, ledger=book)
+    remark_on_conditions(fitted.guarantee)
+    fitted = replace(fitted, public=moved(last.public, last.catalog, fitted.catalog))
+    fitted.save(out, force=force)
+    if as_json:
+        written = {"model": estimator.name, "file": str(out), "name": interactions.name}
+        emit({**written, "guarantee": fitted.guarantee.to_json(), "news": news})
+        return
+    paid = paying.paid(interactions.name)
+    show(" ".join(filter(None, [f"Written to {out}.", paid, fitted.guarantee.sentence()])))
+
+
+def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
+    """Return the estimator of the last model, at a new price, with the last model as its prior."""
+    from discreet import recipes
+
+    settings: dict[str, Any] = dict(last.parameters)
+    if "prior" not in recipes.defaults(last.name):
+        raise ParameterError(
+            f"{last.name} does not learn from an earlier release. Fit it anew, or use user-factorization."
+        )
+    if settings.get("feedback") == "implicit":
+        raise ParameterError("Only models of ratings start from an earlier release. Fit this one anew.")
+    return recipes.estimator(
+        last.name, settings | {"prior": str(path)} | ({} if epsilon is None else {"epsilon": epsilon})
+    )
+
+
+def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, float | None]:
+    """Return the scale that was declared for the last model, if one was."""
+    from discreet.data.facts import CHOSEN_SCALE, SCALE
+
+    facts = last.facts
+    if {SCALE, CHOSEN_SCALE} & set(facts.from_file):
+        return None, None, None
+    return facts.low, facts.high, facts.step
+
+
+def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Interactions:
+    """Return the data with facts that are no more public than the last model's were, and no less.
+
+    A catalog that was taken from the data stays so. What was chosen with noise is known by now; ratings
+    outside a chosen scale are clipped, as they were. A declared cap holds on.
+    """
+    from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE
+
+    facts, before = data.facts, last.facts
+    kept = [name for name in (N_ITEMS, CHOSEN) if name in before.from_file]
+    facts = replace(facts, from_file=(*facts.from_file, *kept))
+    if CHOSEN_SCALE in before.from_file and reading.scale is None:
+        names = [name for name in facts.from_file if name != SCALE]
+        facts = replace(facts, low=before.low, high=before.high, step=None, from_file=(*names, CHOSEN_SCALE))
+    if reading.max_per_user is None:
+        facts = facts.with_cap(before.max_per_user)
+    return data.with_facts(facts)
+
+
+def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]:
+    """Return the last catalog with items that are declared besides, and what is to be said about it."""
+    from discreet.cli.options.parsing import read_items
+    from discreet.data.vocabulary import Vocabulary
+
+    if reading.items is None:
+        return known, []
+    declared = read_items(reading.items)
+    new = declared.ids[known.index_of(declared.series) < 0].tolist()
+    gone = int((declared.index_of(known.series) < 0).sum())
+    news = [f"{len(new)} items are new."] if new else []
+    if gone:
+        news.append(f"{gone} items of the last model are not listed any more; they keep their places.")
+    return (Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news

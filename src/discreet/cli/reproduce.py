@@ -1,0 +1,95 @@
+"""`discreet reproduce`: papers' numbers, measured again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options.declared import AsJson
+from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.terminal import plain_console
+from discreet.core.checks import ParameterError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.reproduce import Verdict
+    from discreet.reproduce.running import Tick
+
+
+def reproduce(
+    paper: Annotated[str | None, typer.Argument(help="Which paper: a folder of `papers/`.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All papers, one after the other.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and smaller data: minutes.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Keep numbers, figures and one page here; the same again goes on after a stop."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run papers' experiments and hold them against the printed numbers; needs a checkout."""
+    from discreet.core.files import write_whole
+    from discreet.reproduce import names, papers_page
+    from discreet.reproduce import reproduce as run
+
+    if every == (paper is not None):
+        raise ParameterError("Name one paper, or --all for every one.")
+    found: dict[str, list[Verdict]] = {}
+    for name in names() if every else [paper or ""]:
+        with progress(name) as (say, tick):
+            found[name] = run(name, size="quick" if quick else "full", out=out, say=say, tick=tick)
+        if not as_json:
+            show(table(name, found[name]))
+    if out is not None and every:
+        write_whole(out / "papers.md", papers_page(out, out).encode())
+        remark(f"Everything is on one page: {out / 'papers.md'}")
+    if as_json:
+        rows = {name: [verdict.to_json() for verdict in verdicts] for name, verdicts in found.items()}
+        emit(rows if every else rows[paper or ""])
+
+
+@contextmanager
+def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
+    """Yield ways to say something and to tell of a finished step: a bar on a terminal, lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield remark, lambda tick: remark(f"{name}: {sentence(tick)}")
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+    with Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, said="")
+        yield (
+            bar.console.print,
+            lambda tick: bar.update(task, completed=tick.done, total=tick.total, said=sentence(tick)),
+        )
+
+
+def sentence(tick: Tick) -> str:
+    """Say how far a run has come and how long the rest may take."""
+    if tick.seconds_left is None:
+        return f"{tick.step}; {tick.done} steps done, no earlier run tells how many are left"
+    minutes = max(1, round(tick.seconds_left / 60))
+    return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
+
+
+def table(name: str, verdicts: Sequence[Verdict]) -> Table:
+    """Return the claims with what was measured, the failing ones first."""
+    from rich.table import Table
+
+    from discreet.reproduce.page import count
+
+    shown = Table(
+        "where", "measure", "printed", "measured", "draws", "holds", title=f"{name}: {count(verdicts)} hold"
+    )
+    for verdict in sorted(verdicts, key=lambda each: each.holds):
+        claim = verdict.claim
+        measured = "-" if verdict.measured is None else f"{verdict.measured:.4g} ± {verdict.spread:.2g}"
+        holds = ("yes" if verdict.holds else "no") + (" (sanity)" if claim.kind == "sanity" else "")
+        shown.add_row(claim.where, claim.measure, claim.asked(), measured, str(verdict.runs), holds)
+    return shown

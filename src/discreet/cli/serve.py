@@ -1,0 +1,115 @@
+"""`discreet serve`: collect for a campaign, or answer for a model, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.output.printing import remark
+from discreet.core.checks import FileError, ParameterError, integer, non_negative, positive_finite
+
+if TYPE_CHECKING:
+    from discreet.service.refitting import Refits
+    from discreet.service.stores.store import ReportStore
+
+
+def serve(
+    target: Annotated[Path, typer.Argument(help="A campaign to collect for, or a model to answer for.")],
+    store: Annotated[
+        str, typer.Option("--store", envvar="DISCREET_STORE", help="sqlite:///FILE or postgresql://...")
+    ] = "sqlite:///reports.db",
+    publish: Annotated[
+        Path | None, typer.Option("--publish", help="A model file to serve, and to write when refitting.")
+    ] = None,
+    refit: Annotated[
+        float | None, typer.Option("--refit", help="Fit again every so many seconds; needs --publish.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="Which model a refit makes.")] = "local-channel",
+    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Where to listen.")] = 8080,
+    per_minute: Annotated[
+        int, typer.Option("--per-minute", help="Messages one peer may send a minute; 0 for no limit.")
+    ] = 600,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--trusted-proxy", help="A proxy whose X-Forwarded-For is believed; repeatable."),
+    ] = None,
+    batch_seconds: Annotated[
+        float, typer.Option("--batch-seconds", help="How long reports wait to be written together.")
+    ] = 0.5,
+    most_senders: Annotated[
+        int, typer.Option("--most-senders", help="How many devices may send; a refit holds all reports.")
+    ] = 1 << 20,
+    metrics_token: Annotated[
+        str | None,
+        typer.Option("--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Who shows it reads /metrics."),
+    ] = None,
+) -> None:
+    """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
+    from discreet.models.storage import is_model
+    from discreet.service.running import need_service
+
+    integer("--port", port, least=1, most=65535)
+    integer("--per-minute", per_minute, least=0)
+    need_service()
+    if not target.is_file():
+        raise FileError(f"{target} is not a file. Give a campaign or a model.")
+    proxies = tuple(trusted_proxy or ())
+    if is_model(target):
+        _answer(target, host, port, per_minute, proxies)
+        return
+    non_negative("--batch-seconds", batch_seconds)
+    integer("--most-senders", most_senders, least=1)
+    if refit is not None and publish is None:
+        raise ParameterError("--refit needs --publish: where the model is written.")
+    settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
+    kept = _opened(target, store, most_senders, host, port)
+    refits = _refits(store, model, publish, refit)
+    try:
+        _collect(kept, host, port, {**settings, "publish": publish, "proxies": proxies})
+    finally:
+        if refits is not None:
+            refits.stop()
+        kept.dispose()
+
+
+def _answer(model: Path, host: str, port: int, per_minute: int, proxies: tuple[str, ...]) -> None:
+    from discreet.models.storage import load
+    from discreet.service.answering import answering_app
+    from discreet.service.running import run
+
+    load(model)
+    remark(f"Answering for {model} at http://{host}:{port}/docs")
+    run(answering_app(model, per_minute=per_minute, proxies=proxies), host, port, proxies)
+
+
+def _opened(target: Path, store: str, most_senders: int, host: str, port: int) -> ReportStore:
+    from discreet.collect.opening import open_campaign
+    from discreet.service.pages import integrity_of, web_files
+    from discreet.service.stores.opening import open_store
+
+    kept = open_store(store, open_campaign(target))
+    kept.most_senders = most_senders
+    remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at http://{host}:{port}/")
+    for path, digest in integrity_of(web_files()).items():
+        remark(f"  {path} {digest}")
+    return kept
+
+
+def _refits(store: str, model: str, publish: Path | None, seconds: float | None) -> Refits | None:
+    from discreet.service.refitting import Refits
+
+    if seconds is None or publish is None:
+        return None
+    refits = Refits(store, model, publish, positive_finite("--refit", seconds))
+    refits.start()
+    return refits
+
+
+def _collect(kept: ReportStore, host: str, port: int, settings: dict[str, Any]) -> None:
+    from discreet.service.collecting import collecting_app
+    from discreet.service.running import run
+
+    run(collecting_app(kept, **settings), host, port, settings["proxies"])

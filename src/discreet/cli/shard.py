@@ -1,0 +1,74 @@
+"""`discreet shard`: cut files of ratings into shards of whole people, for data larger than memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Reading
+from discreet.cli.options.parsing import checked_name, parse_columns, parse_scale, read_ids, read_items
+from discreet.cli.output.printing import emit, show
+from discreet.core.checks import ParameterError
+
+
+def shard(
+    files: Annotated[list[Path], typer.Argument(help="Files of ratings: Parquet, CSV, TSV; any number.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to make.")],
+    reading: Reading,
+    shards: Annotated[
+        int | None, typer.Option("--shards", help="How many shards; default: one for 4 million ratings.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The data's name in a ledger; default: the folder's.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cut files of ratings, a person's rows anywhere among them, into shards of whole people.
+
+    A run that was stopped goes on when it is started again with the same files and options.
+    """
+    from discreet.core.progress import terminal_progress
+    from discreet.data.reading.layouts import take_dialect
+    from discreet.distributed.pieces import PieceReader, as_texts
+    from discreet.distributed.sharding import make_shards
+
+    reading.check()
+    if reading.drop_unknown and reading.items is None:
+        raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+    catalog = None if reading.items is None else read_items(reading.items)
+    gone = None if reading.without is None else read_ids(reading.without, "person's")
+    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines")
+    dialect = take_dialect({name: getattr(reading, name) for name in text})
+    low, high, step = parse_scale(reading.scale)
+    with terminal_progress(None) as report:
+        made = make_shards(
+            files,
+            out,
+            reader=PieceReader(
+                columns=parse_columns(reading.columns),
+                implicit=reading.implicit,
+                dialect=dialect,
+                zeros=reading.zeros,
+                without=None if gone is None else as_texts(gone),
+                known=catalog if reading.drop_unknown else None,
+            ),
+            name=checked_name(name),
+            n_shards=shards,
+            progress=report,
+            low=low,
+            high=high,
+            step=step,
+            max_per_user=reading.max_per_user,
+            n_users=reading.people,
+            catalog=catalog,
+            duplicates=reading.duplicates,
+        )
+    count = len(made.shards)
+    if as_json:
+        emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
+        return
+    show(
+        f"Written to {out}: {count:,} shards. They hold everybody's rows: as private as the files themselves."
+    )

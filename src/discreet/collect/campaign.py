@@ -1,0 +1,238 @@
+"""Define a rating campaign: mechanism, epsilon, scale and items, as one text that devices hash.
+
+A campaign's name is the SHA-256 of its text, exactly as it travels: sorted keys, no spaces, ASCII only.
+Version 1 had no tables and a name of eight bytes, short enough to find two with the same; it is still read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self, final
+
+from discreet.collect.draw_tables import check_draws, rating_draws
+from discreet.collect.mechanisms import (
+    RatingMechanism,
+    kind_of,
+    mechanism_from_json,
+    mechanism_to_json,
+    unit_of,
+)
+from discreet.core.checks import ParameterError, integer, require
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust
+
+FORMAT = "discreet-campaign"
+VERSION, VERSIONS = 2, (1, 2)
+#: How many bytes name a campaign of each version.
+DIGEST_BYTES = {1: 8, 2: 32}
+_MAGIC = b"DSCC"
+# A campaign is read by devices from strangers too: nothing larger is unpacked, and nothing that grows like a
+# bomb. Titles and numbers shrink to a tenth at best.
+_MOST_BYTES, _MOST_GROWTH, _ALWAYS_ALLOWED = 1 << 26, 50, 1 << 16
+
+Kind = Literal["ratings", "catalog"]
+
+
+def check_version(version: int) -> None:
+    """Refuse a version that this library does not write."""
+    known = isinstance(version, int) and not isinstance(version, bool) and version in VERSIONS
+    require(known, "version", version, f"must be one of {VERSIONS}")
+
+
+def to_text(record: dict[str, Any]) -> bytes:
+    """Return the text of a campaign."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
+    """Return the bytes that name a campaign."""
+    text = record_or_text if isinstance(record_or_text, bytes) else to_text(record_or_text)
+    return hashlib.sha256(text).digest()[: DIGEST_BYTES[version]]
+
+
+def version_of(record: Any, kind: Kind) -> int:
+    """Return the version of a campaign of this kind; anything else is refused."""
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ParameterError("This is not a campaign that discreet wrote.")
+    version = record.get("version")
+    if type(version) is not int or version not in VERSIONS:
+        raise ParameterError("This campaign was written by another version of discreet.")
+    if kind_of_record(record) != kind:
+        raise ParameterError(f"This campaign is of another kind; it does not ask for {kind}.")
+    return version
+
+
+def kind_of_record(record: Any) -> Any:
+    """Return what a campaign asks for: version 1 wrote only those that ask for ratings."""
+    kind = record.get("kind") if isinstance(record, dict) else None
+    return "ratings" if kind is None and isinstance(record, dict) and record.get("version") == 1 else kind
+
+
+def pack(text: bytes) -> bytes:
+    """Return the text in few bytes."""
+    return _MAGIC + zlib.compress(text, level=9)
+
+
+def unpack(raw: bytes) -> Any:
+    """Return the record behind packed bytes, and never unpack more than a campaign can hold."""
+    if raw[: len(_MAGIC)] != _MAGIC:
+        raise ParameterError("This is not a campaign that discreet wrote.")
+    unpacker = zlib.decompressobj()
+    try:
+        most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))
+        text = unpacker.decompress(raw[len(_MAGIC) :], most)
+        whole = unpacker.eof and not unpacker.unused_data
+        return json.loads(text) if whole else None
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise ParameterError("This campaign is damaged.") from error
+
+
+PROOF = "proofs/local_collection.md"
+#: The promise assumes what no collector can check and no device needs to prove.
+DEVICES = "devices draw their own noise and answer once for an item"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """Ask people for ratings that are perturbed before they leave the device.
+
+    Parameters:
+        name: What the ledger and the label call it.
+        mechanism: How each rating is perturbed; says epsilon and the scale.
+        catalog: The items asked for, in the order in which reports number them.
+        max_reports: The most reports one device sends; devices refuse to send more.
+        step: The step of the rating scale; None if any value may occur.
+        version: How it is written; version 1 has no tables, so only this library's own devices can answer.
+
+    Example:
+        >>> from discreet.privacy.mechanisms.bounded import BoundedLaplace
+        >>> films = Campaign(name="films", mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5),
+        ...                  catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20, step=1.0)
+        >>> films.for_person(20).epsilon
+        20.0
+    """
+
+    name: str
+    mechanism: RatingMechanism
+    catalog: Vocabulary
+    max_reports: int
+    step: float | None = None
+    version: int = VERSION
+    _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_version(self.version)
+        require(bool(self.name), "name", self.name, "must not be empty")
+        require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
+        integer("max_reports", self.max_reports, least=1)
+        kind_of(self.mechanism)
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return what is public about the ratings behind the reports."""
+        return PublicFacts(
+            n_items=len(self.catalog),
+            low=self.mechanism.low,
+            high=self.mechanism.high,
+            step=self.step,
+            max_per_user=self.max_reports,
+        )
+
+    def guarantee(self) -> Guarantee:
+        """Return the promise of one report."""
+        return local_guarantee(self.mechanism, self.facts)
+
+    def for_person(self, reports: int) -> Guarantee:
+        """Return what this means for a person who sends so many reports."""
+        return self.guarantee().for_user(reports)
+
+    @cached_property
+    def numbers(self) -> dict[str | int, int]:
+        """Return the number of every item: a device asks for one at a time."""
+        return {item: number for number, item in enumerate(self.catalog.ids.tolist())}
+
+    @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        return self._text or to_text(self.to_json())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Return the bytes that name this campaign and no other: 32, or 8 in version 1."""
+        return digest_of(self.text, self.version)
+
+    @cached_property
+    def old_digest(self) -> bytes:
+        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
+        return digest_of(self._parameters(1), 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back, with the tables that devices draw from."""
+        if self._text is not None:
+            record: dict[str, Any] = json.loads(self._text)
+            return record
+        if self.version == 1:
+            return self._parameters(1)
+        draws = rating_draws(self.mechanism, self.step)
+        return {**self._parameters(self.version), "kind": "ratings", "draws": draws}
+
+    def _parameters(self, version: int) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": version,
+            "name": self.name,
+            "mechanism": mechanism_to_json(self.mechanism),
+            "items": self.catalog.ids.tolist(),
+            "max_reports": self.max_reports,
+            "step": self.step,
+        }
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        version = version_of(record, "ratings")
+        try:
+            campaign = cls(
+                name=str(record["name"]),
+                mechanism=mechanism_from_json(record["mechanism"]),
+                catalog=Vocabulary.of(record["items"]),
+                max_reports=record["max_reports"],
+                step=record["step"],
+                version=version,
+            )
+            if version > 1:
+                own = rating_draws(campaign.mechanism, campaign.step)
+                check_draws(record["draws"], own, campaign.mechanism.epsilon)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"This campaign cannot be read: {error}.") from error
+        # What was told is what devices hash, also where this machine computes other last digits.
+        object.__setattr__(campaign, "_told", to_text(record))
+        return campaign
+
+    def to_bytes(self) -> bytes:
+        """Return the campaign in few bytes."""
+        return pack(self.text)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
+        return cls.from_json(unpack(raw))
+
+
+def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: str) -> Guarantee:
+    """Return the promise of one answer of `mechanism`; what is learned from answers costs nothing more."""
+    return Guarantee(
+        epsilon=mechanism.epsilon,
+        unit=unit_of(mechanism),
+        neighbors=Neighbors.REPLACE,
+        trust=Trust.LOCAL,
+        assumes=(*facts.assumptions(), *extra),
+        basis=Basis.PROVED,
+        proof=PROOF,
+    )

@@ -1,0 +1,352 @@
+"""Answer a campaign on a user's own device: perturb once, remember the answer, keep count."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+
+from discreet.collect import wire
+from discreet.collect.campaign import Campaign
+from discreet.collect.estimate import Collected
+from discreet.collect.hidden_items import CatalogCampaign, CatalogReport, Items, write
+from discreet.collect.mechanisms import encode
+from discreet.collect.wire import SENDER_BYTES
+from discreet.core.arrays import Floats
+from discreet.core.checks import (
+    BudgetError,
+    DataError,
+    DiscreetError,
+    ParameterError,
+    PrivacyError,
+    positive_finite,
+)
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.cells import CellMechanism
+from discreet.privacy.mechanisms.gaps import pretending_cells
+from discreet.privacy.sampling.draws import uniform_below
+from discreet.privacy.sampling.recording import recorded
+
+ItemId = str | int
+
+_NO_STATE = "This is not the state of a device that discreet wrote."
+
+
+@final
+class Device:
+    """Perturb a person's ratings where they are, with noise from the operating system.
+
+    The device never draws twice for one item: asked again, even with another rating, it repeats its answer,
+    which reveals nothing new. It remembers answers and nothing else; the ratings are forgotten at once.
+
+    Parameters:
+        campaign: What was asked for.
+        budget: The largest epsilon all answers to this campaign may cost this person, 20 if nothing is said;
+            the campaign's cap counts, too. What several campaigns cost adds up, and no device knows of the
+            others.
+        random: Another source of noise; anything but the operating system's is for experiments.
+
+    Example:
+        >>> from discreet.data.interactions import Vocabulary
+        >>> from discreet.privacy.mechanisms.bounded import BoundedLaplace
+        >>> films = Campaign(name="films", mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5),
+        ...                  catalog=Vocabulary.of(["Alien", "Brazil"]), max_reports=20)
+        >>> device = Device(films, budget=1.5)
+        >>> len(device.message({"Alien": 4.5})) < 64, device.spent
+        (True, 1.0)
+    """
+
+    def __init__(
+        self, campaign: Campaign, *, budget: float | None = None, random: PrivacyRandom | None = None
+    ) -> None:
+        self.campaign = campaign
+        self._random = random or PrivacyRandom.from_os()
+        self.budget = limit(budget, self._random)
+        self._turn = Turn()
+        self._sender = self._random.bytes(wire.SENDER_BYTES).tobytes()
+        self._answers: dict[int, int] = {}
+
+    @property
+    def answered(self) -> int:
+        """Return for how many items this device has answered."""
+        return len(self._answers)
+
+    @property
+    def spent(self) -> float:
+        """Return the epsilon of all answers so far, for the person as a whole."""
+        return times_up(self.campaign.mechanism.epsilon, self.answered) if self.answered else 0.0
+
+    @property
+    def most_answers(self) -> int:
+        """Return for how many items this device will ever answer."""
+        if self.budget is None:
+            return self.campaign.max_reports
+        affordable = math.floor(Fraction(self.budget) / Fraction(self.campaign.mechanism.epsilon))
+        return min(self.campaign.max_reports, affordable)
+
+    def guarantee(self) -> Guarantee | None:
+        """Return what the answers so far mean for this person; None before the first."""
+        return self.campaign.for_person(self.answered) if self.answered else None
+
+    def answer(self, item: ItemId, rating: float) -> tuple[int, int]:
+        """Return the report for one rating: the item's number and a code."""
+        ((number, code),) = self.answer_all({item: rating}).items()
+        return number, code
+
+    def answer_all(self, history: Mapping[ItemId, float]) -> dict[int, int]:
+        """Return reports for a whole history; ratings are clipped to the scale.
+
+        Raises:
+            BudgetError: The answers would cost more than this device may spend; none was given.
+        """
+        numbers = self._numbers(list(history))
+        ratings = np.array([float(rating) for rating in history.values()])
+        if not np.isfinite(ratings).all():
+            raise DataError("A rating is not a finite number; nothing was answered.")
+        with self._turn.taken():
+            self._draw(numbers, ratings)
+            return {number: self._answers[number] for number in numbers}
+
+    def _draw(self, numbers: list[int], ratings: Floats) -> None:
+        """Draw answers for the items that have none."""
+        new = np.array([number not in self._answers for number in numbers], dtype=np.bool_)
+        self._afford(int(new.sum()))
+        mechanism = self.campaign.mechanism
+        clipped = np.clip(ratings[new], mechanism.low, mechanism.high)
+        codes = encode(mechanism, mechanism.release(clipped, self._random)).tolist()
+        fresh = [number for number, is_new in zip(numbers, new, strict=True) if is_new]
+        self._answers.update(zip(fresh, codes, strict=True))
+
+    def message(self, history: Mapping[ItemId, float], *, form: str = "binary") -> bytes:
+        """Return the message that carries the reports of a history, in `binary` or `json` form."""
+        if form not in ("binary", "json"):
+            raise ParameterError(f"form={form!r} must be 'binary' or 'json'.")
+        reports = self.answer_all(history)
+        message = wire.RatingReport(self._sender, tuple(reports), tuple(reports.values()))
+        return (wire.to_bytes if form == "binary" else wire.to_json)(self.campaign, message)
+
+    def state(self) -> dict[str, Any]:
+        """Return what the device must keep so that it never answers twice: answers, not ratings."""
+        return {
+            "campaign": self.campaign.digest.hex(),
+            "sender": self._sender.hex(),
+            "budget": self.budget,
+            "answers": [list(pair) for pair in self._answers.items()],
+        }
+
+    @classmethod
+    def restore(
+        cls, campaign: Campaign, state: Mapping[str, Any], *, random: PrivacyRandom | None = None
+    ) -> Self:
+        """Return the device that `state` describes."""
+        if not isinstance(state, Mapping):
+            raise ParameterError(_NO_STATE)
+        if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
+            raise ParameterError("This device answered another campaign. Start a new one for this.")
+        try:
+            device = cls(campaign, budget=state["budget"], random=random)
+            device._sender = bytes.fromhex(state["sender"])
+            device._answers = dict(_pair(answer) for answer in state["answers"])
+        except (KeyError, TypeError, ValueError, OverflowError, DiscreetError) as error:
+            raise ParameterError(_NO_STATE) from error
+        # What nobody drew would be sent on in this person's name.
+        sound = all(0 <= item < len(campaign.catalog) for item in device._answers)
+        codes = campaign.mechanism.channel().outputs.size
+        sound = sound and all(0 <= code < codes for code in device._answers.values())
+        if not sound or len(device._sender) != wire.SENDER_BYTES:
+            raise ParameterError(_NO_STATE)
+        return device
+
+    def _numbers(self, items: list[ItemId]) -> list[int]:
+        known = self.campaign.numbers
+        numbers = [known[item] if item in known else self._lookup(item) for item in items]
+        unknown = sum(number < 0 for number in numbers)
+        if unknown:
+            raise DataError(f"{unknown} of {len(items)} items are not in the campaign's catalog.")
+        return numbers
+
+    def _lookup(self, item: ItemId) -> int:
+        """Return the number of an item written in another way (7 for "7"), or -1."""
+        return int(self.campaign.catalog.index_of([item])[0])
+
+    def _afford(self, new: int) -> None:
+        if self.answered + new > self.most_answers:
+            raise BudgetError(
+                f"{new} more answers would exceed the {self.most_answers} this device may give. "
+                "Answer for fewer items."
+            )
+
+
+def _pair(answer: Any) -> tuple[int, int]:
+    item, code = answer
+    if type(item) is not int or type(code) is not int:
+        raise TypeError("answers are whole numbers")
+    return item, code
+
+
+# People are simulated in blocks of about this many cells.
+_CELLS = 1 << 24
+
+
+@final
+class CatalogDevice:
+    """Answer a campaign over a catalog with noise from the operating system.
+
+    The device answers once; asked again it repeats its message, which reveals nothing new. What `sent` holds
+    must outlive the process: a device that forgets its message would answer every cell afresh.
+
+    Parameters:
+        campaign: What was asked for.
+        budget: The largest epsilon the whole message may cost this person; 20 if nothing is said.
+        sent: The message this device sent before, if it did.
+        random: Another source of noise; anything but the operating system's is for experiments.
+    """
+
+    def __init__(
+        self,
+        campaign: CatalogCampaign,
+        *,
+        budget: float | None = None,
+        sent: bytes | None = None,
+        random: PrivacyRandom | None = None,
+    ) -> None:
+        self._random = random or PrivacyRandom.from_os()
+        cost, most = campaign.for_person().epsilon, limit(budget, self._random)
+        if most is not None and cost > most:
+            raise BudgetError(
+                f"Answering costs epsilon = {cost:g}, more than the budget of {most:g}. "
+                "Ask for a campaign that spreads it over fewer items, or allow it with budget=."
+            )
+        self.campaign = campaign
+        self._turn = Turn()
+        self._sent = sent
+
+    @property
+    def sent(self) -> bytes | None:
+        """Return the message that was sent, to be kept and handed to the next device object."""
+        return self._sent
+
+    def message(self, history: Mapping[ItemId, float]) -> bytes:
+        """Return the message for a history; ratings are clipped to the scale."""
+        with self._turn.taken():
+            if self._sent is None:
+                self._sent = write(self.campaign, self._answer(history))
+            return self._sent
+
+    def _answer(self, history: Mapping[ItemId, float]) -> CatalogReport:
+        ids = list(history)
+        items = self.campaign.catalog.index_of(ids).astype(np.int64) if ids else np.zeros(0, np.int64)
+        ratings = np.array([float(rating) for rating in history.values()])
+        unknown = int(np.count_nonzero(items < 0))
+        if unknown:
+            raise DataError(f"{unknown} of {len(ids)} items are not in the campaign's catalog.")
+        if np.unique(items).size < items.size:
+            raise DataError("The history names an item twice; a cell is answered once.")
+        if not np.isfinite(ratings).all():
+            raise DataError("A rating is not a finite number; nothing was answered.")
+        order = np.argsort(items)
+        items, ratings = items[order], ratings[order]
+        sender = self._random.bytes(SENDER_BYTES).tobytes()
+        total, count = len(self.campaign.catalog), self.campaign.answers
+        if count is None:
+            return CatalogReport(
+                sender, None, *answer_cells(self.campaign.mechanism, items, ratings, total, self._random)
+            )
+        asked = sample_items(total, count, self._random)
+        rated = np.isin(items, asked)
+        places, codes = answer_cells(
+            self.campaign.mechanism, np.searchsorted(asked, items[rated]), ratings[rated], count, self._random
+        )
+        return CatalogReport(sender, asked, asked[places], codes)
+
+
+@recorded
+def answer_cells(
+    mechanism: CellMechanism, rated: Items, ratings: np.ndarray, cells: int, random: PrivacyRandom
+) -> tuple[Items, Items]:
+    """Return which of `cells` cells are reported as rated, rising, and the codes reported."""
+    told, codes = mechanism.report(ratings, random)
+    pretending = pretending_cells(mechanism.gap, cells, random)
+    pretending = pretending[~np.isin(pretending, rated, assume_unique=True)]
+    places = np.concatenate([rated[told], pretending])
+    answers = np.concatenate([codes, mechanism.pretend(pretending.size, random)])
+    order = np.argsort(places, kind="stable")
+    return places[order], answers[order]
+
+
+def sample_items(total: int, count: int, random: PrivacyRandom) -> Items:
+    """Return `count` of `total` items, rising, all sets equally likely (Floyd's algorithm)."""
+    chosen: set[int] = set()
+    for last in range(total - count, total):
+        drawn = int(uniform_below(last + 1, 1, random)[0])
+        chosen.add(last if drawn in chosen else drawn)
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyRandom) -> Collected:
+    """Answer for every cell as its person's device would, and collect what is reported as rated."""
+    n_items, block = data.n_items, max(1, _CELLS // data.n_items)
+    indptr, items, codes = np.zeros(data.n_users + 1, np.int64), [], []
+    for start in range(0, data.n_users, block):
+        stop = min(start + block, data.n_users)
+        some = slice(data.indptr[start], data.indptr[stop])
+        people = np.repeat(np.arange(stop - start), np.diff(data.indptr[start : stop + 1]))
+        rated = people * n_items + data.items[some]
+        places, answers = answer_cells(mechanism, rated, data.values[some], (stop - start) * n_items, random)
+        indptr[start + 1 : stop + 1] = np.bincount(places // n_items, minlength=stop - start)
+        items.append((places % n_items).astype(np.int32))
+        codes.append(answers.astype(np.int32))
+    np.cumsum(indptr, out=indptr)
+    numbers = np.concatenate(codes)
+    reports = Interactions(
+        indptr=indptr,
+        items=np.concatenate(items),
+        values=mechanism.outputs()[numbers].astype(np.float32),
+        users=data.users,
+        catalog=data.catalog,
+        facts=data.facts,
+        name=data.name,
+    )
+    return Collected(reports=reports, codes=numbers, mechanism=mechanism, simulated=random.simulated)
+
+
+#: The most that all answers to one campaign may cost a person who did not set a limit.
+USUAL_BUDGET = 20.0
+
+
+@final
+class Turn:
+    """Let one thread of one process answer at a time: copies of a device would each draw their own noise."""
+
+    __slots__ = ("_lock", "_process")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Wait for the turn; refuse in a process that was forked from the device's own."""
+        if os.getpid() != self._process:
+            raise PrivacyError(
+                "A device answers only in the process that made it: a copy would draw its answers again. "
+                "Keep what it sent, and make a new device from that."
+            )
+        with self._lock:
+            yield
+
+
+def limit(budget: float | None, random: PrivacyRandom) -> float | None:
+    """Return the limit that holds: the usual one if none was set, and none for experiments only."""
+    if budget is not None:
+        return positive_finite("budget", budget)
+    return None if random.simulated else USUAL_BUDGET

@@ -1,0 +1,158 @@
+"""Write down what a device draws from, in whole numbers, so that any device can draw and check the promise.
+
+A table row is the list of the first of the 2^64 words that yields each outcome, 64 bits each with the highest
+byte first, in base64. Rows computed on another machine may differ in the last digits of an exponential: what
+a campaign says is compared with what its mechanism says up to that, and its loss is computed exactly.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.collect.mechanisms import RatingMechanism
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError, require
+from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
+from discreet.privacy.mechanisms.channel import WORDS, CountTable, largest_ratio, log_up
+from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
+from discreet.privacy.mechanisms.grid import GridMechanism
+from discreet.privacy.sampling.draws import geometric_digits
+
+Words = npt.NDArray[np.uint64]
+
+# Sixteen megabytes: a scale without steps has a row for every point of its grid.
+_MOST_WORDS = 1 << 21
+# Exponentials of two machines differ by less than this many of the 2^64 words.
+_LAST_DIGITS = 1 << 32
+
+
+def rating_draws(mechanism: RatingMechanism, step: float | None) -> dict[str, Any]:
+    """Return the row of every rating of the scale, or of every grid point if the scale has no steps."""
+    if not isinstance(mechanism, GridMechanism):
+        raise ParameterError(f"{type(mechanism).__name__} has no table that a campaign could tell.")
+    outputs = mechanism.grid()
+    ratings = _ratings(mechanism, step)
+    words = ratings.size * outputs.size
+    do = "Declare the scale's step, or lower points."
+    require(words <= _MOST_WORDS, "points", outputs.size, "make the campaign too large", do)
+    return {
+        "ratings": ratings.tolist(),
+        "first": float(outputs[0]),
+        "width": float(outputs[-1] - outputs[0]) / (outputs.size - 1),
+        "outcomes": outputs.size,
+        "starts": _text(mechanism.table(ratings).starts),
+    }
+
+
+def cell_draws(mechanism: HiddenStars | HiddenNumbers) -> dict[str, Any]:
+    """Return what answers of rated cells, and the gaps between empty cells that pretend, are drawn from."""
+    high, low = geometric_digits(mechanism.gap)
+    outputs = mechanism.outputs()
+    shared = {
+        "first": float(outputs[0]),
+        "width": float(outputs[-1] - outputs[0]) / (outputs.size - 1),
+        "outcomes": outputs.size,
+        "gap": {"scale": mechanism.gap, "high": _text(high), "low": _text(low)},
+    }
+    if isinstance(mechanism, HiddenStars):
+        return {**shared, "ratings": outputs.tolist(), "starts": _text(mechanism.table().starts)}
+    coin, noise = mechanism.tables()
+    return {
+        **shared,
+        "ratings": np.linspace(mechanism.low, mechanism.high, mechanism.points).tolist(),
+        "coin": _text(coin.starts),
+        "noise": _text(noise.table.starts),
+        "half": noise.half,
+        "reach": noise.reach,
+    }
+
+
+def check_draws(told: Any, own: dict[str, Any], epsilon: float) -> None:
+    """Refuse tables that are not the mechanism's, up to last digits, or that lose more than epsilon."""
+    if not isinstance(told, dict) or set(told) != set(own):
+        raise ParameterError("The campaign's tables lack a part or have one too many.")
+    computed = {"starts", "noise"} & set(own)
+    if any(told[name] != own[name] for name in set(own) - computed):
+        raise ParameterError("The campaign's tables are not those of its mechanism.")
+    for name in computed:
+        words, expected = read_words(told[name]), read_words(own[name])
+        if words.size != expected.size or _farthest(words, expected) > _LAST_DIGITS:
+            raise ParameterError("The campaign's tables are not those of its mechanism.")
+    if reported_loss(told) > epsilon:
+        raise ParameterError("The campaign's tables reveal more than it promises.")
+
+
+def reported_loss(draws: dict[str, Any]) -> float:
+    """Return the largest log-ratio of told tables, a cell that is empty included; exact and rounded up."""
+    if "noise" in draws:
+        return log_up(max(_noise_ratios(draws)))
+    table = CountTable(starts=_rising(read_words(draws["starts"]).reshape(len(draws["ratings"]), -1)))
+    if "gap" not in draws:
+        return table.largest_log_ratio()
+    pretends = _pretends(draws["gap"])
+    empty = [1 - pretends, *[pretends / draws["outcomes"]] * draws["outcomes"]]
+    columns = [
+        [*(Fraction(count, WORDS) for count in column), chance]
+        for column, chance in zip(table.counts().T.tolist(), empty, strict=True)
+    ]
+    return log_up(max(max(column) / min(column) for column in columns))
+
+
+def _noise_ratios(draws: dict[str, Any]) -> list[Fraction]:
+    table = CountTable(starts=_rising(read_words(draws["noise"])[None, :]))
+    most, middle, least = ClampedNoise(half=draws["half"], reach=draws["reach"], table=table).extremes()
+    _, first_told = _rising(read_words(draws["coin"])[None, :])[0].tolist()
+    silent, told = Fraction(first_told, WORDS), Fraction(WORDS - first_told, WORDS)
+    pretends = _pretends(draws["gap"])
+    return [
+        largest_ratio(most, least),
+        told / pretends * largest_ratio(most, middle),
+        pretends / told * largest_ratio(middle, least),
+        (1 - pretends) / silent,
+        silent / (1 - pretends),
+    ]
+
+
+def _pretends(gap: dict[str, Any]) -> Fraction:
+    """Return the exact chance that an empty cell pretends: no digit of the gap before it is set."""
+    chance = Fraction(1)
+    for high, low in zip(read_words(gap["high"]).tolist(), read_words(gap["low"]).tolist(), strict=True):
+        chance *= 1 - Fraction(high * WORDS + low, WORDS**2)
+    return chance
+
+
+def _rising(starts: Words) -> Words:
+    if starts[:, 0].any() or (starts[:, 1:] <= starts[:, :-1]).any():
+        raise ParameterError("The campaign's tables are damaged.")
+    return starts
+
+
+def read_words(text: Any) -> Words:
+    """Return the 64-bit words of a table."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+        return np.frombuffer(raw, dtype=">u8").astype(np.uint64)
+    except (TypeError, ValueError, binascii.Error) as error:
+        raise ParameterError("The campaign's tables are damaged.") from error
+
+
+def _text(words: Words) -> str:
+    return base64.b64encode(words.astype(">u8").tobytes()).decode()
+
+
+def _farthest(one: Words, other: Words) -> int:
+    return int(np.where(one > other, one - other, other - one).max(initial=0))
+
+
+def _ratings(mechanism: GridMechanism, step: float | None) -> Floats:
+    if step is None:
+        return mechanism.grid()
+    count = round((mechanism.high - mechanism.low) / step) + 1
+    require(count <= mechanism.points, "step", step, "is finer than the mechanism's grid of points")
+    return np.linspace(mechanism.low, mechanism.high, count)

@@ -1,0 +1,288 @@
+"""Define a campaign that hides which items were rated, and its messages.
+
+A device answers for every item it is asked about; what it sends lists only the items reported as rated. The
+binary form of a message, all numbers little-endian, is
+
+    "DSCA"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  asked u32  answers u32
+    asked items u32 each (none if everybody is asked about everything)   items u32 each   codes u16 each
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.collect.campaign import (
+    DEVICES,
+    DIGEST_BYTES,
+    FORMAT,
+    VERSION,
+    digest_of,
+    pack,
+    to_text,
+    unpack,
+    version_of,
+)
+from discreet.collect.draw_tables import cell_draws, check_draws
+from discreet.collect.mechanisms import OpenCells
+from discreet.collect.wire import SENDER_BYTES, ReportRefusal, ReportRefused
+from discreet.core.checks import ParameterError, integer, positive_finite, require
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.privacy.accounting.rounding import times_up
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
+from discreet.privacy.mechanisms.cells import MOST_LEVELS, POINTS, CellMechanism, HiddenNumbers, HiddenStars
+
+PROOF = "proofs/local_nuclear.md"
+_MAGIC = b"DSCA"
+_HEADERS = {version: struct.Struct(f"<4sB{size}s{SENDER_BYTES}sII") for version, size in DIGEST_BYTES.items()}
+_NAMES: dict[type, str] = {HiddenStars: "hidden-stars", HiddenNumbers: "hidden-numbers"}
+# Codes travel in 16 bits.
+_MOST_CODES = 1 << 16
+
+Items = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CatalogCampaign:
+    """Ask for every item of a catalog, or for `answers` items that each device draws by itself.
+
+    Parameters:
+        name: What the ledger and the label call it.
+        mechanism: How a cell is perturbed, rated or not; says epsilon a cell and the scale.
+        catalog: The items, in the order in which messages number them.
+        answers: How many items a device answers for; None for all. Which ones does not depend on its ratings
+            and is told, so that a cell that was not asked about is not taken for an empty one.
+
+    Example:
+        >>> films = CatalogCampaign.spread(100.0, catalog=Vocabulary.of(range(1000)), answers=25)
+        >>> films.mechanism.epsilon, films.for_person().epsilon
+        (4.0, 100.0)
+    """
+
+    name: str
+    mechanism: HiddenStars | HiddenNumbers
+    catalog: Vocabulary
+    answers: int | None = None
+    _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require(bool(self.name), "name", self.name, "must not be empty")
+        known = isinstance(self.mechanism, HiddenStars | HiddenNumbers)
+        require(known, "mechanism", type(self.mechanism).__name__, "must be HiddenStars or HiddenNumbers")
+        require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
+        do = "Raise epsilon or lower points."
+        require(self.codes <= _MOST_CODES, "codes", self.codes, f"must be at most {_MOST_CODES}", do)
+        if self.answers is not None:
+            integer("answers", self.answers, least=1, most=len(self.catalog))
+
+    @classmethod
+    def spread(
+        cls,
+        total: float,
+        *,
+        catalog: Vocabulary,
+        answers: int | None = None,
+        facts: PublicFacts | None = None,
+        name: str = "campaign",
+    ) -> Self:
+        """Return the campaign whose answers together cost a person at most `total`, in equal parts."""
+        positive_finite("total", total)
+        count = len(catalog) if answers is None else integer("answers", answers, least=1, most=len(catalog))
+        epsilon = total / count
+        while times_up(epsilon, count) > total:
+            epsilon = math.nextafter(epsilon, 0.0)
+        scale = facts or PublicFacts(n_items=len(catalog), step=1.0)
+        mechanism: HiddenStars | HiddenNumbers
+        if scale.step is None:
+            mechanism = HiddenNumbers(epsilon=epsilon, low=scale.low, high=scale.high)
+        else:
+            mechanism = HiddenStars(epsilon=epsilon, low=scale.low, high=scale.high, step=scale.step)
+        return cls(name=name, mechanism=mechanism, catalog=catalog, answers=answers)
+
+    @property
+    def asked(self) -> int:
+        """Return for how many items a device answers."""
+        return len(self.catalog) if self.answers is None else self.answers
+
+    @cached_property
+    def codes(self) -> int:
+        """Return how many codes there are."""
+        return self.mechanism.outputs().size
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return what is public about the ratings behind the reports."""
+        step = self.mechanism.step if isinstance(self.mechanism, HiddenStars) else None
+        return PublicFacts(
+            n_items=len(self.catalog), low=self.mechanism.low, high=self.mechanism.high, step=step
+        )
+
+    def guarantee(self) -> Guarantee:
+        """Return the promise for one cell, with what it means for a person."""
+        note = f"for a person, who answers for {self.asked:,} items: epsilon = "
+        return cell_guarantee(
+            self.mechanism, self.facts, note + number_above(times_up(self.mechanism.epsilon, self.asked))
+        )
+
+    def for_person(self) -> Guarantee:
+        """Return the promise for a person's whole history: every answer counts, rated or not."""
+        return cell_guarantee(self.mechanism, self.facts).for_user(self.asked)
+
+    @cached_property
+    def text(self) -> bytes:
+        """Return the campaign as devices hash it."""
+        return self._text or to_text(self.to_json())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Return the 32 bytes that name this campaign and no other."""
+        return digest_of(self.text, VERSION)
+
+    @cached_property
+    def old_digest(self) -> bytes:
+        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
+        record: dict[str, Any] = {
+            "name": self.name,
+            "mechanism": [type(self.mechanism).__name__, asdict(self.mechanism)],
+            "items": self.catalog.ids.tolist(),
+            "answers": self.answers,
+        }
+        return digest_of(record, 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back, with the tables that devices draw from."""
+        if self._text is not None:
+            record: dict[str, Any] = json.loads(self._text)
+            return record
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": "catalog",
+            "name": self.name,
+            "mechanism": {"name": _NAMES[type(self.mechanism)], **asdict(self.mechanism)},
+            "items": self.catalog.ids.tolist(),
+            "answers": self.answers,
+            "draws": cell_draws(self.mechanism),
+        }
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        version_of(record, "catalog")
+        try:
+            kinds: dict[str, Any] = {name: kind for kind, name in _NAMES.items()}
+            settings = dict(record["mechanism"])
+            mechanism = kinds[settings.pop("name")](**settings)
+            campaign = cls(
+                name=str(record["name"]),
+                mechanism=mechanism,
+                catalog=Vocabulary.of(record["items"]),
+                answers=record["answers"],
+            )
+            check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"This campaign cannot be read: {error}.") from error
+        # What was told is what devices hash, also where this machine computes other last digits.
+        object.__setattr__(campaign, "_told", to_text(record))
+        return campaign
+
+    def to_bytes(self) -> bytes:
+        """Return the campaign in few bytes."""
+        return pack(self.text)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Self:
+        """Read what `to_bytes` wrote, and never unpack more than a campaign can hold."""
+        return cls.from_json(unpack(raw))
+
+
+class CatalogReport(NamedTuple):
+    """Hold a checked message: items are rising numbers of the catalog, codes places among the outputs."""
+
+    sender: bytes
+    asked: Items | None
+    items: Items
+    codes: Items
+
+
+def write(campaign: CatalogCampaign, message: CatalogReport) -> bytes:
+    """Return the binary form."""
+    asked = np.zeros(0, "<u4") if message.asked is None else message.asked.astype("<u4")
+    head = _HEADERS[VERSION].pack(
+        _MAGIC, VERSION, campaign.digest, message.sender, asked.size, message.items.size
+    )
+    return (
+        head + asked.tobytes() + message.items.astype("<u4").tobytes() + message.codes.astype("<u2").tobytes()
+    )
+
+
+def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
+    """Read a stranger's message; raise `ReportRefused` with the reason unless all of it is in order."""
+    if not isinstance(raw, bytes) or len(raw) <= len(_MAGIC) or raw[:4] != _MAGIC:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    header = _HEADERS.get(raw[len(_MAGIC)])
+    if header is None:
+        raise ReportRefused(ReportRefusal.WRONG_VERSION)
+    if len(raw) < header.size:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    _, version, digest, sender, n_asked, n_answers = header.unpack_from(raw)
+    if digest != (campaign.old_digest if version == 1 else campaign.digest):
+        raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
+    if len(raw) != header.size + 4 * n_asked + 6 * n_answers:
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    place = header.size + 4 * n_asked
+    asked = np.frombuffer(raw, "<u4", n_asked, header.size).astype(np.int64)
+    items = np.frombuffer(raw, "<u4", n_answers, place).astype(np.int64)
+    codes = np.frombuffer(raw, "<u2", n_answers, place + 4 * n_answers).astype(np.int64)
+    if n_asked != (0 if campaign.answers is None else campaign.answers):
+        raise ReportRefused(ReportRefusal.MALFORMED)
+    for numbers in (asked, items):
+        if numbers.size and numbers.max() >= len(campaign.catalog):
+            raise ReportRefused(ReportRefusal.OUT_OF_RANGE)
+        if (np.diff(numbers) <= 0).any():
+            raise ReportRefused(ReportRefusal.REPLAYED)
+    foreign = campaign.answers is not None and not np.isin(items, asked, assume_unique=True).all()
+    if foreign or (codes.size and codes.max() >= campaign.codes):
+        raise ReportRefused(ReportRefusal.OUT_OF_RANGE)
+    return CatalogReport(sender, None if campaign.answers is None else asked, items, codes)
+
+
+def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) -> Guarantee:
+    """Return the promise of one cell's answer; what is learned from answers costs nothing more."""
+    return Guarantee(
+        epsilon=mechanism.epsilon,
+        unit=Unit.RATING,
+        neighbors=Neighbors.REPLACE,
+        trust=Trust.LOCAL,
+        assumes=(*facts.assumptions(), "who takes part is public", DEVICES),
+        basis=Basis.PROVED,
+        proof=PROOF,
+        notes=notes if math.isfinite(mechanism.epsilon) else (),
+    )
+
+
+def levels_of(facts: PublicFacts) -> int | None:
+    """Return how many ratings the public scale has, or None if it is continuous or has very many."""
+    if facts.step is None:
+        return None
+    levels = round((facts.high - facts.low) / facts.step) + 1
+    return levels if 2 <= levels <= MOST_LEVELS else None
+
+
+def cell_mechanism(epsilon: float, facts: PublicFacts) -> CellMechanism:
+    """Return stars for a scale of few steps and numbers for any other; without noise if epsilon is inf."""
+    levels = levels_of(facts)
+    if math.isinf(epsilon):
+        return OpenCells(low=facts.low, high=facts.high, points=levels or POINTS)
+    if levels is not None and facts.step is not None:
+        return HiddenStars(epsilon=epsilon, low=facts.low, high=facts.high, step=facts.step)
+    return HiddenNumbers(epsilon=epsilon, low=facts.low, high=facts.high)

@@ -1,0 +1,181 @@
+"""List the mechanisms a campaign may ask for, and encode their answers as small integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, ParameterError, finite_array
+from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.guarantee import Unit
+from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
+from discreet.privacy.mechanisms.cells import POINTS, CellMechanism, Codes
+from discreet.privacy.mechanisms.channel import Channel
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+RatingCodes = npt.NDArray[np.int32]
+
+
+class RatingMechanism(Protocol):
+    """What a campaign needs of a mechanism: its loss, its scale, its answers and their channel."""
+
+    @property
+    def epsilon(self) -> float:
+        """Return the loss of one answer."""
+
+    @property
+    def low(self) -> float:
+        """Return the least rating."""
+
+    @property
+    def high(self) -> float:
+        """Return the largest rating."""
+
+    def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return a report for every rating."""
+
+    def channel(self) -> Channel:
+        """Return how likely each report is for each rating."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """Report every rating as it is, rounded to the grid: NOT PRIVATE, for comparisons only."""
+
+    low: float
+    high: float
+    points: int = 129
+    epsilon: float = math.inf
+
+    def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
+        """Return the nearest grid points."""
+        grid = self.channel().inputs
+        steps = (finite_array("ratings", ratings) - self.low) * ((self.points - 1) / (self.high - self.low))
+        return grid[np.clip(np.rint(steps), 0, self.points - 1).astype(np.int64)]
+
+    def channel(self) -> Channel:
+        """Return the channel without noise."""
+        grid = np.linspace(self.low, self.high, self.points)
+        return Channel(inputs=grid, outputs=grid, transition=np.eye(self.points))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Say what a campaign with a mechanism of this type protects."""
+
+    mechanism: type[Any]
+    unit: Unit
+
+
+#: Every mechanism a device can be asked to use. Whoever adds one states the unit that its proof covers.
+KINDS: dict[str, Kind] = {
+    "bounded-laplace": Kind(mechanism=BoundedLaplace, unit=Unit.VALUE),
+    "clamped-laplace": Kind(mechanism=ClampedLaplace, unit=Unit.VALUE),
+}
+
+
+def kind_of(mechanism: object) -> str:
+    """Return the name under which a mechanism is known."""
+    for name, kind in KINDS.items():
+        if isinstance(mechanism, kind.mechanism):
+            return name
+    raise ParameterError(f"{type(mechanism).__name__} is not a mechanism a campaign can ask for.")
+
+
+def unit_of(mechanism: object) -> Unit:
+    """Return what one answer of this mechanism protects; without noise, nothing larger than a verdict."""
+    if isinstance(mechanism, CellMechanism):
+        return Unit.RATING
+    return Unit.VALUE if isinstance(mechanism, Exact) else KINDS[kind_of(mechanism)].unit
+
+
+def mechanism_to_json(mechanism: Any) -> dict[str, Any]:
+    """Return a mechanism's name and public parameters."""
+    return {"name": kind_of(mechanism), **{f.name: getattr(mechanism, f.name) for f in fields(mechanism)}}
+
+
+def mechanism_from_json(record: Any) -> Any:
+    """Read what `mechanism_to_json` wrote; anything else is refused."""
+    if not isinstance(record, dict) or record.get("name") not in KINDS:
+        raise ParameterError(f"The campaign's mechanism is not one of {', '.join(sorted(KINDS))}.")
+    kind = KINDS[record["name"]].mechanism
+    settings = {key: value for key, value in record.items() if key != "name"}
+    if set(settings) != {field.name for field in fields(kind)}:
+        raise ParameterError("The campaign's mechanism lacks a parameter or has one too many.")
+    return kind(**settings)
+
+
+def encode(mechanism: RatingMechanism, reports: npt.ArrayLike) -> RatingCodes:
+    """Return the place of every report among the mechanism's outputs."""
+    outputs = mechanism.channel().outputs
+    values = finite_array("reports", reports)
+    width = (outputs[-1] - outputs[0]) / (outputs.size - 1)
+    codes = np.rint((values - outputs[0]) / width)
+    if codes.size and (codes.min() < 0 or codes.max() >= outputs.size):
+        raise DataError("Some reports lie outside what the mechanism can answer.")
+    return np.asarray(codes, dtype=np.int32)
+
+
+def decode(mechanism: RatingMechanism, codes: npt.ArrayLike) -> Floats:
+    """Return the reports that stand at these places among the mechanism's outputs."""
+    return mechanism.channel().outputs[np.asarray(codes, dtype=np.int64)]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCells(CellMechanism):
+    """Report every cell as it is, rounded to the grid: NOT PRIVATE, for comparisons only."""
+
+    low: float
+    high: float
+    points: int = POINTS
+    epsilon: float = math.inf
+
+    @property
+    def keep(self) -> float:
+        """Return 1."""
+        return 1.0
+
+    @property
+    def gap(self) -> float:
+        """Return 0: empty cells never pretend."""
+        return 0.0
+
+    def event(self) -> DpEvent:
+        """Refuse: there is no noise to account for."""
+        raise DataError("Cells that are reported as they are have no price.")
+
+    def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return all cells."""
+        numbers = np.clip(np.asarray(ratings, dtype=np.float64), self.low, self.high)
+        codes = np.rint((numbers - self.low) / (self.high - self.low) * (self.points - 1))
+        return np.ones(numbers.shape, np.bool_), codes.astype(np.int64)
+
+    def pretend(self, size: int, random: PrivacyRandom) -> Codes:
+        """Return nothing: empty cells stay empty."""
+        return np.zeros(0, np.int64)
+
+    def outputs(self) -> Floats:
+        """Return the grid."""
+        return np.linspace(self.low, self.high, self.points)
+
+    def unbiased(self) -> Floats:
+        """Return the grid."""
+        return self.outputs()
+
+    def channel(self) -> Channel:
+        """Return the channel without noise."""
+        return Channel(inputs=self.outputs(), outputs=self.outputs(), transition=np.eye(self.points))
+
+    def pretended(self) -> Floats:
+        """Return equal probabilities; they are never used."""
+        return np.full(self.points, 1 / self.points)

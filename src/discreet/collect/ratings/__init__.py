@@ -1,1 +1,0 @@
-"""Collect ratings whose value is hidden on the device; which items were rated is told."""

@@ -1,1 +1,0 @@
-"""`discreet campaign`: make, show and check what devices are told, and close a collection."""

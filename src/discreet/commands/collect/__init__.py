@@ -1,1 +1,0 @@
-"""`discreet collect`: learn from what a service has collected."""

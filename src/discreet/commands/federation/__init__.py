@@ -1,1 +1,0 @@
-"""`discreet federation`: found a federation, try one out, and run it as its coordinator."""

@@ -1,1 +1,0 @@
-"""`discreet keeper`: keep the keys of masks for a federation."""

@@ -1,1 +1,0 @@
-"""What verbs are asked with: options declared once, and text turned into values."""

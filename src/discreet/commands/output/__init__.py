@@ -1,1 +1,0 @@
-"""What verbs answer with: lines, JSON, and the tables of labels and ledgers."""

@@ -1,1 +1,0 @@
-"""`discreet party`: take part in a federation."""

@@ -1,1 +1,0 @@
-"""Compiled loops that turn one person's row into what that person tells."""

@@ -1,0 +1,98 @@
+"""Write a file whole or not at all, and never over something that is not ours to replace."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from discreet.core.checks import FileError
+
+# Short and fixed: beside a file with the longest name allowed, a longer one could not be made.
+_ASIDE = ".discreet-"
+
+
+def refuse_output(
+    path: Path, *, force: bool, kind: str, is_ours: Callable[[Path], bool], inputs: Iterable[Path] = ()
+) -> None:
+    """Refuse what `write_whole` could not write, or what it would destroy.
+
+    That is an input of the same command, anything but a regular file, and a file that exists: without
+    `force` any, with it one that is not of our `kind`. An empty file has nothing to lose.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist.")
+    if any(_is_same(path, other) for other in inputs):
+        raise FileError(f"{path} is also read by this command and was left as it is. Choose another output.")
+    found = _look(path)
+    if found is not None:
+        _refuse_found(path, found, force=force, kind=kind, is_ours=is_ours)
+    # Rights, quotas and file systems for reading only have too many rules to ask for one by one.
+    _make_aside(path).unlink()
+
+
+def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write `content` to `path` in one step: a reader sees the whole file or none.
+
+    A `private` file is for its owner alone, whatever the umask allows.
+    """
+    aside = _make_aside(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files for the owner alone; a release is for whoever the user's umask allows.
+        mask = os.umask(0)
+        os.umask(mask)
+        aside.chmod(0o600 if private else 0o666 & ~mask)
+        aside.replace(path)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _look(path: Path) -> os.stat_result | None:
+    """Return what lies at the path itself, links not followed; None if nothing does."""
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _refuse_found(
+    path: Path, found: os.stat_result, *, force: bool, kind: str, is_ours: Callable[[Path], bool]
+) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise FileError(
+            f"{path} is a symbolic link and was left as it is. Name the file it stands for itself."
+        )
+    if not stat.S_ISREG(found.st_mode):
+        raise FileError(f"{path} is not a regular file and was left as it is. Choose another output.")
+    if not force:
+        raise FileError(f"{path} exists already. Pass --force (force=True in Python) to replace it.")
+    if found.st_size and not is_ours(path):
+        raise FileError(f"{path} is not a {kind} and was left as it is. Choose another output, or remove it.")
+
+
+def _make_aside(path: Path) -> Path:
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=_ASIDE)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+    os.close(descriptor)
+    return Path(name)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Tell whether two paths are one file, also by links, and also if there is no such file yet."""
+    try:
+        return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
+    except OSError:
+        return False

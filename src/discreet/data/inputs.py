@@ -1,0 +1,227 @@
+"""Accept data in any form: interactions, a path, a dataset's name, a data frame, a matrix, a history.
+
+One rule says which histories have an order. Where there are times, they decide, and items of one time stand
+side by side. A list without times is read oldest first. Tables without times, mappings and sets have no
+order: many files are sorted by item, and JSON does not keep the order of an object's keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias, Unpack, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.checks import DataError, FileError, ParameterError, suggestion
+from discreet.data.datasets import catalog
+from discreet.data.facts import Duplicates
+from discreet.data.interactions import Interactions
+from discreet.data.reading.readers import ReadOptions, Zeros, read
+from discreet.data.reading.tables import locate
+
+ItemId: TypeAlias = str | int
+_FORMS = (
+    "A history is a list of item ids or of (item, rating) pairs, oldest first; a mapping from item to "
+    'rating; a list of {"item", "rating", "time"}; or a table of one person'
+)
+_RECORD = {"item", "rating", "time"}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserHistory:
+    """Hold what one person rated or chose, each item once; `times` is None where there is no order.
+
+    Only how times compare matters. `user` is who this is, for models that hold rows of their own people.
+    """
+
+    items: list[ItemId]
+    ratings: list[float] | None = None
+    times: npt.NDArray[np.int64] | None = None
+    user: ItemId | None = None
+
+    @classmethod
+    def of(
+        cls,
+        items: Sequence[ItemId],
+        ratings: Sequence[float] | None,
+        times: Sequence[int] | None,
+        user: ItemId | None = None,
+    ) -> UserHistory:
+        """Return the history of these rows; of an item that comes twice the last row counts."""
+        last = sorted({item: place for place, item in enumerate(items)}.values())
+        return cls(
+            items=[items[place] for place in last],
+            ratings=None if ratings is None else [ratings[place] for place in last],
+            times=None if times is None else np.array([times[place] for place in last], dtype=np.int64),
+            user=user,
+        )
+
+
+History: TypeAlias = (
+    UserHistory
+    | Interactions
+    | Mapping[ItemId, float]
+    | Iterable[ItemId | tuple[ItemId, float] | Mapping[str, Any]]
+)
+
+
+def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> Interactions:
+    """Return `data` as interactions; facts that only `read` and `from_frame` can be told are taken from it.
+
+    With `implicit` ratings are not read. The message of a refusal names the type and nothing of the content.
+    """
+    if isinstance(data, Interactions):
+        return data
+    if isinstance(data, str | Path):
+        return open_data(str(data), implicit=implicit, duplicates=duplicates)
+    from discreet.data.reading.readers import from_frame, from_scipy
+
+    if hasattr(data, "tocoo"):
+        return from_scipy(data)
+    arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
+    if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
+        return from_frame(data, implicit=implicit, duplicates=duplicates)
+    raise ParameterError(
+        f"data must be interactions, a path, a data frame or a scipy matrix, not {type(data).__name__}."
+    )
+
+
+def accept_history(history: Any, *, implicit: bool = False) -> UserHistory:
+    """Return one person's history, whatever form it has; the rule above says whether it has an order."""
+    if isinstance(history, UserHistory):
+        return history
+    if isinstance(history, Interactions):
+        return of_row(history)
+    # A series is a stream of arrow's, too, but no table.
+    if hasattr(history, "columns") or hasattr(history, "collect_schema"):
+        return _of_frame(history, implicit=implicit)
+    if isinstance(history, str | bytes) or not isinstance(history, Iterable):
+        raise DataError(f"{_FORMS}.")
+    # A series of pandas is a mapping that does not say so.
+    pairs = getattr(history, "items", None)
+    if callable(pairs):
+        rated = dict(pairs())
+        return UserHistory(items=list(rated), ratings=_numbers(rated.values()))
+    if isinstance(history, Set):
+        return UserHistory(items=list(history))
+    return _of_list(history.tolist() if isinstance(history, np.ndarray) else list(history))
+
+
+def of_row(data: Interactions, row: int | None = None) -> UserHistory:
+    """Return the history in one row; if it is not said which, there must be no other."""
+    if row is None and data.n_users != 1:
+        raise DataError(f"The history holds {data.n_users} people; give the rows of one.")
+    row = row or 0
+    cells = slice(int(data.indptr[row]), int(data.indptr[row + 1]))
+    return UserHistory(
+        items=data.catalog.id_at(data.items[cells]).tolist(),
+        ratings=data.values[cells].tolist(),
+        times=None if data.times is None else data.times[cells],
+        user=data.users.ids[row : row + 1].tolist()[0],
+    )
+
+
+def _of_frame(frame: Any, *, implicit: bool) -> UserHistory:
+    """Read a frame of one person; without a column for the person all of it is one's."""
+    from discreet.data.reading.readers import from_frame
+
+    try:
+        named = from_frame(frame, implicit=implicit, duplicates="last")
+    except DataError:
+        alone = from_frame(frame, columns={"user": None}, implicit=implicit, duplicates="last")
+        return replace(of_row(alone), user=None)
+    return of_row(named)
+
+
+def _of_list(entries: list[Any]) -> UserHistory:
+    """Return a list's history: ids, pairs or records, all of one kind."""
+    places = range(len(entries))
+    if entries and all(isinstance(entry, Mapping) for entry in entries):
+        return _of_records(entries)
+    if not any(isinstance(entry, Iterable) and not isinstance(entry, str) for entry in entries):
+        return UserHistory.of(entries, None, places)
+    if not all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in entries):
+        raise DataError(f"{_FORMS}; all its entries must be of one kind.")
+    return UserHistory.of([item for item, _ in entries], _numbers(value for _, value in entries), places)
+
+
+def _of_records(records: list[Mapping[str, Any]]) -> UserHistory:
+    """Return the history in rows that name their fields; times decide if they are there, else the list."""
+    names = set(records[0])
+    if "item" not in names or not names <= _RECORD or any(set(record) != names for record in records):
+        raise DataError(
+            'Every row of a history needs "item" and may have "rating" and "time", and all the same of them.'
+        )
+    return UserHistory.of(
+        [record["item"] for record in records],
+        _numbers(record["rating"] for record in records) if "rating" in names else None,
+        _moments([record["time"] for record in records]) if "time" in names else range(len(records)),
+    )
+
+
+def _numbers(values: Iterable[Any]) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise DataError("The history's ratings must be numbers.") from None
+
+
+def _moments(times: list[Any]) -> list[int]:
+    """Return times as whole numbers: numbers as they are, dates as tables' are read."""
+    if all(type(time) is int and abs(time) < 2**63 for time in times):
+        return times
+    import polars as pl
+
+    from discreet.data.encoding import to_times
+    from discreet.data.reading.columns import to_seconds
+
+    try:
+        found = to_times(to_seconds(pl.Series(times, strict=True)))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        raise DataError("The history's times must all be numbers, or all dates.") from None
+    assert found is not None
+    return [int(moment) for moment in found]
+
+
+def open_data(
+    source: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    name: str | None = None,
+    implicit: bool = False,
+    zeros: Zeros = "ratings",
+    **options: Unpack[ReadOptions],
+) -> Interactions:
+    """Return the interactions behind a path or a dataset's name; what is not declared is read.
+
+    A known dataset brings its own scale, catalog and columns; of the declarations only the cap counts there.
+    """
+    if Path(source).exists():
+        return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
+    if source not in catalog.DATASETS:
+        raise FileError(
+            f"{source} is neither a file nor a known dataset.{suggestion(source, catalog.DATASETS)} "
+            f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
+        )
+    data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
+    if not implicit:
+        return data
+    chosen = replace(data.facts, low=1.0, high=1.0, step=None)
+    return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
+
+
+def files_of(source: str) -> list[Path]:
+    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+    if Path(source).exists():
+        return [locate(Path(source))]
+    here = catalog.find(source) if source in catalog.DATASETS else None
+    return [] if here is None else [here]
+
+
+def folder_of(source: str) -> Path | None:
+    """Return the folder in which the files of a given split are looked for."""
+    return next((file.parent for file in files_of(source)), None)

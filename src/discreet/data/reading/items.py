@@ -1,0 +1,214 @@
+"""Read public tables of items: features to learn from, and columns to show.
+
+Numbers become a column, and one for each fifth of their range where they have many values; words become a
+column for each word that several items share, lists of words (`Action|Comedy`, or real lists) likewise. What
+only one item has, such as a title, says nothing about others and is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+import polars as pl
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError
+from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.vocabulary import Vocabulary, of_objects
+
+# A word counts if at least this part of the items share it, two in any case, and so many words at most.
+_LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
+# Numbers with more different values than this are also told apart by range.
+_MANY_VALUES, _RANGES = 10, 5
+_SEPARATORS = ("|", ";", ",")
+
+
+class ItemTable(NamedTuple):
+    """Hold item ids and what is known of each, one row an item, no number missing."""
+
+    ids: pl.Series
+    numbers: Floats
+
+    def in_order_of(self, catalog: Vocabulary) -> tuple[Floats, Floats]:
+        """Return the rows of the catalog's items, and 1 for those that the table names; others get means."""
+        index = catalog.index_of(self.ids)
+        known = index >= 0
+        if not known.any():
+            raise DataError(
+                "The table of items names no item of the catalog; its first column must hold item ids."
+            )
+        found = np.tile(self.numbers[known].mean(axis=0), (len(catalog), 1))
+        found[index[known]] = self.numbers[known]
+        named = np.zeros(len(catalog))
+        named[index[known]] = 1.0
+        return found, named
+
+
+def read_item_table(source: Any, catalog: Vocabulary) -> Floats:
+    """Return what a table says of the catalog's items, in its order; the first column holds item ids.
+
+    Reads `.csv` and `.parquet` files and data frames. Items of the catalog that the table does not name get
+    the columns' means, items that only the table names are left out.
+
+    Raises:
+        FileError: The file cannot be read.
+        DataError: An id repeats, nothing tells items apart, or no item is in the catalog.
+    """
+    return read_items(source).in_order_of(catalog)[0]
+
+
+def read_items(source: Any) -> ItemTable:
+    """Read a table of items from a file or a data frame."""
+    table = _read_file(Path(source)) if isinstance(source, str | Path) else _of_frame(source)
+    if table.width < 2 or table.height == 0:
+        raise DataError("A table of items needs rows, an id column first and at least one column more.")
+    ids = table.to_series(0)
+    if ids.null_count() or ids.n_unique() != len(ids):
+        raise DataError("The table of items names an item twice or not at all; keep one row for each.")
+    columns = [part for name in table.columns[1:] for part in _encoded(table[name])]
+    numbers = np.column_stack(columns) if columns else np.zeros((table.height, 0))
+    if not (numbers.std(axis=0) > 0).any() and table.height > 1:
+        raise DataError(
+            "Nothing in the table of items tells items apart; give numbers, or words that several share."
+        )
+    return ItemTable(ids, numbers)
+
+
+def _read_file(file: Path) -> pl.DataFrame:
+    with or_sentence(f"{file} cannot be read as a table of items; give a .csv or .parquet file."):
+        if file.suffix != ".parquet":
+            return pl.read_csv(file, glob=False)
+        table = scanned(file).collect()
+        bounded(file, table)
+        return table
+
+
+def _of_frame(frame: Any) -> pl.DataFrame:
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+        raise DataError("A table of items is a file or a data frame of pandas or polars.")
+    columns = {str(name): frame[name].tolist() for name in frame.columns}
+    return pl.DataFrame({name: _series(values) for name, values in columns.items()})
+
+
+def _series(values: list[Any]) -> pl.Series:
+    """Return a column of pandas; what is neither number nor list becomes text."""
+    plain = [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+    if any(isinstance(value, list | tuple | set | frozenset | np.ndarray) for value in plain):
+        lists = [[] if value is None else [str(word) for word in value] for value in plain]
+        return pl.Series(lists, dtype=pl.List(pl.String))
+    return of_objects(plain)
+
+
+def _encoded(column: pl.Series) -> list[Floats]:
+    """Return what a column says as numbers."""
+    if column.dtype == pl.Boolean or column.dtype.is_numeric():
+        return _number_columns(column.cast(pl.Float64))
+    if column.dtype.is_temporal():
+        return _number_columns(column.cast(pl.Int64, strict=False).cast(pl.Float64))
+    return _word_columns(_words(column))
+
+
+def _number_columns(column: pl.Series) -> list[Floats]:
+    known = column.drop_nulls().drop_nans().to_numpy()
+    if not np.isfinite(known).all():
+        raise DataError("The table of items has infinite numbers; take them out.")
+    if known.size == 0:
+        return []
+    values: Floats = column.fill_null(np.nan).to_numpy().astype(np.float64)
+    values = np.where(np.isnan(values), known.mean(), values)
+    spread = values.std()
+    found: list[Floats] = [(values - values.mean()) / spread if spread > 0 else np.zeros(values.size)]
+    if np.unique(known).size > _MANY_VALUES:
+        cuts = np.quantile(known, np.arange(1, _RANGES) / _RANGES)
+        place = np.searchsorted(cuts, values)
+        found += [(place == part).astype(np.float64) for part in range(_RANGES)]
+    return found
+
+
+def _words(column: pl.Series) -> list[list[str]]:
+    """Return the words of each row: of a list, of a text that lists some, or the text itself."""
+    if isinstance(column.dtype, pl.List | pl.Array):
+        return [[] if row is None else [str(word) for word in row] for row in column.to_list()]
+    texts = ["" if row is None else str(row) for row in column.to_list()]
+    for separator in _SEPARATORS:
+        rows = [[word.strip() for word in text.split(separator) if word.strip()] for text in texts]
+        different = {word for row in rows for word in row}
+        # Sentences have commas, too, but hardly ever the same parts between them.
+        if any(len(row) > 1 for row in rows) and 2 * len(different) <= len(rows):
+            return rows
+    return [[text] if text else [] for text in texts]
+
+
+def _word_columns(rows: list[list[str]]) -> list[Floats]:
+    shared = Counter(word for row in rows for word in set(row))
+    least = max(_FEWEST_ITEMS, round(_LEAST_PART * len(rows)))
+    words = [word for word, count in shared.most_common(_MOST_WORDS) if least <= count < len(rows)]
+    place = {word: number for number, word in enumerate(words)}
+    found = np.zeros((len(rows), len(words)))
+    for number, row in enumerate(rows):
+        found[number, [place[word] for word in row if word in place]] = 1.0
+    return list(found.T)
+
+
+Row = dict[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicTable:
+    """Hold a table with item ids in its first column, and texts to show beside them in the others."""
+
+    ids: list[str | None]
+    texts: pl.DataFrame
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a `.csv`, `.tsv` or `.parquet` file with a header."""
+        with or_sentence(
+            f"{path} cannot be read as a table of titles; give a .csv, .tsv or .parquet file in UTF-8."
+        ):
+            if path.suffix == ".parquet":
+                table = scanned(path).collect()
+                bounded(path, table)
+            else:
+                separator = "\t" if path.suffix == ".tsv" else ","
+                table = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+        if table.width < 2:
+            raise DataError(
+                "A table of titles needs a column of item ids first, and one to show beside them."
+            )
+        ids = table.to_series(0).cast(pl.String).str.strip_chars().to_list()
+        return cls(ids, table.drop(table.columns[0]).cast(pl.String).fill_null(""))
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns beside the ids."""
+        return self.texts.columns
+
+    def refuse_foreign(self, catalog: Vocabulary) -> None:
+        """Refuse a table that names no item of the catalog."""
+        if not (catalog.index_of(self.ids) >= 0).any():
+            raise DataError(
+                "The table of titles names no item of the catalog; its first column must hold item ids."
+            )
+
+    def rows_of(self, catalog: Vocabulary) -> dict[str | int, Row]:
+        """Return the texts of each item of the catalog by column; items that the table lacks have no row."""
+        places = catalog.index_of(self.ids)
+        known = self.texts.filter(pl.Series(places >= 0))
+        return dict(zip(catalog.id_at(places[places >= 0]).tolist(), known.to_dicts(), strict=True))
+
+
+def read_public_table(path: Path, catalog: Vocabulary) -> dict[str | int, Row]:
+    """Return the columns beside each id of the catalog, of which the table must name one."""
+    table = PublicTable.read(path)
+    table.refuse_foreign(catalog)
+    return table.rows_of(catalog)

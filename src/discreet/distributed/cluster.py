@@ -1,0 +1,240 @@
+"""Sum over a folder of shards on the workers of a Dask cluster; the noise stays with the driver.
+
+Workers open shards by path and return exact sums. A task of a worker that is lost runs again elsewhere and
+returns the same sum, so nothing is drawn or paid twice: noise is drawn here, after the last sum came in.
+
+That needs the same code, compiled by the same compiler for the same kind of processor. Were it otherwise, the
+place where somebody is computed, which may depend on who else is in the data, could show in their vector
+(proofs/exact_sums.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import platform
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Self, final
+
+import llvmlite.binding
+import numba
+
+from discreet.core.checks import FileError
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.distributed.connection import ClusterError, losses_as_sentences
+from discreet.distributed.object_stores import is_address
+from discreet.distributed.shards import ShardFolder, open_shards
+from discreet.statistics.statistic import Statistic, Sums
+
+# So many sums are added by one task, so that they travel a few levels only; large ones in pairs, so that a
+# worker never holds more than a few of them.
+FAN_IN = 8
+_BYTES_ADDED = 1 << 29
+TASKS_PER_THREAD = 4
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterSource:
+    """Hold a folder of shards as a crowd that a cluster sums over; workers see it by its path."""
+
+    shards: ShardFolder
+    client: Any
+
+    @property
+    def facts(self) -> PublicFacts:
+        """Return what is public."""
+        return self.shards.facts
+
+    @property
+    def catalog(self) -> Vocabulary:
+        """Return all items."""
+        return self.shards.catalog
+
+    @property
+    def name(self) -> str:
+        """Return what the data are called in a ledger."""
+        return self.shards.name
+
+    @property
+    def n_users(self) -> int:
+        """Return how many people there are."""
+        return self.shards.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Return how many items there are."""
+        return self.shards.n_items
+
+    @property
+    def n_ratings(self) -> int:
+        """Return how many ratings there are."""
+        return self.shards.n_ratings
+
+    @property
+    def has_one_value(self) -> bool:
+        """Tell whether all ratings are equal."""
+        return self.shards.has_one_value
+
+    def bounded(self) -> ClusterSource:
+        """Return the same people: every block is bounded as it is read."""
+        return self
+
+    def refuse_mixed(self) -> None:
+        """Refuse a cluster without workers, or one whose workers would compute other last bits."""
+        # A worker without this package cannot even say so: it answers with an error.
+        told = self.client.run(fingerprint, on_error="return")
+        if not told:
+            raise ClusterError("The cluster has no workers; start some with `dask worker HOST:PORT`.")
+        found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in told.items()}
+        other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
+        if other:
+            worker, names = next(iter(other.items()))
+            raise ClusterError(
+                f"{len(other)} of {len(found)} workers differ from this process ({worker}: "
+                f"{', '.join(names)}); the last bits of sums would depend on where they are computed. Use "
+                "workers with the same package, libraries and kind of processor."
+            )
+
+    def total(self, statistic: Statistic, /) -> Sums:
+        """Return the exact sum of what everybody tells, added up in a tree on the workers."""
+        with losses_as_sentences():
+            return self._total(statistic)
+
+    def _total(self, statistic: Statistic) -> Sums:
+        client, report = self.client, self.shards.report
+        # A task, not a scattered value: the scheduler can make it again when a worker is lost.
+        there = client.submit(_same, statistic, pure=False)
+        where, facts = Whereabouts.of(self.shards), self.shards.facts
+        groups = self._groups()
+        sums = [
+            client.submit(_total_of, where, facts, one, there, fingerprint(), pure=False) for one in groups
+        ]
+        every = [there, *sums]
+        if report is not None:
+            done = iter(range(1, len(groups) + 1))
+            for future in sums:
+                future.add_done_callback(lambda _: report(next(done, len(groups)), len(groups)))
+        width = fan_in(statistic)
+        while len(sums) > 1:
+            sums = [
+                client.submit(_added, sums[at : at + width], pure=False) for at in range(0, len(sums), width)
+            ]
+            every += sums
+        return self._result(sums[0], every)
+
+    def _groups(self) -> list[list[int]]:
+        """Cut the shards into tasks: few sums travel, and a lost task is a small loss."""
+        tasks = min(self.shards.n_shards, TASKS_PER_THREAD * max(sum(self.client.ncores().values()), 1))
+        return [list(range(at, self.shards.n_shards, tasks)) for at in range(tasks)]
+
+    def _result(self, last: Any, every: list[Any]) -> Sums:
+        try:
+            result: Sums = last.result()
+        except BaseException:
+            # The cluster may be gone already.
+            with suppress(Exception):
+                self.client.cancel(every)
+            raise
+        return result
+
+
+def fan_in(statistic: Statistic) -> int:
+    """Return how many sums of a statistic one task adds."""
+    size = 8 * sum(math.prod(part.shape) for part in statistic.parts)
+    return max(2, min(FAN_IN, _BYTES_ADDED // max(size, 1)))
+
+
+def on_cluster(shards: ShardFolder, client: Any) -> ClusterSource:
+    """Return the shards as a crowd on a cluster, after checking that its workers are alike."""
+    source = ClusterSource(shards=shards, client=client)
+    source.refuse_mixed()
+    return source
+
+
+def _same(statistic: Statistic) -> Statistic:
+    return statistic
+
+
+class Whereabouts(NamedTuple):
+    """Say where a folder of shards is, and by its seal which one: another one there is not meant."""
+
+    address: str
+    seal: str
+
+    @classmethod
+    def of(cls, shards: ShardFolder) -> Self:
+        """Return where a folder is that was opened here."""
+        return cls(shards.address, shards.manifest.seal)
+
+
+@lru_cache(maxsize=4)
+def opened_once(where: Whereabouts) -> ShardFolder:
+    """Open a folder of shards on a worker, once in a process."""
+    if not is_address(where.address) and not Path(where.address).is_dir():
+        raise FileError(
+            f"A worker does not see {where.address}; the folder must have one path on all machines."
+        )
+    shards = open_shards(where.address)
+    if shards.manifest.seal != where.seal:
+        raise FileError(
+            f"A worker sees another folder at {where.address} than the driver does; they must be one."
+        )
+    return shards
+
+
+def _total_of(
+    where: Whereabouts,
+    facts: PublicFacts,
+    numbers: list[int],
+    statistic: Statistic,
+    expected: dict[str, str],
+) -> Sums:
+    """Sum over some shards on a worker; one that joined later is checked here."""
+    names = differences(expected)
+    if names:
+        raise ClusterError(f"A worker differs from the driver ({', '.join(names)}) and was not used.")
+    return replace(opened_once(where), facts=facts).total_of(numbers, statistic)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> dict[str, str]:
+    """Return what the last bits of a computation here depend on, by name."""
+    libraries = {name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "polars")}
+    features = str(numba.config.CPU_FEATURES) + llvmlite.binding.get_host_cpu_features().flatten()  # type: ignore[attr-defined]
+    return {
+        "discreet": _digest_of_sources(),
+        **libraries,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": f"{numba.config.CPU_NAME} {llvmlite.binding.get_host_cpu_name()}",  # type: ignore[attr-defined]
+        "instructions": hashlib.sha256(features.encode()).hexdigest(),
+    }
+
+
+def differences(theirs: dict[str, str]) -> list[str]:
+    """Return the names in which a fingerprint differs from the one of this process."""
+    own = fingerprint()
+    return sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
+
+
+def _digest_of_sources() -> str:
+    """Return a digest of the package's own code."""
+    root = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        total.update(file.relative_to(root).as_posix().encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()

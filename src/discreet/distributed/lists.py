@@ -1,0 +1,127 @@
+"""Make lists for everybody in a folder of shards, shard by shard, here or on a cluster."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from discreet.core.arrays import Indices
+from discreet.core.checks import DataError, DiscreetError, FileError
+from discreet.distributed.cluster import Whereabouts, opened_once
+from discreet.distributed.connection import losses_as_sentences
+from discreet.distributed.shards import ShardFolder
+from discreet.models.fitted import FittedModel
+from discreet.models.lists import STARS, recommend_rows
+
+# Lists are made for the people behind so many ratings at a time.
+_RATINGS_AT_A_TIME = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """Say what lists are wanted, in the words of `FittedModel.recommend_all`; `closed` items are in none."""
+
+    k: int = 10
+    exclude_seen: bool = True
+    closed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rank_by: str | None = None
+    diversify: float = 0.0
+
+    def lists(self, model: FittedModel, shards: ShardFolder, number: int) -> Iterator[pl.DataFrame]:
+        """Yield the lists of a shard's people, some at a time."""
+        for people in shards.people(number, _RATINGS_AT_A_TIME):
+            yield recommend_rows(
+                model,
+                people,
+                self.k,
+                exclude_seen=self.exclude_seen,
+                closed=self.closed,
+                rank_by=self.rank_by,
+                diversify=self.diversify,
+            )
+
+
+def write_lists(
+    model: FittedModel, shards: ShardFolder, out: Path, wanted: Wanted, *, client: Any = None
+) -> None:
+    """Write lists to a Parquet file (user, rank, item, score, expected stars); none are kept.
+
+    With a `client` its workers make the lists; they see the folder by its path.
+    """
+    if shards.catalog != model.catalog:
+        raise DataError("The shards name another catalog than the model was fitted on.")
+    schema = {
+        "user": pl.String() if shards.manifest.text_ids else pl.Int64(),
+        "rank": pl.Int64(),
+        "item": pl.String() if model.catalog.is_text else pl.Int64(),
+        "score": pl.Float64(),
+        **({STARS: pl.Float64()} if model.scorer.predicts_stars else {}),
+    }
+    failed: list[BaseException] = []
+
+    def frames(*_: object) -> Iterator[pl.DataFrame]:
+        made = _here(model, shards, wanted) if client is None else _there(model, shards, wanted, client)
+        try:
+            for frame in made:
+                yield frame.cast(schema)  # type: ignore[arg-type]
+        # Whoever writes would wrap it in an error of its own, and a sentence would become a traceback.
+        except BaseException as error:
+            failed.append(error)
+
+    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=".discreet-") as aside:
+        try:
+            register_io_source(frames, schema=schema).sink_parquet(Path(aside) / "lists.parquet")
+            if failed:
+                raise failed[0]
+            (Path(aside) / "lists.parquet").replace(out)
+        except DiscreetError:
+            raise
+        except OSError as error:
+            raise FileError(f"{out} cannot be written: {error.strerror}.") from error
+
+
+def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    for number in range(shards.n_shards):
+        yield from wanted.lists(model, shards, number)
+        if shards.report is not None:
+            shards.report(number + 1, shards.n_shards)
+
+
+def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any) -> Iterator[pl.DataFrame]:
+    """Let workers make lists, a few shards ahead of what is written."""
+    # A task, not a scattered value: the scheduler can make it again when a worker is lost.
+    sent = client.submit(_same, model, pure=False)
+    where = Whereabouts.of(shards)
+    ahead = 2 * max(len(client.ncores()), 1)
+    waiting: deque[Any] = deque()
+    try:
+        for number in range(shards.n_shards + ahead):
+            with losses_as_sentences():
+                if number < shards.n_shards:
+                    waiting.append(client.submit(_all_of, sent, where, number, wanted, pure=False))
+                made = waiting.popleft().result() if waiting and number >= ahead - 1 else None
+            if made is not None:
+                yield from made
+                if shards.report is not None:
+                    shards.report(number - ahead + 2, shards.n_shards)
+    finally:
+        with suppress(Exception):
+            client.cancel([*waiting, sent])
+
+
+def _same(model: FittedModel) -> FittedModel:
+    return model
+
+
+def _all_of(model: FittedModel, where: Whereabouts, number: int, wanted: Wanted) -> list[pl.DataFrame]:
+    return list(wanted.lists(model, opened_once(where), number))

@@ -1,0 +1,228 @@
+"""Describe a folder of shards: what is public, how much each shard holds, and the checksum of every file.
+
+A folder holds `manifest.json`, `catalog.parquet` and `shards/00000`, `shards/00001`... with plain arrays. The
+manifest is written last: a folder without one is not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, final
+
+import polars as pl
+
+from discreet.core.checks import DataError, DiscreetError, FileError
+from discreet.core.files import write_whole
+from discreet.data.facts import PublicFacts
+from discreet.data.reading.limits import bounded, scanned
+from discreet.data.vocabulary import Vocabulary
+
+MANIFEST, CATALOG, SHARDS = "manifest.json", "catalog.parquet", "shards"
+FORMAT, VERSION = "discreet shards", 1
+#: So many shards a folder may have, and so many bytes a manifest with all their digests.
+MOST_SHARDS = 1 << 16
+MOST_BYTES = 1 << 26
+_LONGEST_NAME = 200
+# Ids come once each, so a file of ids has at most so many for each of its bytes; more is no honest file.
+_IDS_PER_BYTE = 16
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRecord:
+    """Say how much a shard holds, and what its files' digests are."""
+
+    people: int
+    ratings: int
+    digests: dict[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Describe a folder of shards."""
+
+    name: str
+    facts: PublicFacts
+    text_ids: bool
+    has_times: bool
+    has_one_value: bool
+    catalog_digest: str
+    shards: tuple[ShardRecord, ...]
+
+    @property
+    def people(self) -> int:
+        """Return how many people all shards hold."""
+        return sum(shard.people for shard in self.shards)
+
+    @property
+    def ratings(self) -> int:
+        """Return how many ratings all shards hold."""
+        return sum(shard.ratings for shard in self.shards)
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as it is written."""
+        record = {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "facts": self.facts.to_json(),
+            "text_ids": self.text_ids,
+            "has_times": self.has_times,
+            "has_one_value": self.has_one_value,
+            "catalog_digest": self.catalog_digest,
+            "shards": [
+                {"people": shard.people, "ratings": shard.ratings, "digests": shard.digests}
+                for shard in self.shards
+            ],
+        }
+        return json.dumps(record, indent=1).encode()
+
+    @property
+    def seal(self) -> str:
+        """Return a digest of all that the manifest says: who has the same seal means the same people."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest in one step; with that the folder is finished."""
+        write_whole(folder / MANIFEST, self.to_bytes())
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the manifest of a folder; anything else is refused with one sentence."""
+        file = folder / MANIFEST
+        try:
+            size = require_regular(file).st_size
+            if size > MOST_BYTES:
+                raise FileError(f"{file} is too large for a manifest; make the folder again.")
+            with file.open("rb") as opened:
+                content = opened.read(MOST_BYTES)
+        except OSError as error:
+            reason = "it has no manifest that can be read"
+            raise FileError(f"{folder} is not a folder of shards: {reason}.") from error
+        return cls.from_bytes(content, str(folder))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, folder: str) -> Self:
+        """Read what `to_bytes` returned for the manifest of a folder."""
+        file = f"{folder}/{MANIFEST}"
+        try:
+            record = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise FileError(f"{file} is not a manifest of `discreet shard`.")
+        version = record.get("version")
+        if type(version) is not int or version != VERSION:
+            raise FileError(
+                f"{folder} was made by another version of `discreet shard`; this one reads format {VERSION}. "
+                "Make it again."
+            )
+        return cls._of(record, file)
+
+    @classmethod
+    def _of(cls, record: dict[str, Any], file: str) -> Self:
+        try:
+            if not 0 < len(record["shards"]) <= MOST_SHARDS:
+                raise ValueError("the number of shards")
+            return cls(
+                name=_plain_name(record["name"]),
+                facts=PublicFacts.from_json(record["facts"]),
+                text_ids=_typed(record["text_ids"], bool),
+                has_times=_typed(record["has_times"], bool),
+                has_one_value=_typed(record["has_one_value"], bool),
+                catalog_digest=_typed(record["catalog_digest"], str),
+                shards=tuple(_shard_record(shard) for shard in record["shards"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, DiscreetError) as error:
+            raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
+
+
+def shard_folder(folder: Path, number: int) -> Path:
+    """Return where a shard lies."""
+    return folder / SHARDS / f"{number:05d}"
+
+
+def shard_of_hash(hashes: Any, n_shards: int) -> Any:
+    """Return the shard that people belong to, by the public hash of their own ids; this never changes."""
+    return hashes % type(hashes.flat[0])(n_shards) if hashes.size else hashes
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file."""
+    require_regular(file)
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def require_regular(file: Path) -> os.stat_result:
+    """Refuse what is no file (reading a pipe or a device may never end); links to files are files."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise FileError(f"{file} is not a regular file; make the folder again with `discreet shard`.")
+    return found
+
+
+def write_ids(ids: pl.Series, file: Path) -> None:
+    """Write ids in their order."""
+    pl.DataFrame({"id": ids}).write_parquet(file)
+
+
+def read_ids(file: Path, count: int) -> pl.Series:
+    """Read so many ids in their order; a file that is none of ours is refused before it is unpacked."""
+    most = _IDS_PER_BYTE * require_regular(file).st_size
+    try:
+        held = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+        if held != count or held > most:
+            raise FileError(f"{file} does not hold as many ids as the manifest says; make the folder again.")
+        ids = scanned(file).collect()
+        bounded(file, ids)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{file} is damaged; make the folder again with `discreet shard`.") from error
+    if ids.columns != ["id"] or ids["id"].dtype not in (pl.Int64, pl.String) or ids["id"].null_count():
+        raise FileError(f"{file} does not hold ids; make the folder again with `discreet shard`.")
+    return ids["id"]
+
+
+def read_catalog(folder: Path, manifest: Manifest) -> Vocabulary:
+    """Return the catalog of a folder, if it is the one that the manifest means."""
+    if digest(folder / CATALOG) != manifest.catalog_digest:
+        raise FileError(f"{folder / CATALOG} was changed after the folder was made; make it again.")
+    try:
+        return Vocabulary.of(read_ids(folder / CATALOG, manifest.facts.n_items))
+    except DataError as error:
+        raise FileError(f"{folder / CATALOG} holds an item twice; make the folder again.") from error
+
+
+def _shard_record(record: dict[str, Any]) -> ShardRecord:
+    people, ratings = _typed(record["people"], int), _typed(record["ratings"], int)
+    if people < 0 or ratings < 0:
+        raise ValueError("a negative count")
+    digests = {_typed(name, str): _typed(value, str) for name, value in record["digests"].items()}
+    return ShardRecord(people=people, ratings=ratings, digests=digests)
+
+
+def _plain_name(name: Any) -> str:
+    """Return a name that a terminal and a ledger can show."""
+    if not 0 < len(_typed(name, str)) <= _LONGEST_NAME or not name.isprintable():
+        raise ValueError("the name")
+    return str(name)
+
+
+def _typed(value: Any, kind: type[Any]) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"a {type(value).__name__} instead of a {kind.__name__}")
+    return value

@@ -1,0 +1,121 @@
+"""Fetch shards from object stores to a local cache, file by file when they are needed, checked by digest.
+
+Arrays are mapped, which needs files: a worker keeps those of its shards on its own disk. The cache holds
+people's rows and is for its owner alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, final
+
+from discreet.core.checks import FileError, ParameterError
+from discreet.data.datasets.fetching import cache_folder
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_CHUNK = 1 << 20
+
+
+def is_address(path: str | Path) -> bool:
+    """Tell whether a text names something in an object store, such as s3://bucket/folder."""
+    return isinstance(path, str) and _ADDRESS.match(path) is not None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectStore:
+    """Name a folder in an object store; it travels to workers, who open it themselves."""
+
+    address: str
+
+    @classmethod
+    def at(cls, address: str) -> Self:
+        """Return the folder at an address without slashes at its end."""
+        return cls(address=address.rstrip("/"))
+
+    def holds(self, name: str) -> bool:
+        """Tell whether there is such a file."""
+        with self._spoken() as (store, root):
+            return bool(store.isfile(f"{root}/{name}"))
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return a file of at most so many bytes."""
+        with self._spoken() as (store, root), store.open(f"{root}/{name}", "rb") as source:
+            content: bytes = source.read(most + 1)
+        if len(content) > most:
+            raise FileError(f"{self.address}/{name} is too large; make the folder again.")
+        return content
+
+    def mirror(self, seal: str) -> Path:
+        """Return where files of the folder with this seal are kept on this machine."""
+        folder = cache_folder() / "shards" / seal
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{folder} cannot be made: {error.strerror}. Set XDG_CACHE_HOME.") from error
+        return folder
+
+    def fetch(self, name: str, target: Path, digest: str, most: int) -> None:
+        """Write a file to the cache unless it is there; one with another digest never gets there."""
+        if target.exists():
+            return
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=".fetching-")
+        try:
+            with os.fdopen(descriptor, "wb") as written:
+                found = self._copy(name, written, most)
+            if found != digest:
+                raise FileError(
+                    f"{self.address}/{name} was changed after the folder was made; make it again."
+                )
+            Path(aside).replace(target)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{target} cannot be written: {error.strerror}.") from error
+        finally:
+            Path(aside).unlink(missing_ok=True)
+
+    def _copy(self, name: str, written: Any, most: int) -> str:
+        total, room = hashlib.sha256(), most
+        with self._spoken() as (store, root), store.open(f"{root}/{name}", "rb") as source:
+            while part := source.read(_CHUNK):
+                room -= len(part)
+                if room < 0:
+                    raise FileError(f"{self.address}/{name} is larger than its manifest says; make it again.")
+                total.update(part)
+                written.write(part)
+        return total.hexdigest()
+
+    @contextmanager
+    def _spoken(self) -> Iterator[tuple[Any, str]]:
+        """Yield the store and the folder in it; whatever goes wrong there becomes a sentence."""
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise ParameterError(
+                f"{self.address} needs the package `fsspec`: install discreet[stores]."
+            ) from error
+        try:
+            yield url_to_fs(self.address)
+        except (FileError, ParameterError):
+            raise
+        except ImportError as error:
+            scheme = self.address.partition(":")[0]
+            raise ParameterError(
+                f"{self.address} needs the package that fsspec reads {scheme}:// with ({error})."
+            ) from error
+        # Every store has errors of its own, and they share no ancestor.
+        except Exception as error:
+            raise FileError(f"{self.address} cannot be read: {_one_line(error)}.") from error
+
+
+def _one_line(error: Exception) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")[:200]

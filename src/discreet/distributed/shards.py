@@ -1,0 +1,302 @@
+"""Sum over a folder of shards, shard by shard: memory stays bounded whatever the number of people.
+
+Before a shard is summed its files are compared with the manifest's digests, and everybody in it is checked to
+belong there: somebody in two shards would count twice, and no sensitivity would hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.core.arrays import STRANGE_HEADER
+from discreet.core.checks import FileError
+from discreet.data.bounding import hash_ids
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.distributed.manifest import (
+    CATALOG,
+    MANIFEST,
+    MOST_BYTES,
+    SHARDS,
+    Manifest,
+    digest,
+    read_catalog,
+    read_ids,
+    require_regular,
+    shard_folder,
+    shard_of_hash,
+)
+from discreet.distributed.object_stores import ObjectStore, is_address
+from discreet.statistics.blocks import Block, blocks
+from discreet.statistics.statistic import Statistic, Sums
+
+PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
+_TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
+# What numpy makes of a file that holds no array, or one with a strange header.
+_NO_ARRAY = (OSError, ValueError, EOFError, OverflowError, MemoryError, *STRANGE_HEADER)
+# So many ratings are bounded at a time, and so many numbers looked through.
+_RATINGS_AT_A_TIME = _AT_A_TIME = 1 << 22
+# What the ids of a shard's people may take in an object store, and the words before an array.
+_MOST_BYTES_OF_IDS = 1 << 32
+_HEADER = 1 << 12
+# Shards that this process has found in order: which files, of what size and age, and their digests.
+_in_order: set[tuple[Any, ...]] = set()
+
+#: Called with how many shards are done and how many there are.
+Report = Callable[[int, int], None]
+
+
+def is_shard_folder(path: str | Path) -> bool:
+    """Tell whether a path, or an address in an object store, is a finished folder of shards."""
+    if isinstance(path, str) and is_address(path):
+        return ObjectStore.at(path).holds(MANIFEST)
+    return (Path(path) / MANIFEST).is_file()
+
+
+def open_if_shards(path: str | Path) -> ShardFolder | None:
+    """Open a folder of shards, or return None if the path names something else."""
+    return open_shards(path) if is_shard_folder(path) else None
+
+
+def open_shards(path: str | Path) -> ShardFolder:
+    """Open a folder that `discreet shard` made, here or in an object store."""
+    if isinstance(path, str) and is_address(path):
+        store = ObjectStore.at(path)
+        manifest = Manifest.from_bytes(store.read(MANIFEST, MOST_BYTES), store.address)
+        folder = store.mirror(manifest.seal)
+        store.fetch(CATALOG, folder / CATALOG, manifest.catalog_digest, _MOST_BYTES_OF_IDS)
+    else:
+        store, folder = None, Path(path)
+        manifest = Manifest.read(folder)
+    return ShardFolder(
+        folder=folder,
+        manifest=manifest,
+        catalog=read_catalog(folder, manifest),
+        facts=manifest.facts,
+        store=store,
+    )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShardFolder:
+    """Hold a folder of shards as a crowd; rows stay on disk and are mapped while they are summed over."""
+
+    folder: Path
+    manifest: Manifest
+    catalog: Vocabulary
+    facts: PublicFacts
+    called: str | None = None
+    store: ObjectStore | None = None
+    report: Report | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Return what the data are called in a ledger."""
+        return self.called or self.manifest.name
+
+    @property
+    def n_users(self) -> int:
+        """Return how many people there are."""
+        return self.manifest.people
+
+    @property
+    def n_items(self) -> int:
+        """Return how many items the catalog has."""
+        return len(self.catalog)
+
+    @property
+    def n_ratings(self) -> int:
+        """Return how many ratings there are."""
+        return self.manifest.ratings
+
+    @property
+    def n_shards(self) -> int:
+        """Return how many shards there are."""
+        return len(self.manifest.shards)
+
+    @property
+    def has_one_value(self) -> bool:
+        """Tell whether all ratings are equal, as was seen when the folder was made."""
+        return self.manifest.has_one_value
+
+    @property
+    def address(self) -> str:
+        """Return where workers find the folder."""
+        return str(self.folder.resolve()) if self.store is None else self.store.address
+
+    def with_facts(self, facts: PublicFacts) -> ShardFolder:
+        """Return the same people under other facts: a cap, or about how many people there are."""
+        return replace(self, facts=facts)
+
+    def bounded(self) -> ShardFolder:
+        """Return the same people: every block is bounded as it is read."""
+        return self
+
+    def total(self, statistic: Statistic, /) -> Sums:
+        """Return the exact sum of what everybody tells."""
+        return self.total_of(range(self.n_shards), statistic)
+
+    def total_of(self, numbers: Sequence[int], statistic: Statistic) -> Sums:
+        """Return the exact sum of what the people of some shards tell."""
+        seen: dict[int, tuple[int, ...]] = {}
+        try:
+            found = statistic.over_blocks(self._blocks(numbers, seen))
+        except (IndexError, ValueError):
+            # What was checked has changed under the sum, if its files have; else it is another matter.
+            self._require_unchanged(seen)
+            raise
+        self._require_unchanged(seen)
+        return found
+
+    def _require_unchanged(self, seen: dict[int, tuple[int, ...]]) -> None:
+        for number, state in seen.items():
+            if self._state(shard_folder(self.folder, number)) != state:
+                raise FileError(
+                    f"Shard {number} of {self.folder} was changed while it was read; nothing may write to "
+                    "the folder."
+                )
+
+    def _blocks(self, numbers: Sequence[int], seen: dict[int, tuple[int, ...]]) -> Iterator[Block]:
+        for done, number in enumerate(numbers, start=1):
+            for people in self.people(number):
+                if number not in seen:
+                    seen[number] = self._state(shard_folder(self.folder, number))
+                yield from blocks(people.bounded())
+            if self.report is not None:
+                self.report(done, len(numbers))
+
+    def people(self, number: int, most_ratings: int = _RATINGS_AT_A_TIME) -> Iterator[Interactions]:
+        """Yield the people of a shard in runs of about so many ratings, as they are on disk."""
+        shard = self.shard(number)
+        start = 0
+        while start < shard.n_users:
+            reach = np.searchsorted(shard.indptr, shard.indptr[start] + most_ratings, side="right")
+            stop = min(max(int(reach) - 1, start + 1), shard.n_users)
+            yield shard.span(start, stop)
+            start = stop
+
+    def shard(self, number: int) -> Interactions:
+        """Return a shard with its arrays mapped, after checking it, once in a process."""
+        place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        what = f"Shard {number} of {self.folder}"
+        self._fetch(number)
+        before = self._state(place)
+        arrays = {name: _mapped(place / name) for name in _names(self.manifest)}
+        sizes = {INDPTR: record.people + 1, ITEMS: record.ratings, VALUES: record.ratings}
+        sizes |= {TIMES: record.ratings} if self.manifest.has_times else {}
+        if any(arrays[name].shape != (size,) for name, size in sizes.items()):
+            raise FileError(f"{what} is not what its manifest says; make it again.")
+        users = read_ids(place / PEOPLE, record.people)
+        if (users.dtype == pl.String) != self.manifest.text_ids:
+            raise FileError(f"{what} is not what its manifest says; make it again.")
+        self._check_once(number, before, arrays, users)
+        if self._state(place) != before:
+            raise FileError(f"{what} was changed while it was read; nothing may write to the folder.")
+        return Interactions(
+            indptr=arrays[INDPTR],
+            items=arrays[ITEMS],
+            values=arrays[VALUES],
+            times=arrays.get(TIMES),
+            users=Vocabulary(users),
+            catalog=self.catalog,
+            facts=self.facts,
+            name=self.name,
+        )
+
+    def _state(self, place: Path) -> tuple[int, ...]:
+        """Return what tells whether a shard's files are those they were, also if a change hides its time."""
+        found = [require_regular(place / name) for name in (PEOPLE, *_names(self.manifest))]
+        return tuple(
+            number
+            for one in found
+            for number in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+        )
+
+    def _fetch(self, number: int) -> None:
+        """Bring a shard's files here if they lie in an object store."""
+        if self.store is None:
+            return
+        record = self.manifest.shards[number]
+        place = shard_folder(self.folder, number)
+        for name in (PEOPLE, *_names(self.manifest)):
+            count = {INDPTR: record.people + 1}.get(name, record.ratings)
+            most = _MOST_BYTES_OF_IDS if name == PEOPLE else _HEADER + count * np.dtype(_TYPES[name]).itemsize
+            there = f"{SHARDS}/{place.name}/{name}"
+            self.store.fetch(there, place / name, record.digests.get(name, ""), most)
+
+    def _check_once(
+        self, number: int, state: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]], users: pl.Series
+    ) -> None:
+        place, record = shard_folder(self.folder, number), self.manifest.shards[number]
+        key = (number, self.n_shards, self.n_items, state, *sorted(record.digests.items()))
+        if key in _in_order:
+            return
+        for name in (PEOPLE, *_names(self.manifest)):
+            if digest(place / name) != record.digests.get(name):
+                raise FileError(f"{place / name} was changed after the folder was made; make it again.")
+        refuse_foreign(users, number, self.n_shards, f"Shard {number} of {self.folder}")
+        _refuse_disorder(arrays, self.n_items, f"Shard {number} of {self.folder}")
+        _in_order.add(key)
+
+
+def refuse_foreign(users: pl.Series, number: int, n_shards: int, what: str) -> None:
+    """Refuse a shard with somebody who comes twice or belongs to another shard."""
+    twice = len(users) - users.n_unique()
+    belongs = shard_of_hash(hash_ids(Vocabulary(users)), n_shards)
+    elsewhere = int(np.count_nonzero(belongs != number))
+    if twice or elsewhere:
+        raise FileError(
+            f"{what} holds {twice:,} people twice and {elsewhere:,} who belong to another shard; "
+            "they would count more than once. Make the folder again with `discreet shard`."
+        )
+
+
+def _refuse_disorder(arrays: dict[str, npt.NDArray[Any]], n_items: int, what: str) -> None:
+    """Refuse rows that overlap, items that are unknown or come twice in a row, and no-number values."""
+    indptr, items = arrays[INDPTR], arrays[ITEMS]
+    fine = bool(indptr[0] == 0 and indptr[-1] == items.size)
+    fine = fine and all(
+        bool(np.all(np.diff(indptr[at : at + _AT_A_TIME + 1]) >= 0)) for at in _starts(indptr)
+    )
+    if not fine or not all(_in_rows(arrays, at, n_items) for at in _starts(items)):
+        raise FileError(f"{what} holds rows that are not in order; make it again with `discreet shard`.")
+
+
+def _in_rows(arrays: dict[str, npt.NDArray[Any]], at: int, n_items: int) -> bool:
+    """Tell whether a stretch of ratings, seen with the one before it, is as rows must be."""
+    indptr, first = arrays[INDPTR], max(at - 1, 0)
+    items = arrays[ITEMS][first : at + _AT_A_TIME]
+    rising = items[1:] > items[:-1]
+    begin, end = np.searchsorted(indptr, [first + 1, first + items.size])
+    rising[indptr[begin:end] - first - 1] = True
+    inside = items.min() >= 0 and items.max() < n_items
+    return bool(rising.all() and inside and np.isfinite(arrays[VALUES][at : at + _AT_A_TIME]).all())
+
+
+def _starts(array: npt.NDArray[Any]) -> range:
+    return range(0, array.size, _AT_A_TIME)
+
+
+def _names(manifest: Manifest) -> list[str]:
+    return [INDPTR, ITEMS, VALUES, *([TIMES] if manifest.has_times else [])]
+
+
+def _mapped(file: Path) -> npt.NDArray[Any]:
+    """Map an array of ours; a file with another type in it is refused."""
+    require_regular(file)
+    try:
+        size = np.load(file, mmap_mode="r", allow_pickle=False)
+    except _NO_ARRAY as error:
+        raise FileError(f"{file} cannot be read as an array; make the folder again.") from error
+    if size.dtype != _TYPES[file.name] or size.ndim != 1:
+        raise FileError(f"{file} holds an array of another kind; make the folder again.")
+    return np.asarray(size)

@@ -1,0 +1,159 @@
+"""Score a model on what is hidden of a crowd's rows, as exact sums: from shards, or on a cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, ParameterError
+from discreet.data.bounding import hash_ids, mix
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, SplitPlan
+from discreet.evaluation.list_scores import person_scores, placed
+from discreet.evaluation.metrics import Metric, Predictor, refuse_broken
+from discreet.evaluation.private.user_scores import OneEach
+from discreet.statistics.blocks import Block
+from discreet.statistics.data_source import DataSource, Hiding
+from discreet.statistics.domain import FARTHEST, Held, Number
+from discreet.statistics.fixed_point import VECTOR_STEPS, Steps, as_fixed_point, to_fixed_point
+from discreet.statistics.statistic import Part, Statistic
+
+_BY_PERSON = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr")
+_BY_RATING = ("rmse", "mae", "accuracy")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByHash:
+    """Hide ratings whose hash, of person, item and seed, falls between two shares of all hashes."""
+
+    seed: int
+    low: float
+    high: float
+
+    def hidden(self, people: Interactions, /) -> npt.NDArray[np.bool_]:
+        """Mark the hidden ratings."""
+        seed = np.full(1, self.seed % 2**64, dtype=np.uint64)
+        own = mix(hash_ids(people.users) ^ mix(seed))
+        draws = mix(np.repeat(own, np.diff(people.indptr)) ^ mix(hash_ids(people.catalog))[people.items])
+        shares = (draws >> np.uint64(11)) / 2.0**53
+        return np.asarray((shares >= self.low) & (shares < self.high))
+
+
+def hidings(plan: SplitPlan | Split, seed: int) -> Iterator[Hiding]:
+    """Yield the rules that a plan describes for a crowd, one for each fold."""
+    kind = "given" if isinstance(plan, Split) else plan.kind
+    if isinstance(plan, Split) or kind in ("time", "given"):
+        raise ParameterError(
+            f"split={kind!r} needs data in memory; of shards hide random:0.1, kfold:10 or leave-one-out."
+        )
+    if kind == "leave-one-out":
+        yield OneEach()
+    elif kind == "random":
+        yield ByHash(seed=seed, low=0.0, high=plan.fraction)
+    else:
+        for fold in range(plan.folds):
+            yield ByHash(seed=seed, low=fold / plan.folds, high=(fold + 1) / plan.folds)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeldOutScores(Statistic):
+    """Sum how well a model serves what is hidden, and over how many people or ratings.
+
+    Scores of lists are one number between 0 and 1 a person. Errors are counted by rating, in shares of the
+    scale's `width` (squared for rmse) and at most 1: predictions are cut to the scale. These sums are exact,
+    not private.
+    """
+
+    model: Annotated[Predictor, Held()]
+    hiding: Annotated[Hiding, Held()]
+    metrics: Annotated[tuple[Metric, ...], Held()]
+    liked: Annotated[float, Number(-math.inf, math.inf)]
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return, for each metric, a sum and a count."""
+        longest = math.nextafter(math.sqrt(2), 2)
+        return tuple(
+            Part(str(metric), (2,), bound=longest, of="person" if metric.ranks else "rating")
+            for metric in self.metrics
+        )
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        people = block.alone()
+        split = Split.by_mask(people, self.hiding.hidden(people))
+        if split.test.n_ratings == 0:
+            return
+        lists = [metric for metric in self.metrics if metric.ranks]
+        found = self._lists(split, lists) if lists else {}
+        if len(lists) < len(self.metrics):
+            found |= self._errors(split)
+        for metric, total in zip(self.metrics, sums, strict=True):
+            told = to_fixed_point(found[metric])
+            total += as_fixed_point(np.array([told.sum(), told.size * VECTOR_STEPS]))
+
+    def _errors(self, split: Split) -> dict[Metric, Floats]:
+        test = split.test
+        rows, items = test.rows().astype(np.int64), test.items.astype(np.int64)
+        said = np.asarray(self.model.predict(split.train, rows, items), dtype=np.float64)
+        refuse_broken(said)
+        cut = self.liked if self.model.above is None else 0.0
+        agree = (said > cut) == (test.values > self.liked)
+        off = np.abs(np.clip(said, self.low, self.low + self.width) - test.values) / self.width
+        off = np.minimum(off, 1.0)
+        told = {"rmse": off**2, "mae": off, "accuracy": agree.astype(np.float64)}
+        return {metric: told[metric.kind] for metric in self.metrics if not metric.ranks}
+
+    def _lists(self, split: Split, metrics: Sequence[Metric]) -> dict[Metric, Floats]:
+        people = np.flatnonzero(np.diff(split.test.indptr))
+        places = placed(self.model, split.train, split.test, people, metrics)
+        liked = split.test.values > self.liked
+        found = {}
+        for metric in metrics:
+            counted = places.only(liked) if metric.liked else places
+            # Nobody of a block may have liked anything.
+            found[metric] = person_scores(metric, counted) if counted.better.size else np.zeros(0)
+        return found
+
+
+def refuse_for_sources(metrics: Sequence[Metric], facts: PublicFacts) -> None:
+    """Refuse what needs everybody at once, before anything is fitted or spent."""
+    for metric in metrics:
+        if metric.kind not in _BY_PERSON + _BY_RATING or metric.sampled is not None or metric.people:
+            raise ParameterError(
+                f"metric={str(metric)!r} needs data in memory; of shards ask for rmse, mae, accuracy, hr@10, "
+                "ndcg@10, recall@20, precision@10 or mrr, of lists also :liked."
+            )
+        if facts.low == facts.high and (metric.liked or not metric.ranks):
+            raise ParameterError(f"metric={str(metric)!r} needs ratings, and these data have only choices.")
+
+
+def score_source(
+    model: Predictor, data: DataSource, hiding: Hiding, metrics: tuple[Metric, ...], above: float | None
+) -> dict[str, float]:
+    """Return each metric of a model on what is hidden."""
+    facts = data.facts
+    width = facts.high - facts.low
+    liked = next(one for one in (model.above, above, (facts.low + facts.high) / 2) if one is not None)
+    asked = HeldOutScores(
+        model=model, hiding=hiding, metrics=metrics, liked=liked, low=facts.low, width=width or 1.0
+    )
+    told = data.bounded().total(asked)
+    found = {}
+    for metric in metrics:
+        total, count = told.floats(str(metric)).tolist()
+        if not count:
+            raise DataError(f"The split left no held-out ratings that {metric} counts.")
+        mean = total / count
+        found[str(metric)] = {"rmse": width * math.sqrt(mean), "mae": width * mean}.get(metric.kind, mean)
+    return found

@@ -1,0 +1,173 @@
+"""Score lists over blocks of people: lists that `recommend` makes of the whole catalog, or of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DiscreetError
+from discreet.data.encoding import cells_of_rows
+from discreet.data.interactions import Interactions
+from discreet.evaluation import ranking
+from discreet.evaluation.metrics import (
+    SHOWN_METRICS,
+    Metric,
+    Predictor,
+    counted_cells,
+    counted_people,
+    refuse_broken,
+)
+from discreet.evaluation.negatives import sample_negatives
+from discreet.evaluation.ranking import Places
+from discreet.models.lists import listable
+
+# Scores held at a time: a block of people times the catalog, in single precision (32 MB).
+_SCORES_PER_BLOCK = 1 << 23
+
+
+def list_scores(
+    model: Predictor,
+    train: Interactions,
+    test: Interactions,
+    metrics: Sequence[Metric],
+    *,
+    liked: float,
+    seed: int,
+    run: int,
+) -> dict[Metric, float]:
+    """Return each metric of lists; all of them rank the same candidates."""
+    people = np.flatnonzero(np.diff(test.indptr))
+    sampled = metrics[0].sampled
+    negatives = (
+        None if sampled is None else sample_negatives(train, test, people, sampled, seed=seed, run=run)
+    )
+    showing = {
+        metric: counted_people(metric, train, people) for metric in metrics if metric.kind in SHOWN_METRICS
+    }
+    counted = {
+        metric: counted_cells(metric, train, test, people, liked)
+        for metric in metrics
+        if metric not in showing
+    }
+    lists = {metric: np.zeros(train.n_items, dtype=np.int64) for metric in showing}
+    better: list[Indices] = []
+    tied: list[Indices] = []
+    for block in _blocks(people.size, train.n_items):
+        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], negatives, block)
+        for metric, who in showing.items():
+            assert metric.k is not None
+            lists[metric] += ranking.shown(candidates[who[block]], metric.k)
+        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
+        better.append(above)
+        tied.append(level)
+    places = _places(test, people, better, tied)
+    return {
+        metric: _shown_score(metric, lists[metric], train)
+        if metric in showing
+        else float(person_scores(metric, places.only(counted[metric])).mean())
+        for metric in metrics
+    }
+
+
+def _block_of_candidates(
+    model: Predictor,
+    train: Interactions,
+    test: Interactions,
+    people: Indices,
+    negatives: npt.NDArray[np.int32] | None,
+    block: slice,
+) -> tuple[Singles, Indices, Singles]:
+    """Return the scores of what is ranked, minus infinity for what is not, and those of held-out items."""
+    scores = _block_scores(model, train, people)
+    rows, items = _cells(test, people)
+    targets = scores[rows, items]
+    if negatives is not None:
+        return _with_sampled(scores, negatives[block], rows, targets), rows, targets
+    listable(scores, train, people)
+    return scores, rows, targets
+
+
+def _shown_score(metric: Metric, lists: Indices, train: Interactions) -> float:
+    """Return which part of the catalog is shown, or the mean bits of surprise of an item shown."""
+    if metric.kind == "coverage":
+        return float(np.mean(lists > 0))
+    chosen = np.bincount(train.items, minlength=train.n_items)
+    people = max(int(np.count_nonzero(np.diff(train.indptr))), 1)
+    # Nobody's choice is as surprising as the choice of one.
+    surprise: Floats = -np.log2(np.maximum(chosen, 1) / people)
+    return float(lists @ surprise / max(int(lists.sum()), 1))
+
+
+def placed(
+    model: Predictor, train: Interactions, test: Interactions, people: Indices, metrics: Sequence[Metric]
+) -> Places:
+    """Return where everybody's held-out items stand in the whole catalog, as deep as the metrics look."""
+    better: list[Indices] = []
+    tied: list[Indices] = []
+    for block in _blocks(people.size, train.n_items):
+        candidates, rows, targets = _block_of_candidates(model, train, test, people[block], None, block)
+        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
+        better.append(above)
+        tied.append(level)
+    return _places(test, people, better, tied)
+
+
+def _depth(metrics: Sequence[Metric]) -> int | None:
+    depths = [metric.k for metric in metrics]
+    return None if None in depths else max(k for k in depths if k is not None)
+
+
+def _places(test: Interactions, people: Indices, better: list[Indices], tied: list[Indices]) -> Places:
+    sizes = np.diff(test.indptr)[people]
+    return Places(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
+
+
+def person_scores(metric: Metric, places: Places) -> Floats:
+    """Return a list metric of each person."""
+    if metric.kind == "mrr":
+        return ranking.reciprocal_rank(places, metric.k)
+    assert metric.k is not None
+    per_person = {
+        "hr": ranking.hit_rate,
+        "ndcg": ranking.ndcg,
+        "recall": ranking.recall,
+        "capped-recall": ranking.capped_recall,
+        "precision": ranking.precision,
+    }[metric.kind]
+    return per_person(places, metric.k)
+
+
+def _blocks(n_people: int, n_items: int) -> Iterator[slice]:
+    step = max(1, _SCORES_PER_BLOCK // max(1, n_items))
+    for start in range(0, n_people, step):
+        yield slice(start, start + step)
+
+
+def _block_scores(model: Predictor, train: Interactions, people: Indices) -> Singles:
+    # A copy: the block is masked in place, and a model may hand out a view of its own numbers.
+    scores: Singles = np.array(model.worth(train, people), dtype=np.float32)
+    if scores.shape != (people.size, train.n_items):
+        raise DiscreetError(
+            f"The model returned scores of shape {scores.shape}; one row a person was asked for."
+        )
+    refuse_broken(scores)
+    return scores
+
+
+def _cells(data: Interactions, people: Indices) -> tuple[Indices, Indices]:
+    """Return the ratings of `people` as pairs of a position in `people` and an item."""
+    rows = np.repeat(np.arange(people.size), np.diff(data.indptr)[people])
+    return rows, data.items[cells_of_rows(data.indptr, people)].astype(np.int64)
+
+
+def _with_sampled(
+    scores: Singles, negatives: npt.NDArray[np.int32], rows: Indices, targets: Singles
+) -> Singles:
+    """Return the scores of each person's sampled and held-out items, padded to one width."""
+    sizes = np.bincount(rows, minlength=len(scores))
+    held_out = np.full((len(scores), int(sizes.max())), -np.inf, dtype=np.float32)
+    held_out[rows, np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)] = targets
+    return np.hstack((np.take_along_axis(scores, negatives.astype(np.int64), axis=1), held_out))

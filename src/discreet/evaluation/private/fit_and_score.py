@@ -1,0 +1,139 @@
+"""Fit one model or several and score them on what was hidden from them, all under one promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from discreet.core.checks import ParameterError, PrivacyError, probability, require
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.evaluation.private.release import PrivateScore, noise_of, promise_of_scores, score_all
+from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric
+from discreet.models.estimator import Estimator
+from discreet.models.fitted import FittedModel
+from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
+from discreet.privacy.ledger import Ledger
+from discreet.statistics.data_source import DataSource, KnownPart
+
+# More than all rounding between a multiplier, its epsilon and back.
+_HAIR_MORE = 1 + 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Hold models and their scores, which cost one promise together."""
+
+    models: tuple[FittedModel, ...]
+    scores: dict[str, tuple[PrivateScore, ...]]
+    guarantee: Guarantee
+
+
+def fit_and_evaluate(
+    estimators: Sequence[Estimator],
+    data: DataSource,
+    *,
+    metrics: Sequence[str] = ("hr@10",),
+    share: float = 0.02,
+    ledger: Ledger | None = None,
+    random: PrivacyRandom | None = None,
+) -> Together:
+    """Hide one item of each person, fit on the rest, and release the scores: one promise for all of it.
+
+    All estimators must have one epsilon and delta, which is what everything costs together. `share` of it (of
+    the precision of the noise) pays for the scores, the rest is shared equally by the fits.
+
+    Guarantee
+        (epsilon, delta) of the estimators for a person's whole history (proofs/private_evaluation.md).
+
+    Raises:
+        PrivacyError: An estimator does not promise to protect a person's whole history by Gaussian noise.
+    """
+    asked = [private_metric(text) for text in metrics]
+    require(len(estimators) >= 1 and len(asked) >= 1, "estimators", len(estimators), "must not be empty")
+    probability("share", share)
+    require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
+    _refuse_other_promises(estimators, data)
+    epsilon, delta = _common(estimators)
+    random = random or PrivacyRandom.from_os()
+    whole = gaussian_multiplier(epsilon, delta)
+    each = (1 - share) / len(estimators)
+    *fits, scoring = split_gaussian(whole, [each] * len(estimators) + [share])
+    cheaper = [_with_multiplier(one, multiplier) for one, multiplier in zip(estimators, fits, strict=True)]
+    noises = [noise_of(scoring * math.sqrt(len(asked)), len(estimators)) for _ in asked]
+    events: list[Any] = [event for one in cheaper for event in one.events(data.facts)]
+    events += [noise.event() for noise in noises]
+    book = ledger or Ledger.nowhere()
+    promise = _with_weaknesses(
+        promise_of_scores(data, epsilon, delta, book, simulated=random.simulated),
+        [one.promise(data.facts) for one in estimators],
+    )
+    named = "+".join(one.name for one in estimators)
+    what = f"{named} with scores"
+    with book.spend(data.name, promise, what=what, events=events):
+        known = _known_part(data.bounded())
+        fitted = (one.fit(known, random=random) for one in cheaper)
+        # The fits are paid here, so what this ledger takes for granted goes on their labels here.
+        models = tuple(_assuming(model, book.assumptions(data.name)) for model in fitted)
+        scores = {
+            str(metric): tuple(score_all(models, data, metric, noise, promise, random))
+            for metric, noise in zip(asked, noises, strict=True)
+        }
+    return Together(models=models, scores=scores, guarantee=promise)
+
+
+def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:
+    """Return the promise with all that the fits assume; where one is weaker, so is the whole."""
+    for one in fits:
+        promise = replace(
+            promise,
+            assumes=(*promise.assumes, *one.assumes),
+            basis=weaker_basis(promise.basis, one.basis),
+            simulated=promise.simulated or one.simulated,
+        )
+    return promise
+
+
+def _known_part(data: DataSource) -> DataSource:
+    """Return what everybody lets models see; rows in memory stay rows, for models that need them."""
+    return (
+        hide_one_each(data).train
+        if isinstance(data, Interactions)
+        else KnownPart(source=data, hiding=OneEach())
+    )
+
+
+def _assuming(model: FittedModel, texts: tuple[str, ...]) -> FittedModel:
+    promise = replace(model.guarantee, assumes=(*model.guarantee.assumes, *texts))
+    return replace(model, guarantee=promise)
+
+
+def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:
+    settings = {(one.epsilon, one.delta) for one in estimators}
+    if len(settings) > 1:
+        raise ParameterError("All models must have one epsilon and delta: it is what they cost together.")
+    ((epsilon, delta),) = settings
+    return epsilon, delta
+
+
+def _with_multiplier(estimator: Estimator, multiplier: float) -> Estimator:
+    """Return the estimator at the epsilon that a hair more than this noise costs."""
+    epsilon = gaussian_epsilon(multiplier * _HAIR_MORE, estimator.delta)
+    return type(estimator)(**{**estimator.settings, "epsilon": epsilon})
+
+
+def _refuse_other_promises(estimators: Sequence[Estimator], data: DataSource) -> None:
+    """Refuse models whose promise cannot be shared out as the precision of Gaussian noise."""
+    for one in estimators:
+        promise = one.promise(data.facts)
+        if math.isinf(one.epsilon):
+            raise ParameterError(f"{one.name} runs without privacy; its scores are what `evaluate` prints.")
+        if promise.unit is not Unit.USER or promise.trust is not Trust.JOINT or promise.delta == 0:
+            raise PrivacyError(
+                f"{one.name} does not protect a person's whole history by Gaussian noise, so its budget "
+                "cannot be shared with scores. Evaluate it with a promise of its own (evaluate_privately)."
+            )

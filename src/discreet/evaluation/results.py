@@ -1,0 +1,170 @@
+"""Hold and keep what an evaluation found: mean and spread of each metric, cost and promise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+
+from discreet.core.checks import DiscreetError, FileError
+from discreet.data.interactions import Interactions
+from discreet.privacy.guarantee import Guarantee
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Hold one metric's value in each run."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over the runs."""
+        return float(np.mean(self.values))
+
+    @property
+    def std(self) -> float:
+        """Return the sample standard deviation over the runs, 0 of a single one."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
+
+    @classmethod
+    def gather(cls, runs: Iterable[Mapping[str, float]]) -> dict[str, Self]:
+        """Return each metric's values over the runs, by the metric's name."""
+        values: dict[str, list[float]] = {}
+        for run in runs:
+            for name, value in run.items():
+                values.setdefault(name, []).append(value)
+        return {name: cls(tuple(found)) for name, found in values.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return mean, spread, number of runs, and each run's value."""
+        return {"mean": self.mean, "std": self.std, "runs": len(self.values), "values": list(self.values)}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Hold what an evaluation found; `references` are simple predictors beside it, NOT PRIVATE."""
+
+    model: str
+    parameters: dict[str, Any]
+    data: dict[str, int]
+    guarantee: Guarantee
+    metrics: dict[str, Score]
+    seconds: dict[str, float]
+    peak_mb: float | None
+    references: dict[str, dict[str, Score]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `discreet evaluate --json` prints."""
+        found: dict[str, Any] = {
+            "model": self.model,
+            "parameters": {name: _plain(value) for name, value in self.parameters.items()},
+            "data": dict(self.data),
+            "guarantee": self.guarantee.to_json(),
+            "metrics": {name: score.to_json() for name, score in self.metrics.items()},
+            "seconds": dict(self.seconds),
+            "peak_mb": self.peak_mb,
+        }
+        if self.references:
+            found["references"] = {
+                name: {metric: score.to_json() for metric, score in scores.items()}
+                for name, scores in self.references.items()
+            }
+        return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON can hold it; infinity is the text "inf"."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+_FORMAT = "discreet-comparison"
+_VERSION = 1
+
+
+@final
+class KeptEvaluations:
+    """A file of one JSON object a line: what was measured, and what was found."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._found = _read(self._path) if self._path.exists() else {}
+
+    def get(self, key: str) -> Evaluation | None:
+        """Return what was found under this key, if it was."""
+        return self._found.get(key)
+
+    def add(self, key: str, evaluation: Evaluation) -> None:
+        """Keep what was found, at once."""
+        record = {"format": _FORMAT, "version": _VERSION, "key": key, "found": evaluation.to_json()}
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
+        self._found[key] = evaluation
+
+
+def key_of(data: Interactions, **asked: Any) -> str:
+    """Return a digest of the data and of everything that was asked: equal keys have equal answers."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (data.indptr, data.items, data.values, data.times, data.listed):
+        digest.update(b"none" if array is None else array.tobytes())
+    digest.update(json.dumps(asked, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Evaluation]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read as a kept comparison.") from error
+    found: dict[str, Evaluation] = {}
+    for line in lines:
+        # A line that was being written when the program stopped has no end.
+        if not line.endswith("\n"):
+            continue
+        try:
+            record = json.loads(line)
+            if record["format"] != _FORMAT or record["version"] != _VERSION:
+                raise ValueError
+            found[str(record["key"])] = _evaluation(record["found"])
+        except (ValueError, KeyError, TypeError, AttributeError, DiscreetError) as error:
+            raise FileError(f"{path} is not a comparison that discreet kept; name another file.") from error
+    return found
+
+
+def _evaluation(record: dict[str, Any]) -> Evaluation:
+    return Evaluation(
+        model=str(record["model"]),
+        parameters={
+            name: math.inf if value == "inf" else value for name, value in record["parameters"].items()
+        },
+        data={name: int(count) for name, count in record["data"].items()},
+        guarantee=Guarantee.from_json(record["guarantee"]),
+        metrics=_scores(record["metrics"]),
+        seconds={name: float(value) for name, value in record["seconds"].items()},
+        peak_mb=record["peak_mb"],
+        references={name: _scores(scores) for name, scores in record.get("references", {}).items()},
+    )
+
+
+def _scores(record: dict[str, Any]) -> dict[str, Score]:
+    return {name: Score(tuple(map(float, score["values"]))) for name, score in record.items()}

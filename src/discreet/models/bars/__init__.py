@@ -1,1 +1,0 @@
-"""What private models are measured against: good models without any privacy."""

@@ -1,0 +1,127 @@
+"""Factor ratings by alternating least squares, with as many factors and as much ridge as the data want."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from discreet.core.checks import integer
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import Rows
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.baselines.tuning import no_promise, only_without_privacy, sample_users
+from discreet.models.estimator import Estimator
+from discreet.models.scorers.counts import counted
+from discreet.models.scorers.factors import UnsureRatingScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sweep
+from discreet.statistics.blocks import rows_of
+
+# Factors offered, and with at least so many ratings: more would only slow down how the needless die out.
+_OFFERED, _OFFERED_TO_MANY, _MANY_RATINGS = 16, 32, 500_000
+# With more ratings than this, factors are found on a part of the people and everybody has a say at the end.
+_MOST_RATINGS = 1_000_000
+_LAST_SWEEPS = 2
+# A sweep that changes the noise by less than this part of it is the last one; the first ones count as steps.
+_SETTLED, _FEWEST_SWEEPS = 1e-3, 10
+# After so many sweeps, each time, factors that died out are dropped.
+_SWEEPS_BETWEEN = 5
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Als(Estimator):
+    """Factor ratings by alternating least squares, without privacy: the bar for explicit ratings.
+
+    Both sides know how sure they are of a vector, and ridges follow from the vectors found (see
+    `solvers/bayesian_als.py`), so that nothing has to be searched: of the `factors` offered (16 unless given,
+    32 with half a million ratings) those that explain nothing die out. Sweeps end when they hardly change the
+    noise any more, at the latest after `iterations`. With more than a million ratings all but the last two
+    sweeps see a part of the people.
+
+    Guarantee
+        NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import Als, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Als().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend({film: 5}, k=3))
+        3
+    """
+
+    name: ClassVar[str] = "als"
+    source: ClassVar[str] = "baseline, Lim and Teh 2007"
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    factors: int | None = None
+    iterations: int = 30
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        only_without_privacy(self)
+        integer("iterations", self.iterations, least=1)
+        if self.factors is not None:
+            integer("factors", self.factors, least=0)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: none."""
+        return no_promise(facts)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        known, sweeps = self._sweeps(data, progress)
+        return UnsureRatingScorer(
+            mean=known.mean,
+            item_bias=known.item_biases,
+            item_factors=known.item_factors,
+            item_spreads=spreads_of(known.lines, known.factors).astype(np.float32, order="C"),
+            ridge=known.noise * np.diag(known.people),
+            low=data.facts.low,
+            high=data.facts.high,
+            **counted(np.bincount(data.items, minlength=data.n_items), data.n_users),
+            decisions={
+                "factors": known.factors,
+                "iterations": sweeps,
+                "noise": round(math.sqrt(known.noise), 4),
+            },
+        )
+
+    def _sweeps(self, data: Interactions, progress: Progress) -> tuple[Beliefs, int]:
+        """Return what is believed in the end, and after how many sweeps."""
+        part = sample_users(data, _MOST_RATINGS, self.seed)
+        last = min(_LAST_SWEEPS, self.iterations - 1) if part is not data else 0
+        sides, done = both_ways(part), 0
+        factors = _offered(data) if self.factors is None else self.factors
+        known = start(sides[0], data.n_items, factors, self.seed)
+        for done in range(1, self.iterations - last + 1):
+            before, known = known.noise, sweep(*sides, known)
+            if done % _SWEEPS_BETWEEN == 0:
+                known = settle(known, np.diff(sides[1].indptr))
+            progress("als", done, self.iterations)
+            if done >= _FEWEST_SWEEPS and abs(known.noise - before) < _SETTLED * before:
+                break
+        for more in range(last):
+            known = sweep(*both_ways(data), known)
+            progress("als", done + more + 1, self.iterations)
+        return settle(known, np.diff(data.by_item.indptr)), done + last
+
+
+def _offered(data: Interactions) -> int:
+    return _OFFERED_TO_MANY if data.n_ratings >= _MANY_RATINGS else _OFFERED
+
+
+def both_ways(data: Interactions) -> tuple[Rows, Rows]:
+    """Return the data by person and, the same, by item."""
+    turned = data.by_item
+    return rows_of(data), Rows(turned.indptr, turned.users, turned.values)

@@ -1,0 +1,239 @@
+"""Item-item baselines: EASE and nearest neighbors, from co-occurrence counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import integer, non_negative, positive_finite, require
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.baselines.tuning import (
+    Point,
+    SearchDirection,
+    hide_interactions,
+    no_promise,
+    only_without_privacy,
+    walk,
+)
+from discreet.models.estimator import Estimator
+from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+
+_START, _WAY = {"regularization": 200.0}, {"regularization": SearchDirection(3.0, 2.0, 2e5)}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ease(Estimator):
+    """Regress every item's choices on all other items, without privacy: a bar that is hard to beat.
+
+    `regularization` and, where there are times, how fast choices fade are found by a small search on hidden
+    choices unless they are given. Items beyond the `most_items` chosen most often are listed behind the
+    others, since the time grows with the third power.
+
+    Guarantee
+        NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import Ease, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = Ease().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
+    """
+
+    name: ClassVar[str] = "ease"
+    feedback = "implicit"
+    source: ClassVar[str] = "baseline, Steck 2019"
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    regularization: float | None = None
+    fading: float | None = None
+    most_items: int = 4096
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        only_without_privacy(self)
+        integer("most_items", self.most_items, least=2)
+        if self.regularization is not None:
+            positive_finite("regularization", self.regularization)
+        check_fading(self.fading)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: none."""
+        return no_promise(facts)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        given = {"regularization": self.regularization, "fading": self.fading}
+        settings = search_settings(data, given, _START, _WAY, _regression, self.seed)
+        progress("ease", 1, 2)
+        items = most_popular(data, self.most_items)
+        weights = _regression(co_occurrence_counts(data, items), settings["regularization"])
+        progress("ease", 2, 2)
+        return weights_scorer(data, items, weights, settings)
+
+
+def _regression(together: Floats, ridge: float) -> Floats:
+    """Return the weights, none of an item on itself: minus the inverse over its own diagonal."""
+    inverse = np.linalg.inv(together + ridge * np.eye(len(together)))
+    weights: Floats = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0.0)
+    return weights
+
+
+_START, _WAY = {"shrinkage": 10.0}, {"shrinkage": SearchDirection(3.0, 0.1, 1e4)}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemKnn(Estimator):
+    """List neighbors of what was chosen, without privacy: the simplest bar with taste.
+
+    Items are as alike as the cosine between who chose them, with `shrinkage` added to its denominator so
+    that pairs seen rarely count less; it and, where there are times, how fast choices fade are found by a
+    small search on hidden choices unless they are given. Items beyond the `most_items` chosen most often have
+    no neighbors.
+
+    Guarantee
+        NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import ItemKnn, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ItemKnn().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
+    """
+
+    name: ClassVar[str] = "item-knn"
+    feedback = "implicit"
+    source: ClassVar[str] = "baseline, Deshpande and Karypis 2004"
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    neighbors: int = 100
+    shrinkage: float | None = None
+    fading: float | None = None
+    most_items: int = 4096
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        only_without_privacy(self)
+        integer("neighbors", self.neighbors, least=1)
+        integer("most_items", self.most_items, least=2)
+        if self.shrinkage is not None:
+            non_negative("shrinkage", self.shrinkage)
+        check_fading(self.fading)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: none."""
+        return no_promise(facts)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        weigh = partial(_nearest, neighbors=self.neighbors)
+        given = {"shrinkage": self.shrinkage, "fading": self.fading}
+        settings = search_settings(data, given, _START, _WAY, weigh, self.seed)
+        progress("item-knn", 1, 2)
+        items = most_popular(data, self.most_items)
+        weights = weigh(co_occurrence_counts(data, items), settings["shrinkage"])
+        progress("item-knn", 2, 2)
+        return weights_scorer(data, items, weights, settings)
+
+
+def _nearest(together: Floats, shrinkage: float, *, neighbors: int) -> Floats:
+    """Return the shrunken cosines, of each item's nearest neighbors only."""
+    lengths = np.sqrt(np.diag(together))
+    alike: Floats = together / np.maximum(np.outer(lengths, lengths) + shrinkage, 1e-12)
+    np.fill_diagonal(alike, 0.0)
+    if neighbors < len(alike):
+        alike[alike < np.partition(alike, -neighbors, axis=0)[-neighbors]] = 0.0
+    return alike
+
+
+# A search looks at this many of the most chosen items: each of its steps may cost their third power.
+_SEARCHED_ITEMS = 1024
+# How much the latest choices count for more, where times are known; a search begins here.
+_FADING, _FADING_WAY = 0.7, SearchDirection(1.5, 0.2, 2.5)
+# Among equals the better known comes first; no weight is as small as this.
+_TIE_BREAK = 1e-6
+
+
+def check_fading(fading: float | None) -> None:
+    """Refuse a fading that no model file may have."""
+    if fading is not None:
+        known = non_negative("fading", fading)
+        require(known <= MOST_FADING, "fading", fading, f"must be at most {MOST_FADING:g}")
+
+
+def most_popular(data: Interactions, most: int) -> Indices:
+    """Return the items chosen most often, at most `most` of them, in catalog order."""
+    counts = np.bincount(data.items, minlength=data.n_items)
+    return np.sort(np.argsort(-counts, kind="stable")[:most])
+
+
+def co_occurrence_counts(data: Interactions, items: Indices) -> Floats:
+    """Return how many people chose each pair of these items; the diagonal counts those who chose one."""
+    choices: Any = data.with_values(np.ones(data.n_ratings, dtype=np.float32)).to_scipy()[:, items]
+    together: Floats = (choices.T @ choices).toarray().astype(np.float64)
+    return together
+
+
+def weights_scorer(data: Interactions, items: Indices, weights: Floats, settings: Point) -> ItemWeightsScorer:
+    """Return the scorer of item-to-item weights over these items."""
+    counts = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
+    return ItemWeightsScorer(
+        items=items,
+        weights=weights.astype(np.float32),
+        base=counts * (_TIE_BREAK / max(counts.max(initial=0.0), 1.0)),
+        fading=settings["fading"],
+        decisions=settings,
+    )
+
+
+def search_settings(
+    data: Interactions,
+    given: dict[str, float | None],
+    start: Point,
+    directions: dict[str, SearchDirection],
+    weigh: Callable[[Floats, float], Floats],
+    seed: int,
+) -> Point:
+    """Return the settings under which hidden choices of the best known items rank best.
+
+    The first setting is what `weigh` asks for; `fading` joins where data have times. Those `given` stay.
+    """
+    fades = data.times is not None
+    start = {**start, "fading": _FADING if fades else 0.0}
+    directions = {**directions, "fading": _FADING_WAY} if fades else directions
+    start |= {name: value for name, value in given.items() if value is not None}
+    directions = {name: way for name, way in directions.items() if given.get(name) is None}
+    hidden = hide_interactions(data, seed) if directions else None
+    if hidden is None:
+        return start
+    items = most_popular(hidden.train, _SEARCHED_ITEMS)
+    together, asked = co_occurrence_counts(hidden.train, items), next(iter(start))
+
+    def loss(point: Point) -> float:
+        scorer = weights_scorer(hidden.train, items, weigh(together, point[asked]), point)
+        return hidden.loss(scorer.scores(hidden.train, hidden.people))
+
+    return walk(start, directions, loss)

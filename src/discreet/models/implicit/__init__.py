@@ -1,0 +1,1 @@
+"""Implicit factorization by objective perturbation."""

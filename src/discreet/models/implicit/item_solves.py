@@ -1,0 +1,221 @@
+"""Solve every item's problem from noisy sums: post-processing, with released numbers only.
+
+An item's factors minimize a squared loss over all people in the ball that holds all profiles. The matrix of
+the problem is the shared Gram of profiles (and the item's own, for losses in which chosen cells weigh
+differently); the ridge is what the known noise asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.models.implicit.questions import Favor, clip_length, read_votes
+from discreet.solvers.norm_ball import minimize_in_ball
+from discreet.statistics.profile_sums import ProfileQuestion, Profiles, gram_bound
+
+# Prior spread of an item's place among profiles, where profiles have spread 1.
+_PRIOR_SPREAD = 0.3
+_LEAST_SPREAD = 1e-4
+_SHRINK_STEPS = 30
+_SETTLED = 1e-3
+_ITEMS_PER_BLOCK = 4096
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFactors:
+    """Hold the solved items: `bias + factors . (profile - origin)` is a person's score."""
+
+    bias: Floats
+    factors: Floats
+    origin: Floats
+    places: Floats = field(repr=False)
+    favor: Favor
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Say how much cells count that were not chosen, and whether chosen ones weigh differently.
+
+    The matrix of an item's problem is `chosen_weight * (Gram of its people) + shared_weight * (Gram of all)`.
+    """
+
+    shared_weight: float
+    chosen_weight: float
+
+
+def solve_items(
+    told: Floats,
+    term_noise: float,
+    shared: Floats,
+    shared_noise: float,
+    *,
+    asked: ProfileQuestion,
+    profiles: Profiles,
+    favor: Favor,
+    loss: Loss,
+) -> ItemFactors:
+    """Solve every item's problem from noisy sums, inside the ball that holds all profiles.
+
+    An item's factors minimize the squared error over all people of predicting who chose it, from profiles; in
+    units where the item's share of people is 1. The ridge is what the known noise and the places' estimated
+    spread ask for.
+    """
+    factors = profiles.factors
+    released_counts = told[:, 0] / asked.count_part
+    counts = np.maximum(released_counts, max(term_noise / asked.count_part, 0.1))
+    sums = told[:, 1 : 1 + factors]
+    mass = max(float(released_counts.sum()), float(counts.max()))
+    origin = np.clip(sums.sum(axis=0) / mass, -profiles.lens.clip, profiles.lens.clip)
+    sums = sums - counts[:, None] * origin
+    covariance = _covariance(shared, shared_noise, profiles, asked.norm)
+    weight = _typical_weight(counts, asked, factors, favor.people)
+    chance = weight if asked.norm == "l2" else 0.0
+    variance = np.maximum(term_noise**2 + chance * asked.item_weights * counts, 1e-9)
+    ridge = ItemRidge(strength=variance / counts, spreads=_spreads(sums, counts, variance))
+    if loss.chosen_weight:
+        share = loss.chosen_weight * counts / (favor.people * weight * asked.item_weights)
+        own = share[:, None, None] * _own_grams(told, asked)
+        matrices = (counts * loss.shared_weight)[:, None, None] * covariance + own
+        solved = minimize_in_ball(matrices + ridge.matrices(), sums, profiles.lens.clip)
+    else:
+        solved = _solve_shared(covariance, counts * loss.shared_weight, ridge, sums, profiles.lens.clip)
+    favored = _combined(favor, released_counts, term_noise / asked.count_part, asked.item_weights)
+    places = solved @ covariance
+    bias = favored.logarithms() - 0.5 * np.sum(solved * places, axis=1)
+    return ItemFactors(bias=bias, factors=solved, origin=origin, places=places, favor=favored)
+
+
+def _typical_weight(counts: Floats, asked: ProfileQuestion, factors: int, people: float) -> float:
+    """Return about how much one person's word weighs (in l2; in l1 the noise drowns the difference).
+
+    A person's weights, squared and times (factors + part^2), add up to 1, so the counts tell it.
+    """
+    return people / ((factors + asked.count_part**2) * max(float(counts @ asked.item_weights), 1.0))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRidge:
+    """Hold the ridge of every item: `strength` of the item over `spreads` of the coordinates."""
+
+    strength: Floats
+    spreads: Floats
+
+    def matrices(self) -> Floats:
+        """Return one diagonal matrix an item."""
+        diagonal: Floats = (self.strength[:, None] / self.spreads)[:, :, None] * np.eye(self.spreads.size)
+        return diagonal
+
+
+def _solve_shared(
+    covariance: Floats, counts: Floats, ridge: ItemRidge, sums: Floats, radius: float
+) -> Floats:
+    """Solve items that share one matrix: one basis is diagonal for all of them, whatever their ridge.
+
+    The few whose solution lies outside the ball are solved again inside it.
+    """
+    if not sums.shape[1]:
+        return sums
+    root = np.sqrt(ridge.spreads)
+    values, basis = np.linalg.eigh(root[:, None] * covariance * root)
+    turn = root[:, None] * basis
+    divisor = counts[:, None] * np.maximum(values, 0.0) + ridge.strength[:, None]
+    solved: Floats = ((sums @ turn) / divisor) @ turn.T
+    outside = np.flatnonzero(np.linalg.norm(solved, axis=1) > radius)
+    for start in range(0, outside.size, _ITEMS_PER_BLOCK):
+        few = outside[start : start + _ITEMS_PER_BLOCK]
+        own = ItemRidge(strength=ridge.strength[few], spreads=ridge.spreads).matrices()
+        solved[few] = minimize_in_ball(counts[few][:, None, None] * covariance + own, sums[few], radius)
+    return solved
+
+
+def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> Floats:
+    """Return the covariance of profiles, drawn toward the identity by as much as it is noise."""
+    if profiles.factors == 0:
+        return np.zeros((0, 0))
+    bound = gram_bound(profiles, "l1" if norm == "l1" else "l2")
+    scaled, error = shared * bound, noise * bound
+    people = max(float(scaled[0, 0]), 1.0)
+    mean = scaled[0, 1:] / people
+    covariance = scaled[1:, 1:] / people - np.outer(mean, mean)
+    values, basis = np.linalg.eigh((covariance + covariance.T) / 2)
+    trust = 1 / (1 + profiles.factors * (error / people) ** 2)
+    bounded = np.clip(values, 0.1, profiles.lens.clip**2)
+    own: Floats = (basis * bounded) @ basis.T
+    drawn: Floats = trust * own + (1 - trust) * np.eye(profiles.factors)
+    return drawn
+
+
+def _spreads(sums: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Estimate how far items' places spread in each coordinate: sums ~ counts * place + noise."""
+    spreads = np.full(sums.shape[1], _PRIOR_SPREAD)
+    precision = (counts**2 / variance)[:, None]
+    for _ in range(_SHRINK_STEPS):
+        left = 1 / (precision + 1 / spreads)
+        places = left * (counts / variance)[:, None] * sums
+        weight = 1 - left / spreads
+        total = np.maximum(weight.sum(axis=0), 1e-9)
+        before = spreads
+        spreads = np.maximum((weight * (places**2 + left)).sum(axis=0) / total, _LEAST_SPREAD)
+        if np.all(np.abs(spreads - before) <= _SETTLED * before):
+            break
+    return spreads
+
+
+def _own_grams(told: Floats, asked: ProfileQuestion) -> Floats:
+    """Return each item's own Gram matrix from the products that were told."""
+    factors = told.shape[1] - 1 - len(asked.pairs)
+    grams = np.zeros((len(told), factors, factors))
+    products = told[:, 1 + factors :] / asked.pair_part
+    rows, columns = asked.pairs[:, 0], asked.pairs[:, 1]
+    grams[:, rows, columns] = products
+    if len(asked.pairs) < factors**2:
+        grams[:, columns, rows] = products
+    symmetric: Floats = (grams + np.swapaxes(grams, 1, 2)) / 2
+    return symmetric
+
+
+def _combined(favor: Favor, counts: Floats, noise: float, item_weights: Floats) -> Favor:
+    """Weigh the votes and the later counts by what each knows."""
+    ratio = max(float(counts.sum()), 1.0) / max(float(favor.votes @ item_weights), 1.0)
+    later = counts / (ratio * item_weights)
+    if favor.noise == 0 or noise == 0:
+        return favor
+    first, second = favor.noise**-2, (ratio * item_weights / noise) ** 2
+    combined = (favor.votes * first + later * second) / (first + second)
+    floor = 0.5 / np.sqrt(first + second)
+    return Favor(votes=combined, noise=float(np.min(floor)), people=favor.people)
+
+
+def recounted(favor: Favor, told: Floats, noise: float) -> ItemFactors:
+    """Return items without factors, from a second release of votes."""
+    again = read_votes(told, noise)
+    first, second = favor.noise**-2, again.noise**-2
+    votes = (favor.votes * first + again.votes * second) / (first + second)
+    both = Favor(votes=votes, noise=(first + second) ** -0.5, people=again.people)
+    nothing = np.zeros((votes.size, 0))
+    return ItemFactors(
+        bias=both.logarithms(), factors=nothing, origin=np.zeros(0), places=nothing, favor=both
+    )
+
+
+def refined_profiles(items: ItemFactors) -> Profiles:
+    """Return profiles that use all items: a person's likeliest place given the chosen items' places."""
+    share = items.favor.counts / items.favor.counts.sum()
+    centered = items.places - share @ items.places
+    spread = share @ centered**2
+    factors = spread.size
+    return Profiles.of(
+        centered,
+        np.ones(share.size),
+        center=np.zeros(factors),
+        scale=np.ones(factors),
+        clip=clip_length(factors),
+        growth=spread,
+    )

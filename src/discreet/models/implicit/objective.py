@@ -1,0 +1,308 @@
+"""Factor implicit feedback privately, by solving each item's problem from noisy sums over users.
+
+Four kinds of releases share the budget: votes (what is popular), a second moment of the popular items (where
+profiles come from), and, in each round, the Gram matrix of people's profiles with each item's linear term.
+What people tell is in `statistics/profile_sums.py`, the reading of noisy sums in `server.py` and
+`items.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer, require
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.implicit import item_solves as items_of
+from discreet.models.implicit import questions
+from discreet.models.scorers.profiles import ProfileScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.accounting.events import pure_event
+from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.mechanisms.additive import Gaussian, Laplace
+from discreet.privacy.mechanisms.subsampling import ImportanceSampling
+from discreet.privacy.sampling.draws import add_discrete_laplace
+from discreet.statistics import profile_sums as party
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.fixed_point import ROUNDING, VECTOR_BITS, VECTOR_STEPS
+from discreet.statistics.profile_sums import ProfileQuestion, Profiles, norms_of_all, weighted_terms
+from discreet.statistics.statistic import Norm
+
+LossName = Literal["shared", "symmetric", "complementary", "strawman"]
+
+# How the budget is shared: votes, second moment, and over all rounds the shared Gram and the linear terms.
+_VOTES, _MOMENT, _GRAM, _LINEAR = 0.10, 0.40, 0.03, 0.47
+# Losses that release a matrix an item pay for every entry of it, so they keep profiles short.
+_FACTORS_WITH_OWN_GRAMS = 4
+_MOST_ROUNDS = 16
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePlan:
+    """Hold the noise of every release of a fit; all of them bound what a person tells by norm 1."""
+
+    votes: Gaussian | Laplace
+    recount: Gaussian | Laplace
+    moment: Gaussian | Laplace
+    rounds: tuple[tuple[Gaussian | Laplace, Gaussian | Laplace], ...]
+    norm: Norm
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
+        """Share (epsilon, delta), or a pure epsilon, between the releases; noise 0 at infinity."""
+        shares = [_VOTES, _MOMENT] + [share / rounds for share in (_GRAM, _LINEAR) for _ in range(rounds)]
+        noises: list[Gaussian | Laplace] = list(_share(epsilon, delta, shares))
+        pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
+        pure = delta == 0 and math.isfinite(epsilon)
+        recount = _share(epsilon, delta, [_VOTES, 1 - _VOTES])[1]
+        return cls(
+            votes=noises[0],
+            recount=recount,
+            moment=noises[1],
+            rounds=tuple(pairs),
+            norm="l1" if pure else "l2",
+        )
+
+    def all(self) -> list[Gaussian | Laplace]:
+        """Return every release in order; a recount, made instead of all after the votes, costs as much."""
+        return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
+
+
+def _share(epsilon: float, delta: float, shares: Sequence[float]) -> Sequence[Gaussian | Laplace]:
+    if math.isinf(epsilon):
+        return [Gaussian(sigma=0.0, l2_sensitivity=1.0) for _ in shares]
+    if delta == 0:
+        # The parts must not add up to more than the whole, also after rounding.
+        parts = [epsilon * share * (1 - 1e-9) for share in shares]
+        return [Laplace.calibrated(epsilon=part, l1_sensitivity=1.0) for part in parts]
+    multipliers = split_gaussian(gaussian_multiplier(epsilon, delta), shares)
+    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
+
+
+def deviation(noise: Gaussian | Laplace) -> float:
+    """Return the standard deviation of the noise on one number."""
+    return math.sqrt(noise.variance)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImplicitObjective(Estimator):
+    """Recommend from choices: popular items, and those chosen by people with a profile like one's own.
+
+    Every item's factors minimize a squared loss over all people, from sums that carry noise. A person's
+    profile is computed from released item vectors and that person's own row, and has a public largest length.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
+        against everyone else; pure `epsilon` with Laplace noise when `delta` is 0
+        (proofs/implicit_objective.md). Everything a person tells in one release has norm at most 1, however
+        many items they chose, and all releases share the budget.
+
+    Noise
+        All a person tells in release j has l2 norm at most 1 and gets N(0, (M / sqrt(s_j))^2), with M the
+        multiplier of one (`epsilon`, `delta`)-private release and shares s_j that add up to 1; where `delta`
+        is 0, l1 norm at most 1 and Laplace noise of scale 1 / (s_j epsilon).
+
+    Parameters:
+        loss: `shared` counts all cells alike (alpha0 = 1): one Gram matrix serves all items. The others
+            weigh cells that were not chosen by `alpha0` and release a matrix an item: `symmetric` its upper
+            triangle, `complementary` all its entries, `strawman` all of them for a loss that counts chosen
+            cells twice. They are here to be compared.
+        alpha0: The weight of cells that were not chosen, for the losses other than `shared`.
+        factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        rounds: How often profiles are refined and items solved again; None means once, which measured best.
+        importance_sampling: Draw people by how much they tell and weigh those drawn; needs `delta=0`.
+
+    References:
+        Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
+        is not private for a person's row and lives in papers/implicit.
+
+    Example:
+        >>> from discreet import ImplicitObjective, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = ImplicitObjective(epsilon=1.0).fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.unit.value, model.guarantee.proof
+        ('user', 'proofs/implicit_objective.md')
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
+    """
+
+    name: ClassVar[str] = "implicit-objective"
+    feedback = "implicit"
+    source: ClassVar[str] = "ours, after Ran et al. 2024"
+
+    epsilon: float
+    delta: float = 1e-6
+    loss: LossName = "shared"
+    alpha0: float = 0.8
+    factors: int | None = None
+    rounds: int | None = None
+    importance_sampling: bool = False
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta, gaussian=False)
+        known = ("shared", "symmetric", "complementary", "strawman")
+        require(self.loss in known, "loss", self.loss, f"must be one of {', '.join(known)}")
+        require(0 <= self.alpha0 <= 1, "alpha0", self.alpha0, "must lie in [0, 1]")
+        if self.factors is not None:
+            integer("factors", self.factors, least=1, most=256)
+        if self.rounds is not None:
+            integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
+        pure = self.delta == 0 or math.isinf(self.epsilon)
+        do = "Importance sampling is proved for Laplace noise: pass delta=0."
+        require(pure or not self.importance_sampling, "importance_sampling", True, "needs delta=0", do)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise; it depends on epsilon and delta alone."""
+        return joint_promise(self, facts, "proofs/implicit_objective.md")
+
+    def events(self, facts: PublicFacts) -> Sequence[Any]:
+        """Return what the releases cost; the facts do not matter."""
+        return self.release_events()
+
+    def release_events(self) -> Sequence[Any]:
+        """Return every release, or, of pure noise, what they cost together whichever route is taken."""
+        if math.isinf(self.epsilon):
+            return []
+        return (
+            [pure_event(self.epsilon)] if self.delta == 0 else [noise.event() for noise in self.plan().all()]
+        )
+
+    def plan(self) -> SharePlan:
+        """Return the noise of every release."""
+        return SharePlan.of(self.epsilon, self.delta, self.rounds or 1)
+
+    def most_factors(self) -> int:
+        """Return the most coordinates a profile may have."""
+        rule = questions.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
+        return rule if self.factors is None else self.factors
+
+    def objective(self, factors: int) -> tuple[items_of.Loss, npt.NDArray[np.int64]]:
+        """Return the weights of the loss and which products of profile entries it needs for each item."""
+        full = np.argwhere(np.ones((factors, factors), dtype=np.bool_))
+        upper = full[full[:, 0] <= full[:, 1]]
+        if self.loss == "shared":
+            return items_of.Loss(shared_weight=1.0, chosen_weight=0.0), np.zeros((0, 2), dtype=np.int64)
+        if self.loss == "strawman":
+            return items_of.Loss(shared_weight=self.alpha0, chosen_weight=1.0), full
+        weights = items_of.Loss(shared_weight=self.alpha0, chosen_weight=1 - self.alpha0)
+        return weights, upper if self.loss == "symmetric" else full
+
+    def rows_needed(self) -> str | None:
+        """Ask for rows only where people are drawn one by one."""
+        return "importance sampling draws people one by one" if self.importance_sampling else None
+
+    def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
+        plan = self.plan()
+        steps = 2 + len(plan.rounds)
+        told = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+        favor = questions.read_votes(plan.votes.release(told.steps(), random), deviation(plan.votes))
+        progress(self.name, 1, steps)
+        noise = deviation(plan.moment)
+        if not questions.shows_factors(favor, noise, plan.norm):
+            return self._recount(data, favor, plan, random)
+        items, item_weights = questions.starting_items(favor, noise)
+        together = data.total(party.StartMoment(items=items, item_weights=item_weights, norm=plan.norm))
+        moment = plan.moment.release_symmetric(together.steps(), random)
+        profiles = questions.starting_profiles(moment, items, item_weights, favor, noise, self.most_factors())
+        progress(self.name, 2, steps)
+        solved = self.sweep(data, profiles, favor, plan, 0, random)
+        progress(self.name, 3, steps)
+        for number in range(1, len(plan.rounds)):
+            profiles = items_of.refined_profiles(solved)
+            solved = self.sweep(data, profiles, solved.favor, plan, number, random)
+            progress(self.name, 3 + number, steps)
+        return _scorer(solved, profiles)
+
+    def _recount(
+        self, data: DataSource, favor: questions.Favor, plan: SharePlan, random: PrivacyRandom
+    ) -> ProfileScorer:
+        """Spend on popularity what would not show anybody's taste."""
+        again = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+        told = plan.recount.release(again.steps(), random)
+        return _scorer(
+            items_of.recounted(favor, told, deviation(plan.recount)), questions.no_profiles(data.n_items)
+        )
+
+    def sweep(
+        self,
+        data: DataSource,
+        profiles: party.Profiles,
+        favor: questions.Favor,
+        plan: SharePlan,
+        number: int,
+        random: PrivacyRandom,
+    ) -> items_of.ItemFactors:
+        """Release the shared Gram and every item's terms, and solve all items from them."""
+        loss, pairs = self.objective(profiles.factors)
+        shared_noise, term_noise = plan.rounds[number]
+        gram = data.total(party.ProfileGram(profiles=profiles, norm=plan.norm))
+        shared = shared_noise.release_symmetric(gram.steps(), random)
+        asked = questions.question(favor, profiles.factors, pairs, plan.norm)
+        if self.importance_sampling and isinstance(term_noise, Laplace) and isinstance(data, Interactions):
+            told = sampled_linear_terms(data, profiles, asked, term_noise, random)
+        else:
+            terms = data.total(party.LinearTerms(profiles=profiles, question=asked))
+            told = term_noise.release(terms.steps(), random)
+        return items_of.solve_items(
+            told,
+            deviation(term_noise),
+            shared,
+            deviation(shared_noise),
+            asked=asked,
+            profiles=profiles,
+            favor=favor,
+            loss=loss,
+        )
+
+
+def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileScorer:
+    return ProfileScorer.of(
+        item_bias=solved.bias, item_factors=solved.factors, origin=solved.origin, profiles=profiles
+    )
+
+
+# A person with this many average items tells as much as anybody may; those with fewer tell less.
+_ITEMS_OF_A_FULL_VOICE = 64
+_MAX_WEIGHT = 8.0
+
+
+def sampled_linear_terms(
+    data: Interactions, profiles: Profiles, question: ProfileQuestion, noise: Laplace, random: PrivacyRandom
+) -> Floats:
+    """Return noisy sums of what a random sample of people tell, unbiased for what all of them tell.
+
+    A person's words have l1 norm s <= 1 and are drawn with probability 1 / w and counted w times, with the
+    largest w that keeps log(1 + (e^(w s / scale) - 1) / w) at most what a norm of 1 costs without sampling.
+    """
+    mechanism = ImportanceSampling(
+        epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=_MAX_WEIGHT
+    )
+    norms = norms_of_all(data, profiles, question)
+    bound = (
+        float(np.mean(question.item_weights))
+        * (question.count_part + profiles.factors)
+        * _ITEMS_OF_A_FULL_VOICE
+    )
+    voices = np.minimum(norms / bound, mechanism.largest_norm() * ROUNDING)
+    drawn, heavier = mechanism.sample(voices, random)
+    per_norm = np.divide(voices, norms, out=np.zeros_like(norms), where=norms > 0)
+    weights = np.where(drawn, heavier * per_norm * ROUNDING, 0.0)
+    steps = weighted_terms(data, profiles, question, weights)
+    add_discrete_laplace(steps, noise.scale * VECTOR_STEPS, random)
+    noisy: Floats = np.ldexp(steps.astype(np.float64), -VECTOR_BITS)
+    return noisy

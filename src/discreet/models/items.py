@@ -1,0 +1,172 @@
+"""Keep public columns of items with a model, and add items that nobody rated yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, DiscreetError
+from discreet.data.reading.items import ItemTable, read_items
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.parts import ITEMS, Numbers
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.features import ridge_map
+
+if TYPE_CHECKING:
+    from discreet.data.reading.items import PublicTable
+    from discreet.models.fitted import FittedModel
+
+#: A text for each item of the catalog, by the column's name; empty where nothing is known.
+PublicColumns = Mapping[str, tuple[str, ...]]
+ItemId = str | int
+
+#: What the label says of each.
+SOURCE = "public metadata: a table given beside the ratings, which do not enter it"
+_MOST_COLUMNS = 32
+
+
+def read_table(path: Path) -> PublicTable:
+    """Return a file that columns can be kept of; no catalog is needed for that."""
+    from discreet.data.reading.items import PublicTable
+
+    table = PublicTable.read(path)
+    if len(table.names) > _MOST_COLUMNS:
+        raise DataError(
+            f"The table of titles has {len(table.names)} columns beside the ids; a model keeps at most "
+            f"{_MOST_COLUMNS}. Leave some out."
+        )
+    return table
+
+
+def read_columns(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
+    """Return a table's columns; items that it lacks have empty texts, and it must name one at least."""
+    table.refuse_foreign(catalog)
+    return beside_chosen(table, catalog)
+
+
+def beside_chosen(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
+    """Return the same where the catalog was chosen with noise, so that nothing can be asked of it."""
+    rows = table.rows_of(catalog)
+    return {
+        name: tuple(rows[one][name] if one in rows else "" for one in catalog.ids.tolist())
+        for name in table.names
+    }
+
+
+def moved(columns: PublicColumns, old: Vocabulary, new: Vocabulary) -> PublicColumns:
+    """Return the columns in the order of another catalog; items that are new there have empty texts."""
+    if not columns or old is new:
+        return columns
+    places = old.index_of(new.ids.tolist()).tolist()
+    return {
+        name: tuple(texts[place] if place >= 0 else "" for place in places) for name, texts in columns.items()
+    }
+
+
+def beside(
+    columns: PublicColumns, catalog: Vocabulary, items: Iterable[ItemId]
+) -> dict[ItemId, dict[str, str]]:
+    """Return what is known of these items: texts by column."""
+    listed = list(items)
+    if not columns or not listed:
+        return {}
+    places = catalog.index_of(listed).tolist()
+    return {
+        item: {name: texts[place] for name, texts in columns.items()}
+        for item, place in zip(listed, places, strict=True)
+    }
+
+
+def checked(names: object, texts: list[object], count: int) -> PublicColumns:
+    """Return columns from a file: so many texts in each, under different names."""
+    known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not known or not isinstance(names, list) or len(set(names)) != len(names) or len(names) != len(texts):
+        raise DataError("The public columns and their names do not fit together.")
+    found: dict[str, tuple[str, ...]] = {}
+    for name, column in zip(names, texts, strict=True):
+        if not isinstance(column, tuple) or len(column) != count:
+            raise DataError("A public column has another length than the catalog.")
+        found[name] = column
+    return found
+
+
+_ASSUMED = "the table of item features is public"
+# With fewer items to learn from, a map would be luck.
+_FEWEST_KNOWN = 10
+
+
+def with_new_items(model: FittedModel, source: Any) -> FittedModel:
+    """Return the model with the table's items that it does not know yet; see `FittedModel.add_items`."""
+    parts = _parts_by_item(model.scorer)
+    table = read_items(source)
+    new = model.catalog.index_of(table.ids) < 0
+    if (met := int(np.count_nonzero(~new))) < _FEWEST_KNOWN:
+        raise DataError(
+            f"The table names {met} items that the model knows; what features mean is learned "
+            f"from at least {_FEWEST_KNOWN}. Give the table of all items, old and new."
+        )
+    known, named = table.in_order_of(model.catalog)
+    if not new.any():
+        raise DataError("The model knows all items of the table already.")
+    weights = named * parts.get("popularity", np.ones(named.size))
+    grown = {
+        name: _grown(array, known, table.numbers[new], np.maximum(weights, 0.0))
+        for name, array in parts.items()
+    }
+    catalog = _extended(model.catalog, table, new)
+    promise = model.guarantee
+    assumed = () if _ASSUMED in promise.assumes else (_ASSUMED,)
+    # Scorers are frozen dataclasses; their common base is not one.
+    scorer: Scorer = replace(model.scorer, **grown)  # type: ignore[type-var]
+    return replace(
+        model,
+        catalog=catalog,
+        facts=replace(model.facts, n_items=len(catalog)),
+        guarantee=replace(promise, assumes=(*promise.assumes, *assumed)),
+        scorer=scorer,
+        public=moved(model.public, model.catalog, catalog),
+    )
+
+
+def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the arrays that have a number or a vector for each item; refuse models with anything else."""
+    declared = scorer.stored
+    by_item = {
+        name: getattr(scorer, name)
+        for name, part in declared.items()
+        if isinstance(part, Numbers)
+        and part.shape[0] == ITEMS
+        and ITEMS not in part.shape[1:]
+        and not (part.optional and not getattr(scorer, name).size)
+    }
+    personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
+    if personal or not by_item:
+        raise DiscreetError("This model has no vectors of items, so it cannot take in new ones.")
+    return by_item
+
+
+def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats) -> npt.NDArray[Any]:
+    """Return the array with rows for new items, as their features suggest."""
+    values = array.astype(np.float64).reshape(len(array), -1)
+    # Shares and counts are as often twice as half of what was expected: their logarithms follow features.
+    positive = array.ndim == 1 and array.size > 0 and bool(array.min() > 0)
+    told = np.log(values) if positive else values
+    rows = ridge_map(known, told, weights).predict(new)
+    rows = np.exp(rows) if positive else rows
+    return np.concatenate([array, rows.reshape(len(new), *array.shape[1:]).astype(array.dtype)])
+
+
+def _extended(catalog: Vocabulary, table: ItemTable, new: npt.NDArray[np.bool_]) -> Vocabulary:
+    ids = table.ids.filter(pl.Series(new))
+    try:
+        more = ids.cast(catalog.series.dtype)
+    except pl.exceptions.PolarsError:
+        raise DataError("The model's items are whole numbers, and so must be the new items' ids.") from None
+    return Vocabulary.of(pl.concat([catalog.series, more.alias(catalog.series.name)]))

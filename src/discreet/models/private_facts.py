@@ -1,0 +1,281 @@
+"""Choose the catalog and the scale from the data, with noise and for a price, before a fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, ParameterError, PrivacyError, positive_finite, require
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE, PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.privacy.accounting.rounding import sum_up
+from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
+from discreet.privacy.mechanisms.additive import Laplace
+from discreet.privacy.mechanisms.selection import NoisyThreshold
+from discreet.statistics.counts import ItemVotes, ScaleVotes
+from discreet.statistics.data_source import DataSource
+
+CATALOG_PROOF = "proofs/private_catalog.md"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateCatalog:
+    """Keep only items that enough people rated, decided with noise; what is left may be published.
+
+    Guarantee
+        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
+        (proofs/private_catalog.md). A fit pays for it together with the model.
+
+    Parameters:
+        max_per_user: The most items of one person that count for the choice.
+
+    Example:
+        >>> from discreet import Biases, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=500, n_items=60, mean_per_user=20)
+        >>> chosen = PrivateCatalog(epsilon=0.5, delta=5e-7)
+        >>> model = Biases(epsilon=0.5, delta=5e-7).fit(films, select_items=chosen)
+        >>> model.guarantee.epsilon, len(model.catalog) < 60
+        (1.0, True)
+    """
+
+    epsilon: float
+    delta: float
+    max_per_user: int = 1000
+
+    def __post_init__(self) -> None:
+        self._mechanism(self.max_per_user)
+
+    def note(self) -> str:
+        """Return what a label says about the price."""
+        return f"of this the catalog cost epsilon={self.epsilon:g}, delta={self.delta:g} ({CATALOG_PROOF})"
+
+    def events(self) -> Sequence[Any]:
+        """Return the noise on votes, and the chance that somebody's own item passes."""
+        return self._mechanism(self.max_per_user).events()
+
+    def choose(self, data: Interactions, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
+        """Return which items were chosen."""
+        bounded = data.bounded(self.max_per_user)
+        most = min(self.max_per_user, bounded.facts.max_per_user or self.max_per_user)
+        votes = bounded.total(ItemVotes(n_items=data.n_items, norm="l2"))
+        chosen = self._mechanism(most).passing(votes.steps(), random)
+        if np.count_nonzero(chosen) < 2:
+            raise DataError(
+                "Fewer than two items were chosen with noise: this budget needs more people who rated the "
+                "same ones. Give the choice a larger part (--catalog-share), or declare the catalog."
+            )
+        return chosen
+
+    def _mechanism(self, most: int) -> NoisyThreshold:
+        return NoisyThreshold(epsilon=self.epsilon, delta=self.delta, most=most)
+
+
+SCALE_PROOF = "proofs/private_scale.md"
+#: The usual scales, the narrowest first; the last one is for whatever fits no other.
+USUAL_SCALES: tuple[tuple[float, float], ...] = (
+    (0.0, 1.0),
+    (-1.0, 1.0),
+    (1.0, 5.0),
+    (0.5, 5.0),
+    (0.0, 5.0),
+    (1.0, 7.0),
+    (1.0, 10.0),
+    (0.0, 10.0),
+    (-5.0, 5.0),
+    (-10.0, 10.0),
+    (1.0, 100.0),
+    (0.0, 100.0),
+    (-100.0, 100.0),
+)
+# A scale is wide enough if all but a hundredth of the people fit, so far as the noise lets anybody see.
+_FEW = 0.01
+_DEVIATIONS = 3.0
+# With fewer people than this many deviations of the noise the first scale would do for anybody.
+_LEAST_DEVIATIONS = 6.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateScale:
+    """Take the narrowest of the usual scales that holds the ratings of nearly everybody, decided with noise.
+
+    Ratings outside it are clipped. The rule is in proofs/private_scale.md.
+
+    Guarantee
+        Pure `epsilon` for a person's whole history, between data sets with and without that person
+        (proofs/private_scale.md). A fit pays for it together with the model.
+
+    Example:
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=500, n_items=60, mean_per_user=20)
+        >>> PrivateScale(epsilon=1.0).choose(films, PrivacyRandom.from_os())
+        (1.0, 5.0)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive_finite("epsilon", self.epsilon)
+        self._noise()
+
+    @property
+    def delta(self) -> float:
+        """Return what may be revealed on top: nothing."""
+        return 0.0
+
+    def note(self) -> str:
+        """Return what a label says about the price."""
+        return f"of this the scale cost epsilon={self.epsilon:g} ({SCALE_PROOF})"
+
+    def events(self) -> Sequence[Any]:
+        """Return the one release."""
+        return (self._noise().event(),)
+
+    def choose(self, data: DataSource, random: PrivacyRandom) -> tuple[float, float]:
+        """Return the lowest and the highest rating of the scale that was chosen."""
+        noise = self._noise()
+        noisy = noise.release(data.total(ScaleVotes(scales=USUAL_SCALES)).steps(), random)
+        return narrowest(noisy, math.sqrt(noise.variance))
+
+    def _noise(self) -> Laplace:
+        return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
+
+
+def narrowest(votes: Floats, deviation: float) -> tuple[float, float]:
+    """Return the first usual scale that leaves few people outside; `votes` have noise of this deviation.
+
+    Raises:
+        DataError: There are too few people to tell; this was decided with noise, too.
+    """
+    people = float(votes.sum())
+    if people < _LEAST_DEVIATIONS * deviation * math.sqrt(votes.size):
+        raise DataError("Too few people for choosing a scale with this budget. Declare it (--scale).")
+    for scale in USUAL_SCALES:
+        missed = [place for place, one in enumerate(USUAL_SCALES) if not _holds(scale, one)]
+        outside = votes[[*missed, len(USUAL_SCALES)]]
+        if outside.sum() <= _FEW * people + _DEVIATIONS * deviation * math.sqrt(outside.size):
+            return scale
+    return USUAL_SCALES[-1]
+
+
+def _holds(scale: tuple[float, float], other: tuple[float, float]) -> bool:
+    return scale[0] <= other[0] and other[1] <= scale[1]
+
+
+# Of what is spent on choices the scale needs less than the catalog: a dozen counts, of everybody.
+_SCALE_SHARE = 0.25
+#: How many items a fit plans for until a catalog is chosen: the fewest, and the most that there can be.
+FEWEST_ITEMS, MOST_ITEMS = 2, 2**31 - 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateFacts:
+    """Choose the scale, then the catalog, each with noise and if asked for; a fit takes them as public.
+
+    Guarantee
+        The sum of what the choices promise, by basic composition (proofs/private_scale.md).
+    """
+
+    catalog: PrivateCatalog | None = None
+    scale: PrivateScale | None = None
+
+    @classmethod
+    def share_of(cls, share: float, epsilon: float, delta: float, *, scale: bool) -> Self:
+        """Return choices that cost this share of a budget together: the catalog, and the scale if asked."""
+        require(0 < share < 1, "share", share, "must lie between 0 and 1", "0.2 is a fifth of the budget.")
+        if not (math.isfinite(epsilon) and delta > 0):
+            raise PrivacyError("Choosing a catalog needs a finite epsilon and a delta above 0.")
+        part = share * epsilon * _SCALE_SHARE if scale else 0.0
+        return cls(
+            catalog=PrivateCatalog(epsilon=share * epsilon - part, delta=share * delta),
+            scale=PrivateScale(epsilon=part) if scale else None,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to choose."""
+        return not self._all()
+
+    @property
+    def epsilon(self) -> float:
+        """Return what the choices cost together."""
+        return sum_up(one.epsilon for one in self._all())
+
+    @property
+    def delta(self) -> float:
+        """Return what may be revealed on top by the choices together."""
+        return sum_up(one.delta for one in self._all())
+
+    def events(self) -> Sequence[Any]:
+        """Return the events of the choices."""
+        return [event for one in self._all() for event in one.events()]
+
+    def promise(self, model: Guarantee) -> Guarantee:
+        """Return the promise of making the choices and then a release with this promise."""
+        if model.unit is not Unit.USER or model.neighbors is not Neighbors.ADD_OR_REMOVE:
+            raise PrivacyError(
+                "Facts chosen with noise hide whole people, and this model promises something else. "
+                "Declare them, or choose a model that protects a person's whole history."
+            )
+        if not math.isfinite(model.epsilon):
+            raise PrivacyError("A model without privacy needs no facts chosen with noise.")
+        return replace(
+            model,
+            epsilon=sum_up([model.epsilon, self.epsilon]),
+            delta=sum_up([model.delta, self.delta]),
+            notes=(*model.notes, *(one.note() for one in self._all())),
+        )
+
+    def before(self, facts: PublicFacts) -> PublicFacts:
+        """Return what is known before the choices: nothing in it is the data's.
+
+        Until a catalog is chosen a fit plans for the fewest items: how many there are in the data steers
+        neither the promise, nor the planned events, nor a refusal (proofs/private_catalog.md).
+        """
+        if self.catalog is not None and self.scale is None and SCALE in facts.from_file:
+            raise ParameterError(
+                "The scale was taken from the data, so that the promise would still depend on it. "
+                "Declare it (low=, high=, step=; --scale), or let it be chosen (select_scale=)."
+            )
+        if self.scale is not None and SCALE not in facts.from_file:
+            raise ParameterError("The scale is declared, so there is none to choose. Leave select_scale out.")
+        if self.catalog is not None:
+            kept = (name for name in facts.from_file if name != N_ITEMS)
+            facts = replace(facts, n_items=FEWEST_ITEMS, from_file=(*kept, CHOSEN))
+        return facts if self.scale is None else _on_scale(facts, *USUAL_SCALES[-1])
+
+    def choose(self, data: Interactions, random: PrivacyRandom) -> Interactions:
+        """Return the ratings of the chosen items under the chosen scale; no other facts are left."""
+        facts = self.before(data.facts)
+        if self.scale is not None:
+            facts = _on_scale(facts, *self.scale.choose(data, random))
+        if self.catalog is None:
+            return data.with_facts(facts)
+        ordered = _in_canonical_order(data)
+        left = ordered.select_items(self.catalog.choose(ordered, random))
+        # The type of the chosen ids, too, follows from these ids alone.
+        return replace(left, catalog=left.catalog.canonical(), facts=replace(facts, n_items=left.n_items))
+
+    def _all(self) -> list[PrivateScale | PrivateCatalog]:
+        return [one for one in (self.scale, self.catalog) if one is not None]
+
+
+def _in_canonical_order(data: Interactions) -> Interactions:
+    """Return the same ratings, items in an order that no id of somebody else can change."""
+    order = data.catalog.canonical_order()
+    return data if np.array_equal(order, np.arange(order.size)) else data.select_items(order)
+
+
+def _on_scale(facts: PublicFacts, low: float, high: float) -> PublicFacts:
+    kept = (name for name in facts.from_file if name != SCALE)
+    return replace(facts, low=low, high=high, step=None, from_file=(*kept, CHOSEN_SCALE))

@@ -1,0 +1,234 @@
+"""Hold what was released about items, how often they were rated and how well, and release more of it.
+
+Ratings are in units in which the scale runs from -1 to 1. The proof is in proofs/biases.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.scorers.counts import liking
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
+from discreet.statistics.counts import (
+    COUNT_PART,
+    MEAN_LENGTH,
+    TYPICAL_RESIDUAL,
+    USER_RIDGE,
+    ItemResiduals,
+    UserMeans,
+)
+from discreet.statistics.data_source import DataSource
+
+# In the first look, where counts are needed most, counting takes this part of a person's vector.
+_LOOK_PART = 0.45
+# With few people for each unit of noise little can be learned but which items are known: the part is then
+# this many over the people for each unit of noise, and at most the second number.
+_PEOPLE_TO_COUNT, _MOST_PART = 150.0, 1.5
+# Well-known items need less weight: a power of the (noisy) count. With few people for each unit of noise all
+# items weigh about alike, else the noise would hide which are known; from this many on the power is whole.
+_POPULARITY_POWER, _PEOPLE_TO_WEIGH = -0.5, 1000.0
+# How far the overall mean may lie from the middle of the scale, a priori.
+_MEAN_SPREAD = 0.5
+# So long is what a person tells of one rating before it is scaled.
+_TOLD = math.hypot(TYPICAL_RESIDUAL, COUNT_PART)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Hold one release of residuals: what was asked, the items' sums and weights, and the noise."""
+
+    question: ItemResiduals
+    sums: Floats
+    counted: Floats
+    multiplier: float
+
+    @property
+    def count_noise(self) -> float:
+        """Return the noise on the sum of an item's weights."""
+        return self.multiplier / self.question.count_part
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """Hold what releases told about the items so far.
+
+    `mean_variance` is what the noise leaves unknown of the overall mean. `part` is what counting takes of a
+    person's vector when effects are asked for, `power` that of an item's count by which it weighs there.
+    `columns` are further features that quality and taste may follow; a person's taste for each is pulled to
+    zero by its ridge, in units of the variance of a rating.
+    """
+
+    middle: float
+    half: float
+    mean: float
+    people: float
+    mean_variance: float
+    part: float
+    power: float
+    tally: VoteEstimate
+    told: tuple[Released, ...]
+    columns: Floats
+    column_ridges: Floats
+
+    @property
+    def counts(self) -> Floats:
+        """Return items' weighted counts, as rows of residuals of unit length have them, above their noise."""
+        return self.tally.raised / _TOLD
+
+    @property
+    def raw_counts(self) -> Floats:
+        """Return the same with its noise: items keep their order."""
+        return self.tally.votes / _TOLD
+
+    @property
+    def typical_length(self) -> float:
+        """Return about how many ratings a person has, from the votes and the number of people."""
+        return (max(float(self.tally.votes.sum()), 0.0) / self.people) ** 2
+
+    @property
+    def own_ridge(self) -> float:
+        """Return how a person's own mean is pulled to the overall one: the less, the less that is known."""
+        return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)
+
+    @property
+    def features(self) -> Floats:
+        """Return a constant, the centered logarithm of the counts and the further columns."""
+        logarithm = np.log(self.tally.raised)
+        fame = logarithm - np.average(logarithm, weights=self.tally.raised)
+        return np.column_stack([np.ones(fame.size), fame, self.columns])
+
+    def effects(self) -> EmpiricalBayes:
+        """Return items' effects by all that was told, each release by its precision, shrunk by the noise."""
+        right, precision = np.zeros(self.tally.votes.size), np.zeros(self.tally.votes.size)
+        for one in self.told:
+            weights = self.tally.expected(one.counted, one.question.item_weights)
+            variance = self._variance(weights, one)
+            right += weights * (one.sums + weights * one.question.effects) / variance
+            precision += weights**2 / variance
+        return shrink(right, precision, precision, self.features)
+
+    def listing(self) -> dict[str, Any]:
+        """Return what lists are ordered by, as the fields of a scorer: released counts, and stars a bit."""
+        known = float(np.average(self.effects().known, weights=self.tally.raised))
+        rated = self.typical_length / self.tally.votes.size
+        return {"popularity": self.tally.likely, "liking": liking(known, rated)}
+
+    def unit(self, ratings: Floats) -> Floats:
+        """Return ratings in units where the scale is [-1, 1]."""
+        return (ratings - self.middle) / self.half
+
+    def with_columns(self, columns: Floats, ridge: float) -> ItemView:
+        """Return the view with these features besides, all pulled to zero by the same ridge."""
+        return replace(
+            self,
+            columns=np.column_stack([self.columns, columns]),
+            column_ridges=np.append(self.column_ridges, np.full(columns.shape[1], ridge)),
+        )
+
+    def with_effects(self, data: DataSource, multiplier: float, random: PrivacyRandom) -> ItemView:
+        """Release what ratings leave of the effects known so far; one person's vector has length 1."""
+        question = ItemResiduals(
+            middle=self.middle,
+            half=self.half,
+            mean=self.mean,
+            effects=self.effects().mean,
+            item_weights=self.tally.raised**self.power,
+            count_part=self.part,
+        )
+        more = _release(data, question, multiplier, random)
+        tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
+        return replace(self, tally=tally, told=(*self.told, more))
+
+    def _variance(self, weights: Floats, one: Released) -> Floats:
+        """Return the variance of the items' sums: the known noise, and what chance puts into few ratings."""
+        item_weights, part = one.question.item_weights, one.question.count_part
+        return sum_variance(weights, item_weights, self.people, one.multiplier, part)
+
+
+def pilot_release(
+    data: DataSource, mean_multiplier: float, multiplier: float, total: float, random: PrivacyRandom
+) -> ItemView:
+    """Release the overall mean, and a first estimate of every item's effect and count.
+
+    `total` is the multiplier that the whole budget has in one release: it says how much to ask for.
+    """
+    low, high = data.facts.low, data.facts.high
+    if low >= high:
+        raise ParameterError(
+            f"The rating scale from {low:g} to {high:g} leaves nothing to learn. Declare the scale."
+        )
+    middle, half = (low + high) / 2, (high - low) / 2
+    mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
+    counting = min(_PEOPLE_TO_COUNT * total / people, _MOST_PART)
+    question = ItemResiduals(
+        middle=middle,
+        half=half,
+        mean=mean,
+        effects=np.zeros(data.n_items),
+        item_weights=np.ones(data.n_items),
+        count_part=max(_LOOK_PART, counting),
+    )
+    look = _release(data, question, multiplier, random)
+    length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
+    return ItemView(
+        middle=middle,
+        half=half,
+        mean=mean,
+        people=people,
+        mean_variance=variance,
+        part=max(COUNT_PART, counting),
+        power=_POPULARITY_POWER * min(people / max(total * _PEOPLE_TO_WEIGH, 1e-300), 1.0),
+        tally=VoteEstimate.of(look.counted * length, look.count_noise * length),
+        told=(look,),
+        columns=np.zeros((data.n_items, 0)),
+        column_ridges=np.zeros(0),
+    )
+
+
+def _release(
+    source: DataSource, question: ItemResiduals, multiplier: float, random: PrivacyRandom
+) -> Released:
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    sums, counted = noise.release(source.total(question).steps(), random)
+    return Released(
+        question=question, sums=sums, counted=counted / question.count_part, multiplier=multiplier
+    )
+
+
+def _release_mean(
+    source: DataSource, middle: float, half: float, multiplier: float, random: PrivacyRandom
+) -> tuple[float, float, float]:
+    """Release the mean of people's means and how many people there are; shrink the mean by its noise.
+
+    The variance of what the noise leaves unknown of the mean stands between them.
+    """
+    sigma = multiplier * MEAN_LENGTH
+    told = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
+        source.total(UserMeans(middle=middle, half=half)).steps(), random
+    )
+    people = max(2 * told[1], 2 * sigma, 1.0)
+    total = people**2 + (sigma / _MEAN_SPREAD) ** 2
+    return float(np.clip(people * told[0] / total, -1, 1)), float(sigma**2 / total), float(people)
+
+
+def sum_variance(
+    weights: Floats, item_weights: Floats, people: float, multiplier: float, part: float = COUNT_PART
+) -> Floats:
+    """Return the variance of the items' sums: the known noise, and what chance puts into few ratings.
+
+    A person with n ratings weighs each by about 1/sqrt(n (typical^2 + part^2)), so the items' weights and the
+    number of people tell the typical weight of one rating.
+    """
+    spread = TYPICAL_RESIDUAL**2
+    person = people / ((spread + part**2) * max(float(weights @ (1 / item_weights)), 1.0))
+    return multiplier**2 + spread * person * item_weights * weights

@@ -1,0 +1,137 @@
+"""Score items by Bayes' rule: how popular an item is, and how similar its users are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.rows import Rows
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.factors import folded
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.few_rows import products, weighted_sums
+
+# A person's place is pulled to the middle as if it had this variance against what one choice tells.
+_RIDGE = 0.2
+# The r-th choice from the latest weighs (1 + r) to the minus this, where times are known.
+_FADING = 1.3
+# Choices repeat each other: without times each of n weighs n to the minus this.
+_EVENLY = 0.65
+# How much of an item's squared length its log-odds lose. Half of it is right where vectors are known exactly.
+_LENGTH = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionScorer(Scorer):
+    """Score by `item_bias + item_factors . own place`.
+
+    Those who choose an item stand around `item_factors` with unit variance, so an item's log-odds are the
+    logarithm of its popularity, minus a part of its squared length, plus the product with the person's place.
+    That place comes from the items they chose, the later ones counting more where times are known.
+    """
+
+    kind: ClassVar[str] = "clicks"
+    needs_ratings: ClassVar[bool] = False
+    stored: ClassVar[Mapping[str, Stored]] = {
+        # A logarithm is taken of it.
+        "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
+        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "ridge": Number(least=1e-9),
+        "fading": Number(least=0.0, most=100.0),
+        "evenly": Number(least=0.0, most=1.0),
+        "length": Number(least=0.0, most=10.0),
+        "decisions": Notes(),
+    }
+
+    popularity: Floats
+    item_factors: Floats
+    # Files of the first version name no other constants than these two, and mean the others as they are here.
+    ridge: float
+    fading: float
+    evenly: float = 0.0
+    length: float = 0.5
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
+        """Return the scorer with the usual constants."""
+        return cls(
+            popularity=popularity,
+            item_factors=item_factors,
+            ridge=_RIDGE,
+            fading=_FADING,
+            evenly=_EVENLY,
+            length=_LENGTH,
+            decisions=decisions,
+        )
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's place; ratings play no role, times do if the histories have them."""
+        share = self.popularity / self.popularity.sum()
+        centered = self.item_factors - share @ self.item_factors
+        weights = recency(histories, self.fading, self.evenly)
+        chosen = Rows(histories.indptr, histories.items, weights.astype(np.float32))
+        counted = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
+        # People differ along turned axes: there the ridge of everybody is diagonal.
+        spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
+        place: Floats = weighted_sums(chosen, centered @ turn)
+        place /= counted[:, None] * np.maximum(spread, 0.0) + self.ridge
+        turned: Floats = place @ turn.T
+        return turned
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        people, where = folded(self, histories, rows)
+        scores: Floats = self._item_bias()[items] + products(people, self.item_factors, where, items)
+        return scores
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        people, where = folded(self, histories, rows)
+        return (people[where] @ self.item_factors.T + self._item_bias()).astype(np.float32)
+
+    def explain(self) -> dict[str, Any]:
+        """Return the rule's inputs and what it chose."""
+        return dict(self.decisions)
+
+    def known_by(self) -> Floats:
+        """Return the released counts: the places of items are shrunk by the noise over them."""
+        return self.popularity
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors."""
+        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+
+    def _item_bias(self) -> Floats:
+        bias: Floats = np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1)
+        return bias
+
+
+def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
+    """Return each choice's weight by its place in the person's own order from the latest.
+
+    Choices made at one time share their weights evenly, in whatever order they are listed. Without times all
+    n choices of a person weigh n to the minus `evenly`.
+    """
+    rows = histories.rows()
+    if histories.times is None:
+        lengths = np.maximum(np.diff(histories.indptr), 1)
+        return (lengths.astype(np.float64) ** -evenly)[rows]
+    order = np.lexsort((histories.times, rows))
+    people, times = rows[order], histories.times[order]
+    later = histories.indptr[1:][people] - 1 - np.arange(people.size)
+    first = np.ones(people.size, dtype=bool)
+    first[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
+    group = np.cumsum(first) - 1
+    shared = np.bincount(group, weights=(1 + later) ** -fading) / np.bincount(group)
+    weights = np.empty(people.size)
+    weights[order] = shared[group]
+    return weights

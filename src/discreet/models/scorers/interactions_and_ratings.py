@@ -1,0 +1,181 @@
+"""Rank by what a user will interact with and then rate highly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.similarity import PLAIN, log_chance, refuse_plain
+
+_OF_CHOICE = ("ridge", "fading", "evenly", "length")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionsAndRatings(Scorer):
+    """Predict ratings as `RatingScorer` does, and order lists by choice and rating together.
+
+    The worth is the logarithm of the odds that the person chooses an item (`InteractionScorer`) plus `liking` times
+    that of the chance that they then rate it above their own usual rating.
+    """
+
+    kind: ClassVar[str] = "choice-and-stars"
+    predicts_stars: ClassVar[bool] = True
+    stored: ClassVar[Mapping[str, Stored]] = {
+        **RatingScorer.stored,
+        "popularity": InteractionScorer.stored["popularity"],
+        "crowds": Numbers(source=RELEASED, shape=(ITEMS, "directions")),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "mean": Number(),
+        "low": Number(),
+        "high": Number(),
+        "liking": LIKING,
+        **{f"choice_{name}": InteractionScorer.constants[name] for name in _OF_CHOICE},
+        "decisions": Notes(),
+    }
+
+    mean: float
+    item_bias: Floats
+    item_factors: Floats
+    ridge: Floats
+    low: float
+    high: float
+    popularity: Floats
+    crowds: Floats
+    liking: float
+    choice_ridge: float
+    choice_fading: float
+    choice_evenly: float
+    choice_length: float
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
+        """Put both together; stars count by how much of items' effects is known.
+
+        They count less where a typical person has `rated` a large part of the catalog.
+        """
+        return cls(
+            mean=stars.mean,
+            item_bias=stars.item_bias,
+            item_factors=stars.item_factors,
+            ridge=stars.ridge,
+            low=stars.low,
+            high=stars.high,
+            popularity=choice.popularity,
+            crowds=choice.item_factors,
+            liking=liking(known, rated),
+            choice_ridge=choice.ridge,
+            choice_fading=choice.fading,
+            choice_evenly=choice.evenly,
+            choice_length=choice.length,
+            decisions=stars.decisions,
+        )
+
+    @property
+    def stars(self) -> RatingScorer:
+        """Return the part that predicts ratings."""
+        return RatingScorer(
+            mean=self.mean,
+            item_bias=self.item_bias,
+            item_factors=self.item_factors,
+            ridge=self.ridge,
+            low=self.low,
+            high=self.high,
+        )
+
+    @property
+    def choice(self) -> InteractionScorer:
+        """Return the part that says what a person would choose."""
+        return InteractionScorer(
+            popularity=self.popularity,
+            item_factors=self.crowds,
+            ridge=self.choice_ridge,
+            fading=self.choice_fading,
+            evenly=self.choice_evenly,
+            length=self.choice_length,
+        )
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's bias and factors, and their place among the crowds."""
+        return np.column_stack([self.stars.fold_in(histories), self.choice.fold_in(histories)])
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        return self.stars.predict(histories, rows, items)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+        return self.stars.scores(histories, rows)
+
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return choice and stars together."""
+        choice = self.choice.scores(histories, rows)
+        above = self.scores(histories, rows) - self._usual(histories)[rows, None]
+        deviation = max(DEVIATION * (self.high - self.low) / 2, 1e-150)
+        worth: Singles = (choice + self.liking * log_chance(above / deviation)).astype(np.float32)
+        return worth
+
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by: "both" (as usual), "choice" or "stars"."""
+        if rank_by == "choice":
+            return self.choice.scores(histories, rows)
+        if rank_by == "stars":
+            return self.scores(histories, rows)
+        return Scorer.worth_by(self, histories, rows, None if rank_by == "both" else rank_by)
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return self.stars.shown(scores)
+
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return expected ratings as people read them."""
+        return self.stars.expected_stars(histories, rows, items)
+
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """Return what lists can be ordered by."""
+        return RANKINGS
+
+    @property
+    def ranked_by(self) -> str:
+        """Say what orders lists."""
+        return f"{self.choice.ranked_by}, and expected stars" if self.liking else self.choice.ranked_by
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return the parts of what a person would choose, and what expected stars add to it."""
+        found = self.choice.score_parts(histories, rows)
+        worth = self.worth(histories, rows).astype(np.float64)
+        return {**found, "expected stars": worth - sum(found.values())}
+
+    def explain(self) -> dict[str, Any]:
+        """Return the rule's inputs and what it chose."""
+        return dict(self.decisions)
+
+    def known_by(self) -> Floats:
+        """Return the released counts: the places of items are shrunk by the noise over them."""
+        return self.popularity
+
+    def item_vectors(self) -> Floats:
+        """Return items' factors beyond quality and fame, by how much people differ along them, and crowds."""
+        if not self.crowds.shape[1]:
+            refuse_plain(self.item_bias, self.item_factors)
+        scaled = self.item_factors / np.sqrt(self.ridge[1:])
+        return np.column_stack([scaled[:, PLAIN:], self.crowds])
+
+    def _usual(self, histories: Interactions) -> Floats:
+        """Return what each person usually gives; one average rating more speaks for those with few."""
+        sums = np.bincount(histories.rows(), weights=histories.values, minlength=histories.n_users)
+        usual: Floats = (sums + self.mean) / (np.diff(histories.indptr) + 1)
+        return usual

@@ -1,0 +1,194 @@
+"""Score items by weights or similarities between items, and by popularity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from scipy.special import ndtr, ndtri
+
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.interactions import recency
+from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.similarity import Neighbors, false_discoveries
+
+MOST_FADING = 100.0
+_COUNTED = "counted without noise: the label says NOT PRIVATE"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemWeightsScorer(Scorer):
+    """Add up `weights[chosen, item]` over what a person chose, for the items that have weights.
+
+    `base` decides among equals, and for a person who chose nothing. Where times are known, the r-th choice
+    from the latest counts by (1 + r) to the minus `fading`.
+    """
+
+    kind: ClassVar[str] = "item-weights"
+    needs_ratings: ClassVar[bool] = False
+    history_part: ClassVar[str] = "co-occurrence"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "items": Numbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
+        "weights": Numbers(
+            source=_COUNTED, shape=("weighed", "weighed"), dtype=np.float32, least=-1e15, most=1e15
+        ),
+        "base": Numbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "fading": Number(least=0.0, most=MOST_FADING),
+        "decisions": Notes(),
+    }
+
+    items: Indices
+    weights: Singles
+    base: Floats
+    # Files of the first version do not name it, and count every choice alike.
+    fading: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse items named twice."""
+        if np.unique(self.items).size != self.items.size:
+            raise DataError("items names an item twice.")
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return the sums of the weights of what each person chose."""
+        place = np.full(self.base.size, -1, dtype=np.int64)
+        place[self.items] = np.arange(self.items.size)
+        weighed = histories.with_values(recency(histories, self.fading).astype(np.float32))
+        choices: Any = weighed.where(place[histories.items] >= 0).to_scipy()
+        sums: Floats = np.asarray(choices[:, self.items] @ self.weights, dtype=np.float64)
+        return sums
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        asked, place = np.unique(rows, return_inverse=True)
+        every: Floats = self.scores(histories, asked).astype(np.float64)
+        return every[place, items]
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        asked, place = np.unique(rows, return_inverse=True)
+        found = np.tile(self.base.astype(np.float32), (asked.size, 1))
+        found[:, self.items] += self.fold_in(histories.select_users(asked)).astype(np.float32)
+        every: Singles = found[place]
+        return every
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+        """Return how much having chosen an item speaks for each other one; counted without noise."""
+
+        def neighbors(item: int, k: int) -> Neighbors:
+            speaks = np.zeros(self.base.size)
+            place = np.flatnonzero(self.items == item)
+            if place.size:
+                speaks[self.items] = self.weights[place[0]]
+            return Neighbors(np.where(speaks > 0, speaks, -np.inf), None)
+
+        return neighbors
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the fit chose."""
+        return dict(self.decisions)
+
+
+_FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborScorer(Scorer):
+    """Score an item by its likeness to the items a person chose, as far as they are among its neighbors."""
+
+    kind: ClassVar[str] = "neighbours"
+    needs_ratings: ClassVar[bool] = False
+    history_part: ClassVar[str] = "co-occurrence"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "neighbors": Numbers(
+            source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS
+        ),
+        "likeness": Numbers(
+            source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.float32, least=-1e15, most=1e15
+        ),
+    }
+
+    neighbors: npt.NDArray[np.int32]
+    likeness: Singles
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return an empty vector for everybody: a history is compared item by item."""
+        return np.zeros((histories.n_users, 0))
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single cells."""
+        asked, place = np.unique(rows, return_inverse=True)
+        chosen = np.zeros((asked.size, histories.n_items), dtype=np.bool_)
+        for index, row in enumerate(asked):
+            chosen[index, histories.items[histories.indptr[row] : histories.indptr[row + 1]]] = True
+        shared = chosen[place[:, None], self.neighbors[items]]
+        total: Floats = np.sum(self.likeness[items] * shared, axis=1, dtype=np.float64)
+        return total
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        own = histories.select_users(rows).to_scipy()
+        chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
+        return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+        """Return an item's kept neighbors; the least of them tells how near noise alone brings an item."""
+
+        def neighbors(item: int, k: int) -> Neighbors:
+            count, width = self.neighbors.shape
+            found = np.full(count, -np.inf)
+            kept = self.likeness[item].astype(np.float64)
+            found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
+            if not noised:
+                return Neighbors(found, None)
+            part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
+            # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
+            part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
+            noise = max(float(edge) / -float(ndtri(part)), np.finfo(np.float64).tiny)
+            chance = ndtr(-found / noise)
+            return Neighbors(found, 1 - false_discoveries(chance))
+
+        return neighbors
+
+    def _table(self) -> csr_matrix:
+        count, width = self.neighbors.shape
+        pointers = np.arange(0, count * width + 1, max(width, 1))[: count + 1]
+        parts = (self.likeness.ravel(), self.neighbors.ravel(), pointers)
+        return csr_matrix(parts, shape=(count, count))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopularityScorer(Scorer):
+    """Score every item alike for everybody."""
+
+    kind: ClassVar[str] = "popularity"
+    needs_ratings: ClassVar[bool] = False
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "popularity": Numbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
+    }
+
+    popularity: Floats
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return an empty vector for everybody: this model knows no persons."""
+        return np.zeros((histories.n_users, 0))
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the items' popularity."""
+        return self.popularity[items]
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return the same list for everybody."""
+        return np.broadcast_to(self.popularity.astype(np.float32), (len(rows), len(self.popularity))).copy()

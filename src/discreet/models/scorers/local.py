@@ -1,0 +1,130 @@
+"""Score from reports: people of the collection by what the collector learned, others on their own device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from discreet.collect.estimate import Collected
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.rows import predict_cells
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.counts import COUNTS, CountedRatings, counted
+from discreet.models.scorers.factors import RatingScorer, folded
+from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
+
+# A ridge that leaves nothing of a bias, for models without one.
+_PINNED = 1e9
+_FROM_REPORTS = "computed from reports that were private before they were collected"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalScorer(CountedRatings):
+    """Predict for the people of the collection from vectors learned from their reports.
+
+    Somebody of the collection, by id, is answered by the collector's vector, and the ratings in that history
+    are not looked at. Any other history is folded in on the device of whoever brings it (`device`), from true
+    ratings that never leave it.
+    """
+
+    kind: ClassVar[str] = "local-ratings"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "people": Ids(source="public: who took part in the collection", count="people"),
+        "user_vectors": Numbers(source=_FROM_REPORTS, shape=("people", ("factors", 1))),
+        "item_bias": Numbers(source=_FROM_REPORTS, shape=(ITEMS,)),
+        "item_factors": Numbers(source=_FROM_REPORTS, shape=(ITEMS, "factors")),
+        "ridge": replace(RatingScorer.stored["ridge"], source="computed from public constants and reports"),
+        "popularity": COUNTS,
+    }
+    constants: ClassVar[Mapping[str, Constant]] = RatingScorer.constants
+
+    people: Vocabulary
+    user_vectors: Floats
+    item_bias: Floats
+    item_factors: Floats
+    ridge: Floats
+    mean: float
+    count_power: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, people: Vocabulary, user_vectors: Floats, device: RatingScorer) -> Self:
+        """Return the scorer that answers its own people by these vectors and all others as `device` does."""
+        parts = {entry.name: getattr(device, entry.name) for entry in fields(device)}
+        return cls(people=people, user_vectors=user_vectors, **parts)
+
+    @property
+    def device(self) -> RatingScorer:
+        """Return what scores a history that somebody brings, on their own device."""
+        return RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)})
+
+    def knows(self, user: object) -> bool:
+        """Tell whether this person took part in the collection."""
+        return bool(self.people.index_of([user])[0] >= 0)
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return bias and factors: the collector's for its own people, else from each history on its own."""
+        known = self._places(histories.users)
+        if (known >= 0).all():
+            return self.user_vectors[known]
+        vectors = self.device.fold_in(histories)
+        vectors[known >= 0] = self.user_vectors[known[known >= 0]]
+        return vectors
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return predicted ratings inside the scale."""
+        return np.clip(self._unclipped(histories, rows, items), self.low, self.high)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped."""
+        people, place = folded(self, histories, rows)
+        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+
+    def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return expected ratings as people read them."""
+        return self.device.shown(self._unclipped(histories, rows, items))
+
+    def item_vectors(self) -> Floats:
+        """Return the item factors."""
+        return self.device.item_vectors()
+
+    def _unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        people, place = folded(self, histories, rows)
+        cells: Floats = (
+            self.mean + self.item_bias[items] + predict_cells(people, self._design(), place, items)
+        )
+        return cells
+
+    def _places(self, users: Vocabulary) -> Indices:
+        """Return each person's place in the collection, -1 for others: a row number alone names nobody."""
+        if users.is_positional and users != self.people:
+            return np.full(len(users), -1)
+        return self.people.index_of(users.series).astype(np.int64)
+
+    def _design(self) -> Floats:
+        return np.column_stack([np.ones(len(self.item_factors)), self.item_factors])
+
+
+def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: float) -> LocalScorer:
+    """Return the scorer of a model without biases that was fitted in units in which the scale is [0, 1].
+
+    `ridge` is what a person's factors pay on their own device, in the same units.
+    """
+    low, width = collected.mechanism.low, collected.width
+    size = people.shape[1]
+    device = RatingScorer(
+        mean=low,
+        item_bias=np.zeros(len(items)),
+        item_factors=width * items,
+        ridge=np.append(_PINNED, np.full(size, width**2 * ridge)),
+        low=low,
+        high=collected.mechanism.high,
+        **counted(collected.item_counts, collected.reports.n_users),
+    )
+    vectors = np.column_stack([np.zeros(len(people)), people])
+    return LocalScorer.of(collected.reports.users, vectors, device)

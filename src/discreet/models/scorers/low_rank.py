@@ -1,0 +1,127 @@
+"""Repeat published rounds on a user's own row: projected gradients and Frank-Wolfe steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError
+from discreet.core.rows import Rows, residuals
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.counts import COUNTS
+from discreet.models.scorers.factors import LinearRatings
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Number, Numbers, Stored
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.low_rank.matrix import Projection
+from discreet.statistics.blocks import rows_of
+from discreet.statistics.counts import USER_RIDGE
+from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
+from discreet.statistics.projected_rows import advance, begin
+from discreet.statistics.scaled_rows import own_places
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectedGradientScorer(LinearRatings):
+    """Repeat the projected steps on a person's own row: move by the own errors, apply the published map."""
+
+    kind: ClassVar[str] = "projected-gradient"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
+        "bases": Numbers(source=RELEASED, shape=(ITEMS, "columns")),
+        "kept": Numbers(source=RELEASED, shape=("columns",)),
+        "ranks": Numbers(
+            source="how many columns of the bases belong to each round; from noisy releases only",
+            shape=("rounds",),
+            dtype=np.int64,
+            least=0,
+            most=2**31,
+        ),
+        "popularity": COUNTS,
+    }
+
+    bases: Floats
+    kept: Floats
+    ranks: npt.NDArray[np.int64]
+
+    def check(self) -> None:
+        """Refuse ranks that do not share out the columns."""
+        if not self.ranks.size or sum(self.ranks.tolist()) != self.kept.size:
+            raise DataError("The rounds of the projection do not share out its columns.")
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's own bias and place on the last basis."""
+        offsets = self.mean + self.item_bias
+        rows, own = own_residuals(rows_of(histories), offsets)
+        state = begin(rows, offsets.size)
+        for projection in self._projections():
+            state = advance(rows, state, projection)
+        return np.column_stack([own, state.places])
+
+    def item_vectors(self) -> Floats:
+        """Return the last basis."""
+        return self._design()[:, 1:] if self.ranks.size and self.ranks[-1] else Scorer.item_vectors(self)
+
+    def _projections(self) -> list[Projection]:
+        cuts = np.cumsum(self.ranks)[:-1]
+        bases, kept = np.split(self.bases, cuts, axis=1), np.split(self.kept, cuts)
+        return [Projection(np.ascontiguousarray(b), k) for b, k in zip(bases, kept, strict=True)]
+
+    def _design(self) -> Floats:
+        return np.column_stack([np.ones(self.item_bias.size), self._projections()[-1].basis])
+
+
+def own_residuals(rows: Rows, offsets: Floats) -> tuple[Rows, Floats]:
+    """Return the rows less the offsets and each person's own shrunken mean, and that mean."""
+    own = own_places(rows, offsets, np.zeros((offsets.size, 0)), np.array([USER_RIDGE]))
+    left = residuals(rows, own, np.ones((offsets.size, 1)), np.zeros(rows.n_rows), offsets)
+    return rows._replace(values=left.astype(np.float32)), own[:, 0]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteppedScorer(LinearRatings):
+    """Predict a person's own mean and the completed row, which the person computes from the published rounds.
+
+    `row_bound` is in units of the ratings; `mean` is the middle of the scale, what nobody's mean is without.
+    """
+
+    kind: ClassVar[str] = "rank-one-rounds"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "item_bias": Numbers(source="zeros: the method has none", shape=(ITEMS,)),
+        "directions": Numbers(source=RELEASED, shape=(ITEMS, "rounds"), least=-2.0, most=2.0),
+        "paces": Numbers(source=RELEASED, shape=("rounds",), least=0.0, most=1e15),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        **LinearRatings.constants,
+        "row_bound": Number(least=1e-15, most=1e15),
+    }
+
+    directions: Floats
+    paces: Floats
+    row_bound: float
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return each person's own mean, beyond the middle, and place on every direction."""
+        rows = rows_of(histories)
+        centered = rows._replace(values=(rows.values - self.mean).astype(np.float32))
+        return RoundsSoFar(
+            middle=self.mean,
+            half=1.0,
+            row_bound=self.row_bound,
+            rounds=self.paces.size,
+            directions=self.directions,
+            paces=self.paces,
+        ).places(centered)
+
+    def item_vectors(self) -> Floats:
+        """Return the items' coordinates on the directions."""
+        return self.directions
+
+    def _design(self) -> Floats:
+        return np.column_stack([np.ones(self.item_bias.size), self.directions])

@@ -1,0 +1,330 @@
+"""Score binary ratings from a completed matrix, or release single entries with noise of their own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DataError, DiscreetError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
+from discreet.core.rows import predict_cells
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.scorers.counts import COUNTS, LIKING, RANKINGS, by_counts, parts_by_counts
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Number, Numbers, Stored, Word
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.mechanisms.additive import Laplace
+from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
+from discreet.statistics.counts import RatingShares
+
+_NEWTON_STEPS = 12
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBitScorer(Scorer):
+    """Predict by `left[person] . right[item]`: above 0 is liked.
+
+    The people the matrix was completed for have a row; which ones they are is public in this frame. A
+    newcomer's row is the most likely one given their own verdicts and what rows usually look like.
+    """
+
+    kind: ClassVar[str] = "one-bit"
+    base_part: ClassVar[str] = "item mean"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "left": Numbers(source=RELEASED, shape=("people", "factors")),
+        "right": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "popularity": COUNTS,
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "above": Number(optional=True),
+        "bound": Number(least=0.0),
+        "link": Word(allowed=get_args(Link)),
+        "scale": Number(least=1e-9),
+        "liking": LIKING,
+    }
+
+    users: Vocabulary
+    left: Floats
+    right: Floats
+    bound: float
+    link: Link
+    scale: float
+    above: float | None
+    popularity: Floats = field(default_factory=lambda: np.zeros(0))
+    liking: float = 0.0
+
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """Return what lists can be ordered by; without counts there is no choice."""
+        return RANKINGS if self.popularity.size else ()
+
+    @property
+    def ranked_by(self) -> str:
+        """Say what orders lists, and say so if that is the odds of liking alone."""
+        if self.popularity.size:
+            return "how often items are chosen, and the odds of liking"
+        return "the odds of liking alone, for this model has no counts: poor for lists"
+
+    def knows(self, user: object) -> bool:
+        """Tell whether this person has a row."""
+        return bool(self.users.index_of([user])[0] >= 0)
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return the row of everybody who has one, and the most likely row of each newcomer."""
+        known = self.users.index_of(histories.users.series)
+        vectors = self.left[np.maximum(known, 0)]
+        for newcomer in np.flatnonzero(known < 0):
+            vectors[newcomer] = self._most_likely(histories, int(newcomer))
+        return vectors
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return signed scores of cells, none beyond the bound."""
+        people, place = self._asked(histories, rows)
+        return np.clip(predict_cells(people, self.right, place, items), -self.bound, self.bound)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return signed scores of all items, not bounded: the order at the top is kept."""
+        people, place = self._asked(histories, rows)
+        return (people[place] @ self.right.T).astype(np.float32)
+
+    def worth(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return the logarithm of the counts, plus `liking` times that of the chance of being liked."""
+        scores = self.scores(histories, rows)
+        return (
+            by_counts(self.popularity, self.liking, scores / self.scale) if self.popularity.size else scores
+        )
+
+    def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
+        """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars" (liking)."""
+        if rank_by in self.rankings:
+            if rank_by == "choice":
+                return by_counts(self.popularity, 0.0, np.zeros((rows.size, self.popularity.size)))
+            return self.scores(histories, rows) if rank_by == "stars" else self.worth(histories, rows)
+        return Scorer.worth_by(self, histories, rows, rank_by)
+
+    def score_parts(self, histories: Interactions, rows: Indices) -> dict[str, Floats]:
+        """Return popularity, and what the odds of liking add to it."""
+        return parts_by_counts(self, self.popularity, "odds of liking", histories, rows)
+
+    def item_vectors(self) -> Floats:
+        """Return the right factor."""
+        return self.right if self.right.shape[1] else Scorer.item_vectors(self)
+
+    def _asked(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+        asked, place = np.unique(rows, return_inverse=True)
+        return self.fold_in(histories.select_users(asked)), place
+
+    def _most_likely(self, histories: Interactions, row: int) -> Floats:
+        """Maximize the likelihood of one person's own verdicts under a normal prior with the rows' spread."""
+        span = slice(int(histories.indptr[row]), int(histories.indptr[row + 1]))
+        design = self.right[histories.items[span]]
+        if self.above is None:
+            raise DataError("The model does not say where a like begins, so that it cannot place newcomers.")
+        verdicts = binary_ratings(histories, self.above)[span]
+        loss = OneBitLoss(verdicts=verdicts, link=self.link, scale=self.scale)
+        ridge = 1 / np.maximum(np.mean(self.left**2, axis=0), 1e-12)
+        # The curvature at 0 is the largest for the logistic link and close to it for the probit: steps are
+        # safe.
+        curvature = 2 * curvature_at_0(self.link, self.scale) * design.T @ design + np.diag(ridge)
+        vector = np.zeros(self.right.shape[1])
+        for _ in range(_NEWTON_STEPS if verdicts.size else 0):
+            slope = design.T @ loss.gradient(design @ vector) + ridge * vector
+            try:
+                vector = vector - np.linalg.solve(curvature, slope)
+            except np.linalg.LinAlgError as error:
+                raise DataError("The model's factors are too far apart to place anybody by them.") from error
+        return vector
+
+
+@final
+class Vault:
+    """Keep the exact factors on the trusted side; they are never written, and leave only noised.
+
+    `noise` is that of one cell. `allowed=None` means that nobody is protected anyway (simulated noise), so an
+    experiment may ask for every cell as if it were the only one.
+    """
+
+    __slots__ = ("_bound", "_left", "_noise", "_process", "_random", "_right", "allowed")
+
+    def __init__(
+        self,
+        left: Floats,
+        right: Floats,
+        *,
+        bound: float,
+        noise: Laplace,
+        allowed: int | None,
+        random: PrivacyRandom,
+    ) -> None:
+        self._left, self._right = left, right
+        self._bound, self._noise, self._random = bound, noise, random
+        self.allowed = allowed
+        self._process = os.getpid()
+
+    def release(self, rows: Indices, items: Indices) -> Floats:
+        """Return the cells with noise; cells that change one after another cost epsilon each."""
+        if self.allowed is not None and os.getpid() != self._process:
+            raise PrivacyError(
+                "New cells are drawn only in the process that fitted the model: copies of it would each draw "
+                "their own."
+            )
+        exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
+        return self._noise.release(exact, self._random)
+
+
+@final
+class Answers:
+    """Remember the noised cells by number, so that asking again tells nothing new."""
+
+    __slots__ = ("_cells", "_lock", "_values")
+
+    def __init__(self, cells: Indices, values: Floats) -> None:
+        order = np.argsort(cells)
+        self._cells, self._values = cells[order], values[order]
+        self._lock = threading.Lock()
+
+    def snapshot(self) -> tuple[Indices, Floats]:
+        """Return the cells answered so far and their noised values."""
+        with self._lock:
+            return self._cells, self._values
+
+    def of(self, cells: Indices, n_items: int, vault: Vault | None) -> Floats:
+        """Return the noised values of these cells; new ones are drawn from the vault if they are paid for."""
+        with self._lock:
+            new = np.setdiff1d(cells, self._cells)
+            if new.size:
+                self._refuse_unpaid(new.size, vault)
+                assert vault is not None
+                noised = vault.release(*np.divmod(new, n_items))
+                cells_now = np.concatenate([self._cells, new])
+                order = np.argsort(cells_now)
+                self._cells = cells_now[order]
+                self._values = np.concatenate([self._values, noised])[order]
+            answered: Floats = self._values[np.searchsorted(self._cells, cells)]
+            return answered
+
+    def _refuse_unpaid(self, new: int, vault: Vault | None) -> None:
+        if vault is None:
+            raise PrivacyError(
+                f"{new} of these cells were not released before the model was saved; "
+                "the file holds no others."
+            )
+        if vault.allowed is not None and self._cells.size + new > vault.allowed:
+            raise PrivacyError(
+                f"{self._cells.size} cells were released and {new} new ones are asked for, but "
+                f"cells={vault.allowed} were paid for. Fit with more cells, which costs epsilon for each."
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedCells(Scorer):
+    """Answer cells of the people the matrix was completed for; a file holds the answers given, no more."""
+
+    kind: ClassVar[str] = "one-bit-cells"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "users": Ids(source="public: the people the promise speaks of", count="people"),
+        "cells": Numbers(
+            source="public: which cells were asked for", shape=("cells",), dtype=np.int64, least=0, most=2**62
+        ),
+        "values": Numbers(
+            source="noised one by one; each costs epsilon, and only these are in the file", shape=("cells",)
+        ),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "above": Number(optional=True),
+        "n_items": Number(least=1, equals=ITEMS),
+    }
+
+    users: Vocabulary
+    n_items: int
+    above: float | None
+    cells: Indices
+    values: Floats
+    vault: Vault | None = None
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", Answers(self.cells, self.values))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the answered cells, numbered row by row, and their noised values."""
+        cells, values = self.answers.snapshot()
+        return {"users": self.users.ids, "cells": cells, "values": values}
+
+    def check(self) -> None:
+        """Refuse cells of people who are not there, or one cell answered twice."""
+        if self.cells.size and int(self.cells.max()) >= len(self.users) * self.n_items:
+            raise DataError("A cell belongs to nobody in the file.")
+        if np.unique(self.cells).size < self.cells.size:
+            raise DataError("A cell has two answers.")
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Refuse: vectors would tell more than single cells do."""
+        raise DiscreetError("This model releases single cells, not vectors. Ask for a cell with predict.")
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the noised cells; the same cell always gets the same answer."""
+        known = self.users.index_of(histories.users.series)[rows].astype(np.int64)
+        if known.size and known.min() < 0:
+            raise DataError("This model answers only about the people it was fitted on.")
+        return self.answers.of(known * self.n_items + items, self.n_items, self.vault)
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return the noised cells of all items: as many releases as there are items, for each person."""
+        cells = np.repeat(rows, self.n_items), np.tile(np.arange(self.n_items), rows.size)
+        return self.predict(histories, *cells).reshape(rows.size, -1).astype(np.float32)
+
+
+# Where "liked" begins when nobody says: this far up the scale, which is 3.5 of 1 to 5 stars.
+_LIKED = 0.625
+
+
+def public_threshold(facts: PublicFacts, above: float | None) -> float:
+    """Return the rating above which a verdict is +1; without one, a fixed place on the public scale."""
+    if facts.low >= facts.high:
+        raise ParameterError(f"The scale from {facts.low:g} to {facts.high:g} has no likes and dislikes.")
+    if above is None:
+        return facts.low + _LIKED * (facts.high - facts.low)
+    if not facts.low <= above < facts.high:
+        raise ParameterError(
+            f"above={above!r} leaves no like or no dislike on the scale from {facts.low:g} to {facts.high:g}."
+        )
+    return above
+
+
+def mean_noise(epsilon: float) -> Laplace:
+    """Return the noise on ratings mapped to [0, 1], or on their sum."""
+    return Laplace.calibrated(epsilon=epsilon, l1_sensitivity=1.0)
+
+
+def released_mean(data: Interactions, epsilon: float, random: PrivacyRandom, *, local: bool) -> float:
+    """Return the mean rating at a price of `epsilon` for one rating; how many there are is public.
+
+    With `local` every rating is noised before it is added up, so that not even the collector sees it.
+    """
+    if data.n_ratings == 0:
+        raise DataError("There is no rating to learn from.")
+    low, width = data.facts.low, data.facts.high - data.facts.low
+    noise = mean_noise(epsilon)
+    if local:
+        shares = (data.values.astype(np.float64) - low) / width
+        total = float(noise.release(shares, random).sum())
+    else:
+        total = float(noise.release(data.total(RatingShares(low=low, width=width)).steps(), random)[0])
+    return low + width * min(max(total / data.n_ratings, 0.0), 1.0)
+
+
+def binary_ratings(data: Interactions, above: float) -> npt.NDArray[np.int8]:
+    """Return +1 for every rating above the threshold and -1 for the others."""
+    return np.where(data.values > above, 1, -1).astype(np.int8)

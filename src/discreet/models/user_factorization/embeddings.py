@@ -1,0 +1,208 @@
+"""Learn item embeddings from implicit feedback: co-occurrence directions, and where each item stands on them.
+
+The proof is in proofs/user_factorization_implicit.md.
+
+Everything a person tells is a function of which items they chose, in which order, and of earlier releases,
+scaled to length 1.
+The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.user_factorization.budget_split import BudgetSplit, users_per_noise
+from discreet.models.user_factorization.latent_factors import feature_prior
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
+from discreet.solvers.spectrum import clearest_part, edge_of_noise
+from discreet.statistics.co_occurrence import CoOccurrence
+from discreet.statistics.counts import ItemVotes, UserCount
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.item_context import ItemContext
+from discreet.statistics.statistic import Statistic
+
+# How the budget is shared: number of people, votes, and second moment; the rest is spent on where the crowds
+# of items stand, or on votes once more.
+_PEOPLE, _VOTES, _MOMENT = 0.01, 0.10, 0.35
+
+
+def learn_implicit(
+    data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+) -> InteractionScorer:
+    """Release votes and, where it pays, taste; together one Gaussian release with this multiplier."""
+    public = np.zeros((data.n_items, 0)) if table is None else table
+    budget = BudgetSplit(multiplier)
+    people = max(float(_noisy(data, UserCount(), budget.take(_PEOPLE), random)[0]), 1.0)
+    votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(_VOTES)
+    tally = VoteEstimate.of(_noisy(data, votes, noise, random), noise)
+    progress("user-factorization", 1, 3)
+    vectors = np.zeros((data.n_items, 0))
+    ratio = users_per_noise(people, multiplier)
+    pays = may_show(people, data.n_items, multiplier / np.sqrt(_MOMENT))
+    decisions: dict[str, Any] = {
+        "people per noise": round(ratio, 1) if multiplier else "inf",
+        "a second moment can show taste": pays,
+    }
+    found = co_occurrence_directions(data, tally, people, budget.take(_MOMENT), random) if pays else None
+    progress("user-factorization", 2, 3)
+    decisions["directions kept"] = found.kept if found else 0
+    if found and found.kept:
+        vectors, tally = item_embeddings(data, tally, found, people, budget.take_rest(), public, random)
+    else:
+        noise = budget.take_rest()
+        tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
+    progress("user-factorization", 3, 3)
+    return InteractionScorer.of(tally.likely, vectors, decisions)
+
+
+def _noisy(source: DataSource, told: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
+    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(told).steps(), random)
+
+
+# Taste can show where people are this many times the edge of the noise in the pairs.
+_PEOPLE_PER_EDGE = 12.0
+# How many items take part in the pairs, for each square root of people per noise.
+_ITEMS_PER_ROOT = 5.0
+_FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
+_MOST_FACTORS = 48
+# An eigenvalue counts from the edge of the noise on: the places shrink a direction too many.
+_ABOVE_EDGE = 1.0
+# Items known better count less: powers of the noisy votes in the pairs and in the places.
+_PAIR_POWER, _PLACE_POWER = -0.5, -0.15
+# Two choices go together the more, the fewer steps in time are between them; a part counts at any distance,
+# for how people rate has to do with all they ever chose.
+_PAIRS_NEAR, _PAIRS_APART = 0.9, 0.2
+# Where an item's crowd stands is told by what its people chose at about that time: each step in time fades.
+_PLACES_NEAR = 0.88
+# The part of a person's vector that counts, against a place of unit length along each direction.
+_COUNT_PART = 0.4
+
+
+class Directions(NamedTuple):
+    """Hold what stands out of the pairs: item coordinates, and how far people spread along each.
+
+    `guess` is where it says that the items' crowds stand, up to one factor a direction.
+    """
+
+    vectors: Floats
+    squares: Floats
+    guess: Floats
+
+    @property
+    def kept(self) -> int:
+        """Return how many directions there are."""
+        return int(self.vectors.shape[1])
+
+
+class ItemEmbeddings(NamedTuple):
+    """Hold where those who chose an item stand, and the votes with all that was counted on the way."""
+
+    vectors: Floats
+    tally: VoteEstimate
+
+
+def may_show(people: float, n_items: int, multiplier: float) -> bool:
+    """Tell whether pairs of choices with this noise can show more than how popular items are."""
+    size = _items_taking_part(people, n_items, multiplier)
+    return people >= _PEOPLE_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
+
+
+def _items_taking_part(people: float, n_items: int, multiplier: float) -> int:
+    wanted = _ITEMS_PER_ROOT * math.sqrt(people / multiplier) if multiplier else _MOST_ITEMS
+    return min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), n_items)
+
+
+def co_occurrence_directions(
+    data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
+) -> Directions:
+    """Release which items are chosen together, and keep what stands out of the noise."""
+    size = _items_taking_part(people, data.n_items, multiplier)
+    top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
+    weight = tally.raised[top] ** _PAIR_POWER
+    told = data.total(
+        CoOccurrence(n_items=data.n_items, top=top, weight=weight, near=_PAIRS_NEAR, apart=_PAIRS_APART)
+    )
+    pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(told.steps(), random)
+    # The first direction is popularity itself, which the votes know already.
+    part, found = clearest_part(
+        pairs,
+        np.argsort(-tally.votes[top], kind="stable"),
+        multiplier,
+        people,
+        fewest=_FEWEST_ITEMS,
+        most=_MOST_FACTORS + 1,
+        above_edge=_ABOVE_EDGE,
+        beyond=1,
+    )
+    top, weight, size = top[part], weight[part], part.size
+    strengths, basis = found.strengths[1:], found.vectors[:, 1:]
+    spread = np.sqrt(strengths / people + 1 / size)
+    vectors = np.zeros((data.n_items, strengths.size))
+    vectors[top] = basis * weight[:, None] / spread
+    squares = np.zeros(data.n_items)
+    squares[top] = weight**2
+    guess = np.zeros_like(vectors)
+    variance = np.full(size, multiplier**2 / 2 + people / size**2)
+    guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
+    return Directions(vectors, squares, guess)
+
+
+def item_embeddings(
+    data: DataSource,
+    tally: VoteEstimate,
+    found: Directions,
+    people: float,
+    multiplier: float,
+    table: Floats,
+    random: PrivacyRandom,
+) -> ItemEmbeddings:
+    """Release where those who chose an item stand, as seen without that choice, and shrink by the noise.
+
+    What else they chose counts the less, the more steps in time it is away. Items are shrunk toward where the
+    public `table` suggests, if it has columns.
+    """
+    item_weights = tally.raised**_PLACE_POWER
+    part = _COUNT_PART * math.sqrt(found.kept)
+    places = ItemContext(
+        vectors=found.vectors,
+        squares=found.squares,
+        longest=math.sqrt(found.kept + 2),
+        item_weights=item_weights,
+        count_part=part,
+        near=_PLACES_NEAR,
+    )
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    sums, counted = places.split(noise.release(data.total(places).steps(), random))
+    counted = counted / part
+    tally = tally.with_more(counted, multiplier / part, item_weights)
+    counts = tally.expected(counted, item_weights)
+    middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
+    variance = multiplier**2 + _chance(counts, item_weights, people, found.kept + part**2)
+    told = sums - counts[:, None] * middle
+    expected = found.guess * _slopes(found.guess, told, counts, variance)
+    vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
+    if table.shape[1]:
+        expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
+        vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
+    return ItemEmbeddings(vectors, tally)
+
+
+def _slopes(guess: Floats, told: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Return, direction by direction, how far the places follow what the pairs guessed."""
+    weight = (counts / variance)[:, None]
+    agreed = (weight * guess * told).sum(axis=0)
+    slopes: Floats = agreed / np.maximum((weight * counts[:, None] * guess**2).sum(axis=0), 1e-300)
+    return np.maximum(slopes, 0.0)
+
+
+def _chance(counts: Floats, item_weights: Floats, people: float, length: float) -> Floats:
+    """Return what chance puts into few choices: places vary by 1, one choice weighs about this much."""
+    return counts * item_weights * people / (length * max(float(counts @ (1 / item_weights)), 1.0))

@@ -1,0 +1,196 @@
+"""Plan a year: what each release may cost, what accuracy to expect, what an attacker gains.
+
+What noise does to a sum over people depends on epsilon times the number of people, so a file with twice the
+people at half the epsilon is about as good. The runs are committed with the package (`curves.json`, which
+`benchmarks/planning.py` writes).
+
+The attacker knows everything but that one person's presence, and finds both cases equally likely beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from itertools import pairwise
+from typing import Any, final
+
+from scipy.special import ndtr
+
+from discreet.core.checks import (
+    ParameterError,
+    failure_probability,
+    integer,
+    one_of,
+    positive,
+    positive_finite,
+    require,
+)
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.ledger.accounts import Account, allowed_each
+from discreet.privacy.ledger.records import Amount
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Hold what each of `releases` equal releases may cost, and what all of them leave an attacker."""
+
+    releases: int
+    limit: Amount
+    per_release: Amount
+    adding: Amount
+    #: The best chance of telling whether somebody is in the data, from one release and from all of them.
+    from_one: float
+    from_all: float
+    #: What the budget's (epsilon, delta) alone would leave, were the noise not known to be Gaussian.
+    at_most: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON that `discreet plan --json` prints."""
+        return {
+            "releases": self.releases,
+            "limit": self.limit._asdict(),
+            "per_release": self.per_release._asdict(),
+            "adding": self.adding._asdict(),
+            "attacker": {"prior": 0.5, "one": self.from_one, "all": self.from_all, "at_most": self.at_most},
+        }
+
+
+def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
+    """Return what a budget of (epsilon, delta) allows each of so many Gaussian releases, chosen adaptively.
+
+    Example:
+        >>> year = schedule(5.0, 1e-6, 12)
+        >>> round(year.per_release.epsilon, 3), round(year.adding.epsilon, 3)
+        (1.266, 0.417)
+    """
+    positive_finite("epsilon", epsilon)
+    require(failure_probability("delta", delta) > 0, "delta", delta, "must be greater than 0")
+    integer("releases", releases, least=1)
+    limit = Guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        unit=Unit.USER,
+        neighbors=Neighbors.ADD_OR_REMOVE,
+        trust=Trust.JOINT,
+        basis=Basis.PROVED,
+    )
+    each = allowed_each(Account.GAUSSIAN, limit, releases, delta)
+    return Schedule(
+        releases=releases,
+        limit=Amount(epsilon, delta),
+        per_release=Amount(each, delta),
+        adding=Amount(epsilon / releases, delta / releases),
+        from_one=best_chance_gaussian(gaussian_multiplier(each, delta)),
+        from_all=best_chance_gaussian(gaussian_multiplier(epsilon, delta)),
+        at_most=best_chance(epsilon, delta),
+    )
+
+
+METRICS = {"rmse": "lower", "hr@10": "higher"}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Hold how a metric of the recommended model moved with epsilon on one public data set."""
+
+    dataset: str
+    people: int
+    ratings_per_person: float
+    metric: str
+    points: tuple[tuple[float, float], ...]
+    floor: float
+    bar: float
+
+    def at(self, epsilon: float, people: int) -> float:
+        """Return the value expected at this epsilon with so many people, within what was measured."""
+        effective = epsilon * people / self.people
+        if effective <= self.points[0][0]:
+            return self.points[0][1]
+        for (low, below), (high, above) in pairwise(self.points):
+            if effective <= high:
+                share = math.log(effective / low) / math.log(high / low)
+                return below + share * (above - below)
+        return self.points[-1][1]
+
+    def smallest_epsilon(self, wanted: float, people: int) -> float | None:
+        """Return the smallest epsilon at which the metric was as good as wanted, or None if it never was."""
+        sign = 1 if METRICS[self.metric] == "higher" else -1
+        if sign * self.points[0][1] >= sign * wanted:
+            return self.points[0][0] * self.people / people
+        for (low, below), (high, above) in pairwise(self.points):
+            if sign * above >= sign * wanted:
+                share = (wanted - below) / (above - below) if above != below else 1.0
+                return float(low * (high / low) ** share * self.people / people)
+        return None
+
+    def reaches(self, people: int) -> tuple[float, float]:
+        """Return the epsilons between which something was measured, for so many people."""
+        return self.points[0][0] * self.people / people, self.points[-1][0] * self.people / people
+
+
+@lru_cache(maxsize=1)
+def curves() -> tuple[Curve, ...]:
+    """Return every committed curve."""
+    text = resources.files("discreet.planning").joinpath("curves.json").read_text(encoding="utf8")
+    records: list[dict[str, Any]] = json.loads(text)
+    return tuple(
+        Curve(**{**record, "points": tuple((place, value) for place, value in record["points"])})
+        for record in records
+    )
+
+
+def similar_curve(metric: str, people: int, ratings_per_person: float) -> Curve:
+    """Return the curve of the public data most like these: ratings a person count most, then people."""
+    one_of("metric", metric, tuple(METRICS))
+    integer("people", people, least=2)
+    positive_finite("ratings_per_person", ratings_per_person)
+    found = [curve for curve in curves() if curve.metric == metric]
+    if not found:
+        raise ParameterError(f"There is no committed curve of {metric}.")
+
+    def distance(curve: Curve) -> float:
+        longer = abs(math.log(ratings_per_person / curve.ratings_per_person))
+        return 2 * longer + abs(math.log(people / curve.people))
+
+    return min(found, key=distance)
+
+
+def best_chance(epsilon: float, delta: float) -> float:
+    """Return the best chance that any (epsilon, delta) release leaves.
+
+    Example:
+        >>> round(best_chance(1.0, 0.0), 3)
+        0.731
+    """
+    positive("epsilon", epsilon)
+    failure_probability("delta", delta)
+    # (e^epsilon + delta) / (1 + e^epsilon), written so that it does not overflow.
+    doubt = math.exp(-epsilon)
+    return min((1 + delta * doubt) / (1 + doubt), 1.0)
+
+
+def best_chance_gaussian(multiplier: float) -> float:
+    """Return the best chance against Gaussian noise, which is less than its epsilon allows.
+
+    Example:
+        >>> round(best_chance_gaussian(1.0), 3)
+        0.691
+    """
+    positive("multiplier", multiplier)
+    return float(ndtr(0.5 / multiplier))
+
+
+def in_words(chance: float) -> str:
+    """Say a chance as a bet.
+
+    Example:
+        >>> in_words(0.731)
+        'right 74 times in 100, where guessing is right 50 times'
+    """
+    return f"right {math.ceil(100 * chance - 1e-9)} times in 100, where guessing is right 50 times"

@@ -1,0 +1,61 @@
+"""Compute answers beside the event loop: few threads, a bounded queue, and a deadline for whoever waits.
+
+The event loop answers everybody, so nothing on it may take long. What takes long runs here. Strangers cannot
+make the queue grow: beyond its length a request is refused at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, final
+
+from discreet.service.connections import RefusedError
+
+Result = TypeVar("Result")
+
+_BUSY = "Too many questions are waiting; try again in a minute."
+
+
+@final
+class Workers:
+    """Run functions in threads of their own.
+
+    A function that has begun cannot be stopped, so whoever calls bounds its input; the deadline ends the
+    wait of the one who asked, and takes back what has not begun.
+
+    Parameters:
+        threads: How many functions run at once.
+        waiting: How many more may wait; others are refused.
+        seconds: How long somebody waits for an answer.
+    """
+
+    def __init__(self, *, threads: int = 2, waiting: int = 64, seconds: float = 10.0) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
+        self._most, self._seconds = threads + waiting, seconds
+        self._held = 0
+        self._lock = threading.Lock()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return what `work` returns; refuse if too much waits already, or if it takes too long."""
+        with self._lock:
+            if self._held >= self._most:
+                raise RefusedError(503, _BUSY)
+            self._held += 1
+        begun = self._pool.submit(work)
+        begun.add_done_callback(self._release)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.wrap_future(begun)
+        except TimeoutError as error:
+            raise RefusedError(503, "The answer took too long; ask with less, or later.") from error
+
+    def stop(self) -> None:
+        """Take nothing more; what waits is dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _release(self, _: object) -> None:
+        with self._lock:
+            self._held -= 1

@@ -1,0 +1,155 @@
+"""Shrink noisy averages by empirical Bayes, and merge several noisy counts of the same items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+
+_STEPS = 50
+_SPREAD_AT_START = 0.1
+_SMALLEST_SPREAD = 1e-4
+_RIDGE = 1e-6
+_VECTOR_STEPS = 30
+_VECTOR_SPREAD_AT_START = 0.01
+_SMALLEST_VECTOR_SPREAD = 1e-6
+_COORDINATE_SPREAD_AT_START = 0.3
+
+
+class EmpiricalBayes(NamedTuple):
+    """Hold the posterior mean and variance of every effect, and which part of its spread is known by them."""
+
+    mean: Floats
+    variance: Floats
+    known: Floats
+
+
+def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Floats) -> EmpiricalBayes:
+    """Estimate effects b from sums = counts * b + noise, with b spread normally around features @ theta.
+
+    Theta and the spread are fitted by expectation-maximization in which every item counts by how much its
+    sum tells (its signal's share of the variance): the plain likelihood would let a long tail of silent items
+    decide how strongly the others vary.
+    """
+    variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), sums.shape)
+    theta: Floats = np.zeros(features.shape[1])
+    spread = _SPREAD_AT_START
+    for _ in range(_STEPS):
+        posterior = _posterior(sums, counts, variance, features @ theta, spread)
+        told = posterior.known
+        weighted = features * told[:, None]
+        normal = weighted.T @ features + _RIDGE * np.eye(features.shape[1])
+        theta = np.linalg.solve(normal, weighted.T @ posterior.mean).astype(np.float64, copy=False)
+        off = (posterior.mean - features @ theta) ** 2 + posterior.variance
+        spread = max(float(told @ off) / max(float(told.sum()), _RIDGE), _SMALLEST_SPREAD)
+    return _posterior(sums, counts, variance, features @ theta, spread)
+
+
+def _posterior(
+    sums: Floats, counts: Floats, variance: Floats, prior: Floats, spread: float
+) -> EmpiricalBayes:
+    total = counts**2 * spread + variance
+    return EmpiricalBayes(
+        mean=prior + spread * counts * (sums - counts * prior) / total,
+        variance=spread * variance / total,
+        known=counts**2 * spread / total,
+    )
+
+
+def shrink_vectors(sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats) -> Floats:
+    """Estimate vectors z from sums = counts * z @ moment + noise, with z spread around `center`.
+
+    Each coordinate has a spread of its own, fitted as in `shrink`. The normal matrices of all items are
+    diagonal in one basis, so a step costs items times the square of the vectors' length.
+    """
+    told = sums - counts[:, None] * (center @ moment)
+    precision = counts**2 / variance
+    right = (counts / variance)[:, None] * (told @ moment)
+    spread = np.full(sums.shape[1], _VECTOR_SPREAD_AT_START)
+    for _ in range(_VECTOR_STEPS):
+        offset, left = _vector_posterior(precision, right, moment, spread)
+        share = 1 - left / spread
+        seen = (share * (offset**2 + left)).sum(axis=0) / np.maximum(share.sum(axis=0), 1e-9)
+        spread = np.maximum(seen, _SMALLEST_VECTOR_SPREAD)
+    return center + _vector_posterior(precision, right, moment, spread)[0]
+
+
+def _vector_posterior(
+    precision: Floats, right: Floats, moment: Floats, spread: Floats
+) -> tuple[Floats, Floats]:
+    """Return the posterior offsets from the center and their variances, coordinate by coordinate."""
+    root = np.sqrt(spread)
+    values, basis = np.linalg.eigh(root[:, None] * (moment @ moment) * root)
+    turned = root[:, None] * basis
+    shrunk = 1 / (1 + precision[:, None] * np.maximum(values, 0.0))
+    return ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+
+
+def shrink_coordinates(sums: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Estimate vectors z from sums = counts * z + noise, with each coordinate spread around 0 by its own."""
+    precision = (counts**2 / variance)[:, None]
+    told = sums / counts[:, None]
+    spread = np.full(sums.shape[1], _COORDINATE_SPREAD_AT_START)
+    for _ in range(_VECTOR_STEPS):
+        share = precision / (precision + 1 / spread)
+        seen = (share * ((share * told) ** 2 + spread * (1 - share))).sum(axis=0)
+        spread = np.maximum(seen / np.maximum(share.sum(axis=0), 1e-9), _SMALLEST_SPREAD)
+    shrunk: Floats = precision / (precision + 1 / spread) * told
+    return shrunk
+
+
+_LEAST_VOTES = 0.05
+_LEAST_VARIANCE = 1e-9
+# A sum of votes that is mostly noise is taken for at least this part of what its noise alone would give.
+_LEAST_PART = 0.05
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteEstimate:
+    """Hold items' votes (a person's votes have length 1) and the variance of their noise."""
+
+    votes: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, votes: Floats, noise: float) -> Self:
+        """Hold one release with this noise on every item."""
+        return cls(votes=votes, variance=np.full(votes.size, max(noise**2, _LEAST_VARIANCE)))
+
+    def with_more(self, counted: Floats, noise: float, item_weights: Floats) -> VoteEstimate:
+        """Take in a release of votes weighed by `pull`, up to one factor that the sums tell."""
+        factor = self._factor(counted, item_weights) * item_weights
+        variance = np.maximum((noise / factor) ** 2, _LEAST_VARIANCE)
+        together = 1 / (1 / self.variance + 1 / variance)
+        votes = together * (self.votes / self.variance + counted / factor / variance)
+        return VoteEstimate(votes=votes, variance=together)
+
+    @property
+    def error(self) -> Floats:
+        """Return the standard deviation of the noise on each item."""
+        return np.sqrt(self.variance)
+
+    @property
+    def raised(self) -> Floats:
+        """Return the votes, none below its own noise."""
+        return np.maximum(self.votes, np.maximum(self.error, _LEAST_VOTES))
+
+    @property
+    def likely(self) -> Floats:
+        """Return votes above zero in the same order: clipping would make ties."""
+        width = np.maximum(self.error, 0.1)
+        raised: Floats = width * np.logaddexp(0, self.votes / width)
+        # Far below zero the soft floor is smaller than the smallest number.
+        return np.maximum(raised, 1e-150)
+
+    def expected(self, counted: Floats, item_weights: Floats) -> Floats:
+        """Return what a release weighed by `pull` counted of each item, read off the merged votes."""
+        return self.raised * item_weights * self._factor(counted, item_weights)
+
+    def _factor(self, counted: Floats, item_weights: Floats) -> float:
+        own = max(float(self.votes @ item_weights), _LEAST_PART * float(self.raised @ item_weights))
+        return max(float(counted.sum()), _LEAST_VARIANCE) / own

@@ -1,0 +1,96 @@
+"""Describe rows by public patterns, and learn linear maps from features by ridge regression."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import integer
+from discreet.core.randomness import experiment_generator
+
+# Ridges tried, in units of the mean square of the inputs' singular values; the last says that nothing helps.
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e12)
+
+
+class RidgeMap(NamedTuple):
+    """Predict `offset + (inputs - center) @ slopes`."""
+
+    center: Floats
+    slopes: Floats
+    offset: Floats
+
+    def predict(self, inputs: Floats) -> Floats:
+        """Return one row of predictions for each row of inputs."""
+        predicted: Floats = self.offset + (inputs - self.center) @ self.slopes
+        return predicted
+
+
+def ridge_map(inputs: Floats, targets: Floats, weights: Floats) -> RidgeMap:
+    """Fit `targets` by `inputs`; rows count by their weights, each target has a ridge of its own.
+
+    The ridge is the one whose predictions of every row from all others are best, in closed form.
+    """
+    share = weights / max(float(weights.sum()), 1e-300)
+    center, offset = share @ inputs, share @ targets
+    root = np.sqrt(share)[:, None]
+    left, sizes, right = np.linalg.svd(root * (inputs - center), full_matrices=False)
+    told = root * (targets - offset)
+    along = left.T @ told
+    unit = max(float(np.mean(sizes**2)) if sizes.size else 0.0, 1e-300)
+    best, slopes = np.full(targets.shape[1], np.inf), np.zeros((inputs.shape[1], targets.shape[1]))
+    for ridge in _RIDGES:
+        kept = sizes**2 / (sizes**2 + ridge * unit)
+        # How much a row's own target moves its prediction; the offset takes its share, too.
+        own = np.minimum((left**2) @ kept + share, 1 - 1e-9)
+        missed = ((told - left @ (kept[:, None] * along)) / (1 - own)[:, None]) ** 2
+        error = missed.sum(axis=0)
+        turned = right.T @ ((kept / np.maximum(sizes, 1e-300))[:, None] * along)
+        slopes = np.where(error < best, turned, slopes)
+        best = np.minimum(error, best)
+    return RidgeMap(center, slopes, offset)
+
+
+# Counts are raised by this before they are divided by: a row of one cell must not stand out.
+_DAMPING = 5.0
+_ITERATIONS = 12
+# Features are in standard deviations; nothing counts as further out than this.
+_FURTHEST = 3.0
+
+
+def pattern_features(
+    indptr: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], n_columns: int, directions: int
+) -> tuple[Floats, Floats]:
+    """Return features of rows and of columns: the logarithm of the count, and leading singular directions.
+
+    The directions are those of the matrix of ones at the stored cells, divided by the roots of its counts.
+    """
+    n_rows = indptr.size - 1
+    directions = min(integer("directions", directions, least=0), n_rows, n_columns)
+    row_counts = np.diff(indptr).astype(np.float64)
+    column_counts = np.bincount(columns, minlength=n_columns).astype(np.float64)
+    row_root, column_root = (1 / np.sqrt(counts + _DAMPING) for counts in (row_counts, column_counts))
+    cells = np.repeat(row_root, np.diff(indptr)) * column_root[columns]
+    matrix = sp.csr_matrix((cells, columns, indptr), shape=(n_rows, n_columns))
+    right = experiment_generator(0, "patterns").standard_normal((n_columns, directions))
+    for _ in range(_ITERATIONS):
+        right = np.linalg.qr(np.asarray(matrix.T @ (matrix @ right)))[0]
+    left = np.asarray(matrix @ right)
+    return (
+        _standardized(np.column_stack([np.log1p(row_counts), left * row_root[:, None]]), row_counts),
+        _standardized(
+            np.column_stack([np.log1p(column_counts), right * column_root[:, None]]), column_counts
+        ),
+    )
+
+
+def _standardized(features: Floats, counts: Floats) -> Floats:
+    """Return features with mean 0 and variance 1 over the cells; one that is constant becomes 0."""
+    weights = counts / max(counts.sum(), 1.0)
+    centered = features - weights @ features
+    scale = np.sqrt(weights @ centered**2)
+    shown = np.divide(centered, scale, out=np.zeros_like(centered), where=scale > 1e-9)
+    return np.asarray(np.clip(shown, -_FURTHEST, _FURTHEST))

@@ -1,0 +1,84 @@
+"""Cut data into blocks of whole people, and compute what depends on each person's own row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats, Indices
+from discreet.core.rows import Rows, column_sums
+from discreet.data.interactions import Interactions
+from discreet.statistics.fixed_point import ROUNDING, Steps, as_fixed_point, to_fixed_point
+
+# People of a block that rated anything are at most as many, so sums of floats over a block stay exact.
+_RATINGS_PER_BLOCK = 1 << 21
+
+
+def rows_of(histories: Interactions) -> Rows:
+    """Return the histories in the form that solvers read."""
+    return Rows(histories.indptr, histories.items, histories.values)
+
+
+def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:
+    """Yield the people in blocks of whole rows, small enough that a few copies of one fit in memory."""
+    start = 0
+    while start < data.n_users:
+        stop = int(np.searchsorted(data.indptr, data.indptr[start] + _RATINGS_PER_BLOCK, side="right")) - 1
+        stop = min(max(stop, start + 1), data.n_users, start + (most_people or data.n_users))
+        yield Block(data, start, stop)
+        start = stop
+
+
+class Block:
+    """Hold a run of people: their ratings, and sums and lengths over each one's own row."""
+
+    __slots__ = ("counts", "data", "indptr", "items", "people", "start", "stop", "values")
+
+    def __init__(self, data: Interactions, start: int, stop: int) -> None:
+        span = slice(int(data.indptr[start]), int(data.indptr[stop]))
+        self.data, self.start, self.stop = data, start, stop
+        self.indptr = data.indptr[start : stop + 1] - data.indptr[start]
+        self.counts = np.diff(self.indptr)
+        self.items = data.items[span]
+        self.values = data.values[span].astype(np.float64)
+        self.people = np.repeat(np.arange(stop - start), self.counts)
+
+    def alone(self) -> Interactions:
+        """Return these people as data of their own."""
+        return self.data.span(self.start, self.stop)
+
+    def rows(self, values: Floats | None = None) -> Rows:
+        """Return the ratings, or other numbers in their places, as solvers read them."""
+        numbers = self.values if values is None else values
+        return Rows(self.indptr, self.items, numbers.astype(np.float32))
+
+    def in_time(self) -> tuple[Indices, npt.NDArray[np.bool_]]:
+        """Return where each person's ratings stand in the order of their times, and which share a time.
+
+        The second tells of each place in that order whether the person's one before it has the same time;
+        without times all have. Ties stand in the order of the row, so that both depend on the own row alone.
+        """
+        times = self.data.times
+        if times is None:
+            return np.arange(self.items.size), np.ones(self.items.size, dtype=bool)
+        times = times[self.data.indptr[self.start] : self.data.indptr[self.stop]]
+        order = np.lexsort((times, self.people))
+        same = np.zeros(self.items.size, dtype=bool)
+        same[1:] = times[order[1:]] == times[order[:-1]]
+        same[self.indptr[:-1][self.counts > 0]] = False
+        return order, same
+
+    def per_person(self, terms: Floats) -> Floats:
+        """Return the sum of `terms` over each person's own ratings."""
+        return column_sums(self.people, terms, self.counts.size)
+
+    def unit_weights(self, squared_terms: Floats) -> Floats:
+        """Return, for each rating, the weight that gives its person's vector a length of at most 1."""
+        lengths = np.sqrt(self.per_person(squared_terms))
+        return (ROUNDING / np.maximum(lengths, np.finfo(np.float64).tiny))[self.people]
+
+    def add_by_item(self, contributions: Floats, totals: Steps) -> None:
+        """Add contributions (each at most 1 in size) to the items' totals, in whole steps."""
+        totals += as_fixed_point(column_sums(self.items, to_fixed_point(contributions), totals.size))

@@ -1,0 +1,166 @@
+"""Sum counts and means: votes and residuals by item, one or two numbers by user, votes on the scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.statistics.blocks import Block
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Ranges
+from discreet.statistics.fixed_point import Steps, to_fixed_point
+from discreet.statistics.statistic import Norm, Part, Statistic
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ItemVotes(Statistic):
+    """Sum the votes of people for the n items they chose: 1/n each in l1, 1/sqrt(n) in l2.
+
+    l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1.
+    """
+
+    n_items: Annotated[int, Length("n")]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one sum an item."""
+        return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        pure = self.norm == "l1"
+        equal = 1.0 / block.counts[block.people] if pure else block.unit_weights(np.ones(block.items.size))
+        block.add_by_item(equal, sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ItemResiduals(Statistic):
+    """Sum what ratings leave of a mean, item effects and the person's own mean, and the ratings' weights.
+
+    With residuals e_i, weights q_i = `pull` and c = `count_part` a person tells (w q_i e_i, w q_i c) for each
+    item i rated, w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared length of it all is 1.
+    """
+
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    mean: Annotated[float, Number(-MOST, MOST)]
+    effects: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return two sums an item: of residuals, and of counts times `count_part`."""
+        return (Part("residuals", (2, self.effects.size)),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        residuals = (block.values - self.middle) / self.half - self.mean - self.effects[block.items]
+        own = block.per_person(residuals) / (block.counts + USER_RIDGE)
+        residuals -= own[block.people]
+        item_weight = self.item_weights[block.items]
+        weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + self.count_part**2))
+        block.add_by_item(weights * residuals, sums[0][0])
+        block.add_by_item(weights * self.count_part, sums[0][1])
+
+
+#: A person tells the mean and half a count; the vector (mean, 1/2) is at most this long.
+MEAN_LENGTH = math.sqrt(1.25)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UserMeans(Statistic):
+    """Sum people's mean ratings, on a scale that runs from -1 to 1, and half of how many people rated.
+
+    |(mean, 1/2)| <= sqrt(1 + 1/4), since |mean| <= 1.
+    """
+
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the two sums."""
+        return (Part("mean", (2,), bound=MEAN_LENGTH),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        rated = block.counts > 0
+        own = block.per_person((block.values - self.middle) / self.half)[rated] / block.counts[rated]
+        # On a scale too narrow for single precision a clipped rating may still lie outside.
+        own = np.clip(own, -1, 1)
+        sums[0][:] += [_total(own), _total(np.full(own.size, 0.5))]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UserCount(Statistic):
+    """Count the people who have at least one rating; each adds 1."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the count."""
+        return (Part("people", (1,), nonnegative=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        sums[0][0] += _total((block.counts > 0).astype(np.float64))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingShares(Statistic):
+    """Sum how far up the scale every rating lies, from 0 to 1: one *rating* adds at most 1."""
+
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the sum."""
+        return (Part("shares", (1,), norm="l1", of="rating", nonnegative=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        sums[0][0] += _total(np.clip((block.values - self.low) / self.width, 0, 1))
+
+
+def _total(numbers: Floats) -> int:
+    """Return the sum of numbers, each at most 1 in size, in whole steps."""
+    return int(np.sum(to_fixed_point(numbers)))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaleVotes(Statistic):
+    """Count people by the first of the `scales` that holds all their ratings.
+
+    The last count is of those whom none holds. Whoever rated anything adds 1 in one place: 1 in l1.
+    """
+
+    scales: Annotated[tuple[tuple[float, float], ...], Ranges(-FARTHEST, FARTHEST)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one count a scale, and one more."""
+        return (Part("votes", (len(self.scales) + 1,), bits=0, norm="l1", nonnegative=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        starts = block.indptr[:-1][block.counts > 0]
+        if starts.size == 0:
+            return
+        least, most = np.minimum.reduceat(block.values, starts), np.maximum.reduceat(block.values, starts)
+        votes = np.full(starts.size, len(self.scales))
+        for place, (low, high) in reversed(list(enumerate(self.scales))):
+            votes[(least >= low) & (most <= high)] = place
+        sums[0][:] += np.bincount(votes, minlength=len(self.scales) + 1)
+
+
+#: The part of a person's vector that counts ratings, against the part that sums residuals.
+COUNT_PART = 0.2
+#: A person's own mean is shrunk as if they had rated this many average items more.
+USER_RIDGE = 3.0
+#: What one rating typically deviates from its prediction: without noise this alone says how far to shrink.
+TYPICAL_RESIDUAL = 0.45

@@ -1,0 +1,258 @@
+"""Sum what remains of users' rows after published rank-one rounds: Frank-Wolfe as printed.
+
+A person repeats the rounds on their own row (`RoundsSoFar`), so what they tell depends on that row and on
+released numbers only. Unlike `scaled_rows`, rows keep their own length: they are bounded by clipping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.kernels import compiled, dot
+from discreet.core.rows import Rows, require_fit, run_over_rows
+from discreet.statistics.blocks import Block
+from discreet.statistics.domain import FARTHEST, DomainError, Number, Numbers, Stated, Whole
+from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
+from discreet.statistics.scaled_rows import UNIT, ScaledRows, add_rows
+from discreet.statistics.statistic import Part, Statistic
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundsSoFar(Stated):
+    """Hold what was published: directions (items by rounds so far) and the pace k / (T lambda') of each.
+
+    Ratings are in units of `half` around `middle`; `row_bound` is L in these units, `rounds` is T.
+    """
+
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    row_bound: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    rounds: Annotated[int, Whole(0, 1000)]
+    directions: Annotated[Floats, Numbers(("n", "r"), -2.0, 2.0)]
+    paces: Annotated[Floats, Numbers(("r",), 0.0, FARTHEST)]
+
+    def __post_init__(self) -> None:
+        """Check the fields; there are no more rounds than T."""
+        Stated.__post_init__(self)
+        if self.paces.size > self.rounds:
+            raise DomainError(f"paces are those of {self.paces.size} rounds; there are {self.rounds}.")
+
+    def after(self, direction: Floats, pace: float) -> RoundsSoFar:
+        """Return the rounds with one more."""
+        return RoundsSoFar(
+            middle=self.middle,
+            half=self.half,
+            row_bound=self.row_bound,
+            rounds=self.rounds,
+            directions=np.column_stack([self.directions, direction]),
+            paces=np.append(self.paces, pace),
+        )
+
+    def places(self, rows: Rows) -> Floats:
+        """Return each row's own mean and places on all directions, both in units of `half`."""
+        require_fit(rows, len(self.directions))
+        out = np.zeros((rows.n_rows, 1 + self.rounds))
+        given = (rows.values, self._settled(), self.paces, float(self.row_bound))
+        run_over_rows(place_rows, rows, *given, out)
+        return out
+
+    def left_over(self, block: Block) -> ScaledRows:
+        """Return what people have left over 2 L, at most 1 long; a row that is not finite becomes zero."""
+        rows = block.rows((block.values - self.middle) / self.half)
+        steps = np.zeros(rows.values.size, dtype=np.int16)
+        given = (rows.values, self._settled(), self.paces, self.rounds, float(self.row_bound))
+        run_over_rows(leave_rows, rows, *given, ROW_STEPS * ROUNDING, steps)
+        return ScaledRows(rows.indptr, rows.columns, steps)
+
+    def _settled(self) -> Floats:
+        return np.ascontiguousarray(self.directions, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SteppedMoment(Statistic):
+    """Sum a a' over people's left-over rows a; its Frobenius norm is |a|^2 <= 1."""
+
+    so_far: RoundsSoFar
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of a matrix over all items."""
+        size = len(self.so_far.directions)
+        return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        add_rows(add_moment, self.so_far.left_over(block), sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SteppedProduct(Statistic):
+    """Sum a (a . v) over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1 long."""
+
+    so_far: RoundsSoFar
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one number an item."""
+        return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        settled = np.ascontiguousarray(self.vector, dtype=np.float64)
+        add_rows(add_products, self.so_far.left_over(block), sums[0], settled)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SteppedStretch(Statistic):
+    """Sum (a . v)^2 over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1."""
+
+    so_far: RoundsSoFar
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one number."""
+        return (Part("stretch", (1,), bits=PRODUCT_BITS),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        settled = np.ascontiguousarray(self.vector, dtype=np.float64)
+        add_rows(add_stretch, self.so_far.left_over(block), sums[0], settled)
+
+
+Array = npt.NDArray[Any]
+
+
+@compiled
+def shorten(row: Array, bound: float) -> float:
+    """Return the factor that makes a row at most `bound` long."""
+    length = np.sqrt(dot(row, row))
+    return bound / length if length > bound else 1.0
+
+
+@compiled
+def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: float, own: Array) -> Array:
+    """Write a row's own mean and places on the directions to `own`; return what is left on its cells.
+
+    Round t turns the completed row y to (1 - 1/T) y - pace_t (e . v_t) v_t with e = y - x, and shortens it to
+    `bound` on its own cells; `own` has 1 + T places, and rounds that are not there yet stay at zero.
+    """
+    rounds = own.size - 1
+    mean = 0.0
+    for j in range(values.size):
+        mean += values[j]
+    mean /= max(values.size, 1)
+    own[:] = 0.0
+    own[0] = mean
+    target = np.empty(values.size)
+    for j in range(values.size):
+        target[j] = values[j] - mean
+    target *= shorten(target, bound)
+    row = np.zeros(values.size)
+    beside = np.empty(values.size)
+    for t in range(paces.size):
+        along = 0.0
+        for j in range(values.size):
+            beside[j] = directions[np.uint32(columns[j]), t]
+            along += (row[j] - target[j]) * beside[j]
+        own[1 : t + 1] *= 1 - 1 / rounds
+        own[t + 1] = -paces[t] * along
+        for j in range(values.size):
+            row[j] = (1 - 1 / rounds) * row[j] - paces[t] * along * beside[j]
+        factor = shorten(row, bound)
+        row *= factor
+        own[1 : t + 2] *= factor
+    return row - target
+
+
+@compiled
+def place_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    directions: Array,
+    paces: Array,
+    bound: float,
+    out: Array,
+) -> None:
+    """Write each row's own mean and places."""
+    for row in range(start, stop):
+        cells = slice(indptr[row], indptr[row + 1])
+        walk(columns[cells], values[cells], directions, paces, bound, out[row])
+
+
+@compiled
+def leave_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    directions: Array,
+    paces: Array,
+    rounds: int,
+    bound: float,
+    unit: float,
+    out: Array,
+) -> None:
+    """Write what each row has left, over twice the bound, in whole steps cut toward zero.
+
+    Both the row and its target are at most `bound` long, so what is left is at most twice that; `unit` steps
+    make 1. A row whose numbers are not finite becomes zero.
+    """
+    own = np.empty(1 + rounds)
+    for row in range(start, stop):
+        first, last = indptr[row], indptr[row + 1]
+        left = walk(columns[first:last], values[first:last], directions, paces, bound, own)
+        usable = np.isfinite(left).all()
+        for j in range(left.size):
+            out[first + j] = np.int16(left[j] * (unit / (2 * bound))) if usable else np.int16(0)
+
+
+@compiled
+def add_moment(start: int, stop: int, indptr: Array, columns: Array, steps: Array, totals: Array) -> None:
+    """Add the products of every pair of columns of a row, the diagonal too, to the upper triangle."""
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        for j in range(own_columns.size):
+            here = np.int64(own_fixed_point[j])
+            line = totals[np.uint32(own_columns[j])]
+            for other in range(j, own_columns.size):
+                line[np.uint32(own_columns[other])] += here * np.int64(own_fixed_point[other])
+
+
+@compiled
+def add_products(
+    start: int, stop: int, indptr: Array, columns: Array, steps: Array, vector: Array, totals: Array
+) -> None:
+    """Add every row times its product with the vector, in steps as fine as those of products."""
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        along = 0.0
+        for j in range(own_columns.size):
+            along += np.float64(own_fixed_point[j]) * vector[np.uint32(own_columns[j])]
+        for j in range(own_columns.size):
+            totals[np.uint32(own_columns[j])] += np.int64(np.float64(own_fixed_point[j]) * along)
+
+
+@compiled
+def add_stretch(
+    start: int, stop: int, indptr: Array, columns: Array, steps: Array, vector: Array, totals: Array
+) -> None:
+    """Add the square of every row's product with the vector."""
+    for row in range(start, stop):
+        along = 0.0
+        for cell in range(indptr[row], indptr[row + 1]):
+            along += np.float64(steps[cell]) * vector[np.uint32(columns[cell])]
+        totals[0] += np.int64(along * along)

@@ -1,0 +1,387 @@
+"""Sum the second moment of users' scaled residuals, or its product with a vector, exactly.
+
+Rows are first scaled to a length of at most 1 and cut to whole steps. The diagonal is left out everywhere: it
+tells how large a row is, not which columns go together, and chance alone fills it.
+
+What people add up are whole numbers, so a sum does not depend on the order or on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core import kernels
+from discreet.core.arrays import Floats
+from discreet.core.kernels import compiled, dot
+from discreet.core.rows import Rows, require_fit, run_over_rows
+from discreet.data.interactions import Interactions
+from discreet.statistics.blocks import Block
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
+from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
+from discreet.statistics.statistic import Part, Statistic
+
+#: A vector of length 1, rounded; rows are shortened by more than that.
+UNIT = 1 + 1e-9
+# Threads add to sums of their own; beyond this size one sum is enough to hold.
+_LARGEST_COPY = 1 << 21
+
+
+class ScaledRows(NamedTuple):
+    """Hold sparse rows of length at most 1 in whole steps."""
+
+    indptr: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    steps: npt.NDArray[np.int16]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scaling(Stated):
+    """Say how a person's ratings, in units of `half` around `middle`, become a row of length at most 1.
+
+    The offsets and the own ridge solution on a constant and the `factors` are taken off, what is left is cut
+    to `clamp`: x_i. Then x is divided by max(sqrt(sum_i (x_i^2 + part^2)), least_length). The length counts
+    `part` beside every residual, so that a row of tiny ones is not blown up; it is never below |x|. A row
+    whose numbers are not finite becomes zero.
+    """
+
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    factors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("f+1",), LEAST, MOST)]
+    part: Annotated[float, Number(0.0, MOST)]
+    clamp: Annotated[float, Number(LEAST, math.inf)]
+    least_length: Annotated[float, Number(0.0, FARTHEST)]
+
+    def rows(self, block: Block) -> ScaledRows:
+        """Return the rows of a block; those of data in memory are kept for the next question about them."""
+        kept = _last_rows.get(block.data)
+        if kept is None or kept[0] is not self:
+            kept = _last_rows[block.data] = (self, {})
+        span = (block.start, block.stop)
+        if span not in kept[1]:
+            people = block.rows((block.values - self.middle) / self.half)
+            kept[1][span] = self.of_rows(people)
+        return kept[1][span]
+
+    def of_rows(self, rows: Rows) -> ScaledRows:
+        """Return rows, already in units, scaled."""
+        require_fit(rows, self.offsets.size)
+        steps = np.zeros(rows.values.size, dtype=np.int16)
+        numbers = (float(self.part), float(self.clamp), float(self.least_length), ROW_STEPS * ROUNDING)
+        given = (rows.values, self.offsets, self.factors, self.ridge, *numbers)
+        run_over_rows(scale_residuals, rows, *given, steps)
+        return ScaledRows(rows.indptr, rows.columns, steps)
+
+
+# Oja's method asks about the same rows several times; they live as long as the data they were made of.
+_last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[tuple[int, int], ScaledRows]]] = (
+    WeakKeyDictionary()
+)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaledMoment(Statistic):
+    """Sum x x' off its diagonal over people's scaled rows x; its Frobenius norm is at most |x|^2 <= 1."""
+
+    scaling: Scaling
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the upper triangle of a matrix over all items."""
+        size = self.scaling.offsets.size
+        return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        add_rows(add_second_moment, self.scaling.rows(block), sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaledProduct(Statistic):
+    """Sum (x x' - diag) v over people's scaled rows x, without building the matrix.
+
+    The matrix x x' without its diagonal has a spectral norm of at most its Frobenius norm, |x|^2 <= 1, so the
+    product is at most |v| <= 1 long.
+    """
+
+    scaling: Scaling
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one number an item."""
+        return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        settled = np.ascontiguousarray(self.vector, dtype=np.float64)
+        # Products of entries are in steps as fine as those that are told.
+        add_rows(add_products, self.scaling.rows(block), sums[0], settled, 1.0)
+
+
+def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
+    """Return each row's ridge solution on the constant and the factors; `ridge` pulls the constant first.
+
+    For the few factors of a round this is faster than the solver of alternating least squares, which is built
+    for many.
+    """
+    require_fit(rows, offsets.size)
+    out = np.empty((rows.n_rows, 1 + factors.shape[1]))
+    run_over_rows(place_rows, rows, rows.values, offsets, factors, ridge, out)
+    return out
+
+
+def add_rows(kernel: Callable[..., None], rows: ScaledRows, total: Steps, *arguments: Any) -> None:
+    """Add what `kernel` adds for all rows; every thread but one has a sum of its own."""
+    small = total.size <= _LARGEST_COPY
+    parts = kernels.thread_count() if small and rows.columns.size > _LARGEST_COPY // 16 else 1
+    totals = [total, *(np.zeros_like(total) for _ in range(parts - 1))]
+    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.columns.size, parts + 1))
+    cuts[0], cuts[-1] = 0, rows.indptr.size - 1
+
+    def add(part: int) -> None:
+        span = (int(cuts[part]), int(cuts[part + 1]))
+        kernel(*span, rows.indptr, rows.columns, rows.steps, *arguments, totals[part])
+
+    if parts == 1:
+        add(0)
+        return
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(add, range(parts)))
+    for own in totals[1:]:
+        total += own
+
+
+Array = npt.NDArray[Any]
+# A sum of squares above this is right in all the digits that count.
+_LEAST_SQUARES = 1e-200
+
+
+@compiled
+def solve_cholesky(matrix: Array, right: Array) -> None:
+    """Solve a small positive definite system in place; only the lower triangle is read."""
+    for a in range(right.size):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for c in range(b):
+                total -= matrix[a, c] * matrix[b, c]
+            matrix[a, b] = np.sqrt(total) if a == b else total / matrix[b, b]
+        for b in range(a):
+            right[a] -= matrix[a, b] * right[b]
+        right[a] /= matrix[a, a]
+    for a in range(right.size - 1, -1, -1):
+        for b in range(a + 1, right.size):
+            right[a] -= matrix[b, a] * right[b]
+        right[a] /= matrix[a, a]
+
+
+@compiled
+def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side: Array) -> None:
+    """Write a row's features side by side, one line each, and last what it has beyond the offsets.
+
+    The first line, of ones, is left as it is. Sums over the cells then run through memory in order.
+    """
+    size = side.shape[0] - 1
+    for j in range(columns.size):
+        # An index without a sign cannot count from the end, which spares a comparison a cell.
+        side[size, j] = np.float64(values[j]) - offsets[np.uint32(columns[j])]
+    for a in range(1, size):
+        for j in range(columns.size):
+            side[a, j] = factors[np.uint32(columns[j]), a - 1]
+
+
+@compiled
+def place(side: Array, cells: int, ridge: Array, normal: Array, out: Array) -> None:
+    """Write the ridge solution of a row that is laid out; `normal` is scratch."""
+    size = ridge.size
+    target = side[size, :cells]
+    for a in range(size):
+        out[a] = dot(side[a, :cells], target)
+        for b in range(a + 1):
+            normal[a, b] = dot(side[a, :cells], side[b, :cells])
+        normal[a, a] += ridge[a]
+    solve_cholesky(normal, out)
+
+
+@compiled
+def longest_row(start: int, stop: int, indptr: Array) -> int:
+    """Return the largest number of cells of a row."""
+    longest = 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    return longest
+
+
+@compiled
+def place_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    offsets: Array,
+    factors: Array,
+    ridge: Array,
+    out: Array,
+) -> None:
+    """Write each row's ridge solution on the constant and the factors."""
+    side = np.ones((ridge.size + 1, longest_row(start, stop, indptr)))
+    normal = np.empty((ridge.size, ridge.size))
+    for row in range(start, stop):
+        first, last = indptr[row], indptr[row + 1]
+        lay_out(columns[first:last], values[first:last], offsets, factors, side)
+        place(side, last - first, ridge, normal, out[row])
+
+
+@compiled
+def scale_residuals(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    offsets: Array,
+    factors: Array,
+    ridge: Array,
+    part: float,
+    clamp: float,
+    least_length: float,
+    unit: float,
+    out: Array,
+) -> None:
+    """Write what each row's ridge solution leaves, over its length, in whole steps cut toward zero.
+
+    A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
+    `least_length`. `unit` steps make 1. A row whose numbers are not finite, or so small that their squares
+    vanish, becomes zero.
+    """
+    size = ridge.size
+    side = np.ones((size + 1, longest_row(start, stop, indptr)))
+    normal, own = np.empty((size, size)), np.empty(size)
+    for row in range(start, stop):
+        first, last = indptr[row], indptr[row + 1]
+        lay_out(columns[first:last], values[first:last], offsets, factors, side)
+        place(side, last - first, ridge, normal, own)
+        residuals = side[size, : last - first]
+        for a in range(size):
+            for j in range(residuals.size):
+                residuals[j] -= own[a] * side[a, j]
+        squares, usable = 0.0, True
+        for j in range(residuals.size):
+            # A comparison, as those of `clamp`, would turn NaN into a number.
+            usable = usable and np.isfinite(residuals[j])
+            residuals[j] = min(max(residuals[j], -clamp), clamp)
+            squares += residuals[j] * residuals[j] + part * part
+        if not (usable and squares > _LEAST_SQUARES and np.isfinite(squares)):
+            out[first:last] = 0
+            continue
+        factor = unit / max(np.sqrt(squares), least_length)
+        for j in range(residuals.size):
+            out[first + j] = np.int16(residuals[j] * factor)
+
+
+@compiled
+def add_second_moment(
+    start: int, stop: int, indptr: Array, columns: Array, steps: Array, totals: Array
+) -> None:
+    """Add the products of every pair of different columns of a row to the upper triangle."""
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        for j in range(own_columns.size):
+            here = np.int64(own_fixed_point[j])
+            line = totals[np.uint32(own_columns[j])]
+            for other in range(j + 1, own_columns.size):
+                line[np.uint32(own_columns[other])] += here * np.int64(own_fixed_point[other])
+
+
+@compiled
+def add_products(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    steps: Array,
+    vector: Array,
+    fine: float,
+    totals: Array,
+) -> None:
+    """Add every row's second moment without its diagonal times the vector; `fine` steps make 1."""
+    for row in range(start, stop):
+        own_columns = columns[indptr[row] : indptr[row + 1]]
+        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        along = 0.0
+        for j in range(own_columns.size):
+            along += np.float64(own_fixed_point[j]) * vector[np.uint32(own_columns[j])]
+        for j in range(own_columns.size):
+            column = np.uint32(own_columns[j])
+            step = np.float64(own_fixed_point[j])
+            totals[column] += np.int64(step * (along - step * vector[column]) * fine)
+
+
+@compiled
+def advance_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    left_over: Array,
+    places: Array,
+    turn: Array,
+    basis: Array,
+    kept: Array,
+    out: Array,
+) -> None:
+    """Write each row's place on a new basis: its place on the old one turned, and its own errors added."""
+    for row in range(start, stop):
+        target = out[row]
+        for a in range(target.size):
+            target[a] = 0.0
+        for b in range(places.shape[1]):
+            for a in range(target.size):
+                target[a] += places[row, b] * turn[b, a]
+        for cell in range(indptr[row], indptr[row + 1]):
+            for a in range(target.size):
+                target[a] += left_over[cell] * basis[columns[cell], a]
+        for a in range(target.size):
+            target[a] *= kept[a]
+
+
+@compiled
+def fill_moved_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    left_over: Array,
+    places: Array,
+    basis: Array,
+    bound: float,
+    unit: float,
+    out: Array,
+) -> None:
+    """Write rows moved by their own errors over their length, or over `bound` if shorter, in whole steps."""
+    for row in range(start, stop):
+        target = out[row - start]
+        squares = 0.0
+        for column in range(target.size):
+            target[column] = 0.0
+            for b in range(places.shape[1]):
+                target[column] += places[row, b] * basis[column, b]
+        for cell in range(indptr[row], indptr[row + 1]):
+            target[columns[cell]] += left_over[cell]
+        for column in range(target.size):
+            squares += target[column] * target[column]
+        factor = unit / max(np.sqrt(squares), bound)
+        for column in range(target.size):
+            target[column] = np.trunc(target[column] * factor)

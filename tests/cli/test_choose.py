@@ -1,0 +1,90 @@
+"""A few answers end in a model, a command that runs, and the reason."""
+
+import io
+import itertools
+import json
+import shlex
+
+import pytest
+
+from command_line import one_sentence
+from discreet import recipes
+from discreet.planning.advice import FEEDBACK, HIDES, NEVER_ADVISED, OPTIONS, SEES, WANTS, advise
+
+ANSWERS = list(itertools.product(SEES, HIDES, FEEDBACK, WANTS))
+
+
+def test_every_model_is_reachable_and_every_answer_is_known():
+    reached = set()
+    for sees, hides, feedback, wants in ANSWERS:
+        found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants)
+        reached |= {found.model, *(model for model, _ in found.others)}
+        assert found.why and found.model in found.command
+    assert reached == set(recipes.MODELS) - set(NEVER_ADVISED) and "frank-wolfe-printed" in NEVER_ADVISED
+
+
+def test_models_of_stars_are_not_advised_for_lists():
+    for sees, hides, feedback in itertools.product(SEES, HIDES, FEEDBACK):
+        for people in (None, 200):
+            answers = {"sees": sees, "hides": hides, "feedback": feedback, "people": people}
+            lists, stars = (advise(**answers, wants=wants) for wants in WANTS)
+            assert "biases" not in {lists.model, *(model for model, _ in lists.others)}
+            if stars.model in ("popularity", "ease", "item-knn", "implicit-als", "implicit-objective"):
+                assert any("predicts no stars" in reason for reason in stars.why)
+    assert advise(sees="everybody", hides="person", feedback="ratings", wants="stars").model == "als"
+    assert advise(sees="everybody", hides="person", feedback="ratings", wants="lists").model == "ease"
+
+
+def test_what_is_said_of_a_model_is_what_it_promises():
+    units = {"person": "user", "item": "cell", "value": "verdict"}
+    kinds = {"ratings": "explicit", "clicks": "implicit", "verdicts": "verdict"}
+    rows = {row["name"]: row for row in recipes.describe_models()}
+    for option in OPTIONS:
+        row = rows[option.model]
+        if option.sees == "everybody":
+            assert row["trust"] == "nobody"
+        else:
+            assert (row["trust"] == "local") == (option.sees == "nobody")
+            assert row["unit"] == units[option.hides]
+        # What learns from choices reads ratings as choices, too.
+        assert kinds[option.feedback] in row["feedback"] or "implicit" in row["feedback"]
+
+
+@pytest.mark.parametrize(("sees", "hides", "feedback", "wants"), ANSWERS)
+def test_nothing_weaker_than_asked_for_is_recommended_silently(sees, hides, feedback, wants):
+    found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants)
+    taken = next(option for option in OPTIONS if option.model == found.model and option.sees == sees)
+    levels = list(HIDES)
+    if sees != "everybody" and levels.index(taken.hides) > levels.index(hides):
+        assert any("read its label" in reason for reason in found.why)
+
+
+def test_the_command_runs_as_it_is_printed(discreet, ratings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for feedback in ("ratings", "clicks"):
+        for more in (["--wants", "lists"], ["--wants", "lists", "--people", "200"], ["--wants", "stars"]):
+            answers = ("--sees", "us", "--hides", "person", "--from", feedback, *more)
+            code, shown, error = discreet("choose", *answers, "--json")
+            assert code == 0, error
+            words = shlex.split(json.loads(shown)["command"])
+            assert discreet(*words[1:], "--force")[0] == 0
+
+
+def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
+    one_sentence(*discreet("choose", "--sees", "us"))
+    one_sentence(*discreet("choose", "--sees", "you", "--hides", "person", "--from", "clicks"))
+    one_sentence(*discreet("choose", "--sees", "us", "--hides", "person", "--from", "ratings"))
+    answers = io.StringIO("2\nvalue\n1\nlists\n")
+    answers.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", answers)
+    code, shown, error = discreet("choose", "--people", "200", "--parties", "3")
+    assert code == 0 and "--model local-channel" in shown and "3 parties" in shown, error
+
+
+def test_few_people_get_the_simple_thing():
+    few = {"sees": "us", "hides": "person", "feedback": "ratings", "people": 200}
+    assert advise(**few, wants="stars").model == "biases"
+    assert advise(**few, wants="lists").model == "popularity"
+    assert advise(sees="us", hides="person", feedback="clicks", people=200).model == "popularity"
+    many = advise(sees="us", hides="person", feedback="ratings", people=5_000_000)
+    assert many.model == "user-factorization" and "--delta 2e-08" in many.command

@@ -1,0 +1,190 @@
+"""Papers are run in steps that survive a stop, judged by what they claim, and never over a larger run."""
+
+import json
+import sys
+
+import pytest
+
+from discreet import reproduce
+from discreet.cli.reproduce import progress, sentence
+from discreet.core.checks import DiscreetError, FileError
+from discreet.reproduce import papers
+from discreet.reproduce.page import papers_page, row_cells
+from discreet.reproduce.running import Tick
+
+CLAIMS = """
+title = "Sums of small numbers"
+
+[[row]]
+what = "Figure 1"
+code = "papers/sums/run.py"
+printed = "sums are at least 1"
+found = "a sum of {sum}"
+why = "nothing is negative"
+picture = "sums.svg"
+
+[[claim]]
+id = "sum"
+where = "Figure 1"
+measure = "the sum"
+expected = 1.0
+tolerance = 0.0
+rule = "at-least"
+row = "Figure 1"
+
+[[claim]]
+id = "wrong"
+where = "Section 2"
+measure = "the difference"
+expected = 5.0
+tolerance = 1.0
+why = "a slip of the pen"
+
+[[claim]]
+id = "same"
+kind = "sanity"
+where = "Section 2"
+measure = "one over one"
+expected = 1.0
+tolerance = 0.0
+"""
+RUN = """
+from pathlib import Path
+from discreet.reproduce import Drawn
+
+def work(number):
+    with Path("calls.txt").open("a") as file:
+        file.write(f"{number}\\n")
+    if Path("stop").exists() and number == 2:
+        raise KeyboardInterrupt
+    return number + 1
+
+def measure(run):
+    draws = run.pick(full=4, quick=2, toy=1)
+    values = [run.step(f"draw {number}", work, number) for number in range(draws)]
+    if run.folder:
+        (run.folder / "sums.svg").write_text("<svg/>")
+    return {"sum": values, "wrong": Drawn([1.0], draws), "same": [1.0]}
+"""
+
+
+@pytest.fixture
+def sums(tmp_path, monkeypatch):
+    """Make a checkout with one paper of its own."""
+    folder = tmp_path / "papers" / "sums"
+    folder.mkdir(parents=True)
+    (folder / "claims.toml").write_text(CLAIMS)
+    (folder / "run.py").write_text(RUN)
+    (tmp_path / "pyproject.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(papers, "__file__", str(tmp_path / "src" / "a" / "b" / "c.py"))
+    monkeypatch.delitem(papers.sys.modules, "discreet_paper_sums", raising=False)
+    monkeypatch.delitem(papers.sys.modules, "discreet_paper_sums.run", raising=False)
+    return tmp_path
+
+
+def test_a_stopped_run_goes_on_where_it_was_and_finds_the_same(sums):
+    fresh = reproduce.reproduce("sums", out=sums / "fresh")
+    (sums / "stop").touch()
+    (sums / "calls.txt").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.reproduce("sums", out=sums / "out")
+    (sums / "stop").unlink()
+    steps = sums / "out" / "sums" / "results" / "steps.jsonl"
+    with steps.open("a") as file:
+        file.write('{"step": "half a li')
+    assert reproduce.reproduce("sums", out=sums / "out") == fresh
+    assert (sums / "calls.txt").read_text().split() == ["0", "1", "2", "2", "3"]
+    assert len(steps.read_text().splitlines()) == 4
+
+
+def test_a_smaller_run_never_goes_over_a_full_one_and_tells_its_own_draws(sums):
+    full = reproduce.reproduce("sums", out=sums / "papers")
+    results = sums / "papers" / "sums" / "results"
+    before = {path.name: path.read_bytes() for path in results.iterdir()}
+    with pytest.raises(FileError, match="holds a full run"):
+        reproduce.reproduce("sums", size="quick", out=sums / "papers")
+    quick = reproduce.reproduce("sums", size="quick")
+    assert [verdict.runs for verdict in full] == [4, 4, 1]
+    assert [verdict.runs for verdict in quick] == [2, 2, 1]
+    assert before == {path.name: path.read_bytes() for path in results.iterdir()}
+
+
+def test_time_left_comes_from_the_earlier_run(sums):
+    ticks = []
+    reproduce.reproduce("sums", tick=ticks.append)
+    assert [tick.seconds_left for tick in ticks] == [None] * 4
+    reproduce.reproduce("sums", out=sums / "papers")
+    path = sums / "papers" / "sums" / "results" / "steps.jsonl"
+    slow = [json.loads(line) | {"seconds": 60.0} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(step) + "\n" for step in slow))
+    ticks.clear()
+    reproduce.reproduce("sums", out=sums / "again", tick=ticks.append)
+    assert [(tick.done, tick.total) for tick in ticks] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert ticks[-1].seconds_left == 0
+
+
+def test_the_page_counts_what_can_fail_and_names_it_first(sums):
+    reproduce.reproduce("sums", out=sums / "papers")
+    page = papers_page(sums / "papers", sums)
+    assert "| [sums](#sums) | 1 of 2 | 1 of 1 | Section 2 (1) |" in page
+    assert "| Figure 1 | `papers/sums/run.py` | sums are at least 1 | a sum of 2.5 | yes |" in page
+    assert page.index("| the difference |") < page.index("| the sum |")
+    assert "](papers/sums/results/sums.svg)" in page
+
+
+def test_the_command_runs_everything_onto_one_page(sums, discreet):
+    code, answer, _ = discreet("reproduce", "--all", "--quick", "--out", "out", "--json")
+    assert code == 0 and [row["runs"] for row in json.loads(answer)["sums"]] == [2, 2, 1]
+    assert "of 2 | 1 of 1 |" in (sums / "out" / "papers.md").read_text()
+    code, answer, said = discreet("reproduce", "sums", "--quick")
+    assert code == 0 and "1 of 2 hold" in answer and "2 steps done" in said
+    code, _, error = discreet("reproduce")
+    assert code == 1 and "Name one paper" in error
+
+
+def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, monkeypatch):
+    reproduce.reproduce("sums", out=sums / "papers")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("sums") as (say, tick):
+        reproduce.reproduce("sums", say=say, tick=tick)
+        say("still here")
+    assert "still here" in capsys.readouterr().err
+    assert sentence(Tick("draw 3", 3, 4, 130.0)) == "draw 3; 3 of 4 steps, about 2 min left"
+    assert "no earlier run tells" in sentence(Tick("draw 3", 3, 3, None))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refusal"),
+    [
+        ('rule = "at-least"', 'rule = "about"', "no known rule"),
+        ('row = "Figure 1"', 'row = "Figure 2"', "is not there"),
+        ('id = "same"', 'id = "sum"', "the same id"),
+        ("expected = 5.0", "", "lacks a field"),
+        ("{sum}", "{some}", "which is not there"),
+    ],
+)
+def test_a_list_of_claims_with_a_fault_is_refused(old, new, refusal, sums):
+    path = sums / "papers" / "sums" / "claims.toml"
+    path.write_text(CLAIMS.replace(old, new, 1))
+    with pytest.raises(DiscreetError, match=refusal):
+        papers_page(sums / "papers", sums)
+
+
+@pytest.mark.parametrize("paper", reproduce.names())
+def test_no_row_of_the_committed_page_is_empty(paper):
+    folder = reproduce.papers_folder()
+    results = papers.results_of(folder, paper)
+    told = reproduce.read_claims(folder / paper.replace("-", "_") / "claims.toml")
+    verdicts = papers.committed(paper, folder)
+    assert told.rows and verdicts
+    for verdict in verdicts:
+        assert verdict.measured is not None and verdict.runs, f"{verdict.claim.id} was not measured"
+        assert verdict.holds or verdict.why, f"{verdict.claim.id} does not hold and does not say why"
+        assert verdict.holds or verdict.claim.kind == "claim", f"the sanity check {verdict.claim.id} fails"
+        assert verdict.claim.row, f"{verdict.claim.id} belongs to no row"
+    for row in told.rows:
+        assert all(cell.strip() for cell in row_cells(row, verdicts)), row.what
+        assert all((folder.parent / place).exists() for place in row.code.split(", ")), row.code
+        pictures = [results / one for one in row.picture.split(", ") if one]
+        assert all(picture.exists() for picture in pictures), row.picture

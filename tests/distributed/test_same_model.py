@@ -1,0 +1,199 @@
+"""One process, shards on disk and a cluster give the same model to the last bit."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.core.checks import FileError, ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.distributed import cluster
+from discreet.distributed.cluster import Whereabouts, differences, fan_in, fingerprint, on_cluster
+from discreet.distributed.connection import ClusterError, connected
+from discreet.distributed.lists import Wanted, write_lists
+from discreet.distributed.shards import open_shards
+from discreet.privacy.guarantee import Trust, Unit
+from discreet.recipes import MODELS, estimator
+from discreet.statistics.counts import ItemVotes, UserCount
+
+VARIANTS = {
+    "user-factorization choices": ("user-factorization", {"feedback": "implicit"}),
+    "frank-wolfe oja": ("frank-wolfe", {"solver": "oja", "rounds": 2}),
+    "implicit-objective pure": ("implicit-objective", {"delta": 0.0}),
+    "popularity pure": ("popularity", {"delta": 0.0}),
+}
+
+
+def user_level(data):
+    """Return every estimator that promises something about whole people, and those with other settings."""
+    found = dict(VARIANTS)
+    for name in MODELS:
+        promise = estimator(name, {"epsilon": 4.0}).promise(data.facts) if _is_private(name) else None
+        if promise is not None and promise.unit is Unit.USER and promise.trust is Trust.JOINT:
+            found[name] = (name, {})
+    return found
+
+
+def _is_private(name):
+    from discreet.recipes import is_never_private
+
+    return not is_never_private(name)
+
+
+def arrays_of(recipe, source):
+    name, settings = recipe
+    chosen = estimator(name, {"epsilon": 4.0, **settings})
+    return chosen.fit(source, random=PrivacyRandom.simulate(5)).scorer.arrays()
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+
+
+def names_of(crowd_data, *, from_sums):
+    chosen = user_level(crowd_data)
+    return {
+        name: recipe
+        for name, recipe in chosen.items()
+        if (estimator(recipe[0], {"epsilon": 4.0, **recipe[1]}).rows_needed() is None) == from_sums
+    }
+
+
+def test_every_estimator_learns_the_same_from_shards(crowd_data, shard_folders):
+    learned = names_of(crowd_data, from_sums=True)
+    assert {"biases", "popularity", "user-factorization", "covariance-svd", "frank-wolfe"} <= learned.keys()
+    for recipe in learned.values():
+        memory = arrays_of(recipe, crowd_data)
+        for folder in shard_folders.values():
+            assert_same(arrays_of(recipe, open_shards(folder)), memory)
+
+
+def test_estimators_that_need_rows_say_so(crowd_data, shard_folders):
+    refusing = names_of(crowd_data, from_sums=False)
+    assert "projected-gradient" in refusing
+    for recipe in refusing.values():
+        with pytest.raises(ParameterError, match=r"cannot learn from shards or a cluster: .* in memory"):
+            arrays_of(recipe, open_shards(shard_folders[3]))
+
+
+def test_a_folder_is_named_by_its_path(crowd_data, shard_folders):
+    for path in (shard_folders[3], str(shard_folders[3])):
+        assert_same(arrays_of(("biases", {}), path), arrays_of(("biases", {}), crowd_data))
+
+
+def test_somebody_more_shows(crowd_data, shard_folders):
+    """The twin: with one person less the arrays are others."""
+    fewer = crowd_data.select_users(np.arange(1, crowd_data.n_users))
+    memory, less = (arrays_of(("biases", {}), one) for one in (crowd_data, fewer))
+    assert any(not np.array_equal(memory[name], less[name]) for name in memory)
+
+
+@contextmanager
+def two_workers():
+    """Yield a client of a cluster of its own, once both workers are there."""
+    pytest.importorskip("distributed", reason="needs the extra `distributed`")
+    with connected("dask://local", workers=2) as found:
+        found.wait_for_workers(2)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Share one cluster among the tests that leave its workers alone."""
+    with two_workers() as found:
+        yield found
+
+
+def test_every_estimator_learns_the_same_on_a_cluster(crowd_data, shard_folders, client):
+    source = on_cluster(open_shards(shard_folders[3]), client)
+    for recipe in names_of(crowd_data, from_sums=True).values():
+        assert_same(arrays_of(recipe, source), arrays_of(recipe, crowd_data))
+
+
+def test_a_cluster_makes_the_same_lists(crowd_data, shard_folders, client, tmp_path):
+    model = estimator("user-factorization", {"epsilon": 4.0}).fit(crowd_data)
+    shards, tables = open_shards(shard_folders[8]), []
+    on_cluster(shards, client)
+    for who in (None, client):
+        seen = []
+        told = dataclasses.replace(shards, report=lambda done, total, seen=seen: seen.append((done, total)))
+        write_lists(model, told, tmp_path / "lists.parquet", Wanted(k=4, rank_by="stars"), client=who)
+        tables.append(pl.read_parquet(tmp_path / "lists.parquet"))
+        assert seen == [(done, 8) for done in range(1, 9)]
+    assert tables[0].equals(tables[1]) and tables[0].height == 4 * 900
+    memory = model.recommend_all(crowd_data, 4, rank_by="stars").sort("user", "rank")
+    assert tables[0].sort("user", "rank")["item"].equals(memory["item"])
+
+
+def test_a_hostile_shard_is_a_sentence_also_in_lists(crowd_data, shard_folders, client, tmp_path):
+    shutil.copytree(shard_folders[3], tmp_path / "copy")
+    model = estimator("popularity", {"epsilon": 4.0}).fit(crowd_data)
+    values = tmp_path / "copy" / "shards" / "00001" / "values.npy"
+    values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
+    for who in (None, client):
+        with pytest.raises(FileError, match="was changed after the folder was made"):
+            write_lists(model, open_shards(tmp_path / "copy"), tmp_path / "x.parquet", Wanted(), client=who)
+    assert not (tmp_path / "x.parquet").exists()
+
+
+def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders):
+    killed = threading.Event()
+    recipe = ("user-factorization", {})
+    with two_workers() as client:
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill_once(done, total):
+            if not killed.is_set():
+                killed.set()
+                os.kill(victim, signal.SIGKILL)
+
+        shards = dataclasses.replace(open_shards(shard_folders[8]), report=kill_once)
+        assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, crowd_data))
+    assert killed.is_set()
+
+
+def test_a_mixed_cluster_is_refused(shard_folders, client, monkeypatch):
+    shards = open_shards(shard_folders[3])
+    monkeypatch.setattr(cluster, "differences", lambda theirs: ["numba", "processor"])
+    with pytest.raises(ClusterError, match=r"2 of 2 workers differ .*numba, processor.*last bits"):
+        on_cluster(shards, client)
+
+
+def test_a_worker_that_joins_later_and_differs_is_refused(shard_folders):
+    """The check before a fit cannot see it, so every task looks again."""
+    shards = open_shards(shard_folders[3])
+    assert differences(fingerprint()) == []
+    other = {**fingerprint(), "numba": "0.1"}
+    assert differences(other) == ["numba"]
+    with pytest.raises(ClusterError, match="numba"):
+        cluster._total_of(Whereabouts.of(shards), shards.facts, [0], UserCount(), other)
+
+
+def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, tmp_path):
+    from discreet.distributed.sharding import make_shards
+    from shard_files import declared, files_of
+
+    make_shards(files_of(crowd_data, tmp_path), tmp_path / "out", n_shards=2, **declared(crowd_data))
+    source = on_cluster(open_shards(tmp_path / "out"), client)
+    values = tmp_path / "out" / "shards" / "00001" / "values.npy"
+    values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(FileError, match="was changed after the folder was made"):
+        arrays_of(("biases", {}), source)
+
+
+def test_large_sums_are_added_in_pairs():
+    assert fan_in(UserCount()) == 8
+    assert fan_in(ItemVotes(n_items=10**8, norm="l2")) == 2
+
+
+def test_no_cluster_and_a_wrong_address_are_sentences():
+    with pytest.raises(ParameterError, match="not understood"), connected("spark://here"):
+        pass

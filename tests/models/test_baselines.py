@@ -1,0 +1,204 @@
+"""Bars without privacy: settings that follow the data, and closed forms against plain computations."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet.core.checks import DataError, ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.data.splits import leave_one_out, random_split
+from discreet.evaluation import bars, measure
+from discreet.evaluation.references import PREFIX
+from discreet.models.baselines import als as als_module
+from discreet.models.baselines.als import Als
+from discreet.models.baselines.implicit_als import ImplicitAls
+from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
+from discreet.models.baselines.tuning import SearchDirection, hide_interactions, sample_users, walk
+from toy import toy_interactions
+
+
+def crowds(n_users=400, n_items=60, per_user=8, seed=5):
+    """Return choices of two crowds, each mostly from its own half of the items."""
+    rng = np.random.default_rng(seed)
+    weights = np.where(np.arange(n_users)[:, None] % 2 == np.arange(n_items) % 2, 6.0, 1.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    chosen = [rng.choice(n_items, per_user, replace=False, p=row) for row in weights]
+    users = np.repeat(np.arange(n_users), per_user)
+    return Interactions.from_arrays(users, np.concatenate(chosen), n_items=n_items)
+
+
+def test_a_walk_finds_the_valley_and_tries_no_point_twice():
+    tried = []
+
+    def loss(point):
+        tried.append(tuple(point.values()))
+        return abs(math.log(point["a"] / 64)) + abs(math.log(point["b"] / 0.25))
+
+    ways = {"a": SearchDirection(2.0, 0.1, 1000.0), "b": SearchDirection(2.0, 0.1, 1000.0)}
+    assert walk({"a": 1.0, "b": 1.0}, ways, loss) == {"a": 64.0, "b": 0.25}
+    assert len(tried) == len(set(tried)) < 16
+    assert walk({"a": 1.0, "b": 1.0}, ways | {"a": SearchDirection(2.0, 0.5, 8.0)}, loss)["a"] == 8.0
+
+
+def test_what_is_hidden_does_not_depend_on_the_order_of_people():
+    data = toy_interactions(seed=4)
+    order = np.random.default_rng(1).permutation(data.n_users)
+    shuffled = data.select_users(order)
+    assert np.array_equal(
+        hide_interactions(shuffled, 3).items[np.argsort(order[hide_interactions(shuffled, 3).people])],
+        hide_interactions(data, 3).items,
+    )
+    one, other = (sample_users(each, 500, 3) for each in (data, shuffled))
+    assert sorted(one.users.ids.tolist()) == sorted(other.users.ids.tolist())
+    assert 500 <= one.n_ratings < 520 and sample_users(data, 10**6, 3) is data
+
+
+def test_one_choice_of_each_is_hidden_and_losses_are_those_of_plain_ranks():
+    data = crowds()
+    hidden = hide_interactions(data, 0)
+    dense = data.to_scipy().toarray() > 0
+    kept = hidden.train.to_scipy().toarray() > 0
+    assert np.all(dense[hidden.people, hidden.items]) and not np.any(kept[hidden.people, hidden.items])
+    assert dense.sum() - kept.sum() == hidden.people.size
+    scores = np.random.default_rng(0).random((hidden.people.size, data.n_items)).astype(np.float32)
+    gains = []
+    for row, (person, item) in enumerate(zip(hidden.people, hidden.items, strict=True)):
+        rank = np.sum(scores[row, ~kept[person]] > scores[row, item])
+        gains.append(1 / math.log2(rank + 2) if rank < 10 else 0.0)
+    assert hidden.loss(scores) == pytest.approx(1 - np.mean(gains))
+    assert hide_interactions(Interactions.from_arrays([1, 2], [1, 2]), 0) is None
+
+
+def in_moods(n_users=500, seed=0) -> Interactions:
+    """Return choices of people whose mood changes: first three items of one fifth, then three of another."""
+    rng = np.random.default_rng(seed)
+    moods = np.array([rng.permutation(5)[:2] for _ in range(n_users)])
+    within = rng.random((n_users, 2, 8)).argsort(axis=2)[:, :, :3]
+    items = (moods[:, :, None] + 5 * within).reshape(-1)
+    people, times = np.repeat(np.arange(n_users), 6), np.tile(np.arange(6), n_users)
+    return Interactions.from_arrays(people, items, times=times, n_items=40)
+
+
+def test_where_there_are_times_the_latest_choice_is_hidden():
+    data = in_moods()
+    hidden = hide_interactions(data, 0)
+    latest = data.items.reshape(-1, 6)[np.arange(500), data.times.reshape(-1, 6).argmax(axis=1)]
+    np.testing.assert_array_equal(hidden.items, latest[hidden.people])
+    timeless = hide_interactions(replace(data, times=None, listed=None), 0)
+    assert np.mean(timeless.items == latest[timeless.people]) < 0.4
+
+
+@pytest.mark.parametrize("bar", [Ease, ItemKnn])
+def test_item_bars_count_the_latest_choices_more_where_that_helps(bar):
+    """The twin counts all choices alike: it cannot know in which mood somebody is by now."""
+    split = leave_one_out(in_moods())
+    own, twin = (one.fit(split.train, random=PrivacyRandom.simulate(0)) for one in (bar(), bar(fading=0.0)))
+    assert own.scorer.fading > 0.5 and twin.scorer.fading == 0
+    found = [measure(one, split.train, split.test, "hr@5")["hr@5"] for one in (own, twin)]
+    assert found[0] > found[1] + 0.2
+
+
+def test_als_takes_factors_where_there_is_taste_and_none_where_there_is_none():
+    taste = toy_interactions(n_users=300, per_user=15, seed=2)
+    assert Als().fit(taste).scorer.explain()["factors"] >= 1
+    rng = np.random.default_rng(0)
+    flat = taste.with_values(np.clip(np.round(3 + rng.standard_normal(taste.n_ratings)), 1, 5))
+    assert Als().fit(flat).scorer.explain()["factors"] == 0
+    assert Als(factors=0).fit(taste).scorer.item_factors.shape[1] == 0
+    assert Als(iterations=3).fit(taste).scorer.explain()["iterations"] == 3
+
+
+def test_als_leans_less_on_items_it_hardly_knows():
+    model = Als().fit(toy_interactions(n_users=300, per_user=15, seed=2))
+    sure = replace(model.scorer, item_spreads=np.zeros_like(model.scorer.item_spreads))
+    history = toy_interactions(n_users=300, per_user=15, seed=9).select_users(np.arange(5))
+    unsure_taste, sure_taste = (one.fold_in(history)[:, 1:] for one in (model.scorer, sure))
+    assert np.all(np.linalg.norm(unsure_taste, axis=1) < np.linalg.norm(sure_taste, axis=1))
+
+
+def test_a_file_with_spreads_of_another_size_is_refused():
+    scorer = Als().fit(toy_interactions(seed=2)).scorer
+    with pytest.raises(DataError, match="item_spreads"):
+        replace(scorer, item_spreads=scorer.item_spreads[:, :-1]).check()
+
+
+def test_als_on_few_ratings_a_person_does_not_lose_to_their_own_mean():
+    rng = np.random.default_rng(3)
+    users, items = np.repeat(np.arange(600), 3), rng.integers(0, 200, 1800)
+    values = np.clip(np.round(3 + rng.standard_normal(600)[users] + rng.standard_normal(1800)), 1, 5)
+    data = Interactions.from_arrays(users, items, values, low=1, high=5, step=1, duplicates="last")
+    split = random_split(data, 0.2, 1)
+    own = bars(split.train, split.test, "rmse")[PREFIX + "user mean"]["rmse"]
+    assert measure(Als().fit(split.train), split.train, split.test, "rmse")["rmse"] < own
+
+
+def test_many_ratings_are_learned_on_a_part_of_the_people_first(monkeypatch):
+    data = toy_interactions(n_users=400, per_user=15, seed=6)
+    split = random_split(data, 0.1, 1)
+    whole = measure(Als().fit(split.train), split.train, split.test, "rmse")["rmse"]
+    monkeypatch.setattr(als_module, "_MOST_RATINGS", 1500)
+    part = measure(Als().fit(split.train), split.train, split.test, "rmse")["rmse"]
+    assert part != whole and part == pytest.approx(whole, rel=0.03)
+
+
+def test_ease_is_the_regression_of_each_item_on_the_others():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    choices = data.to_scipy().toarray().astype(np.float64)
+    weights = Ease(regularization=3.0).fit(data).scorer.weights
+    for item in range(12):
+        others = np.delete(np.arange(12), item)
+        design = choices[:, others]
+        right = design.T @ choices[:, item]
+        expected = np.linalg.solve(design.T @ design + 3.0 * np.eye(11), right)
+        np.testing.assert_allclose(weights[others, item], expected, rtol=1e-4, atol=1e-6)
+    assert np.all(np.diag(weights) == 0)
+
+
+def test_neighbors_are_those_with_the_largest_cosine():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    choices = data.to_scipy().toarray().astype(np.float64)
+    cosine = choices.T @ choices / np.outer(*[np.linalg.norm(choices, axis=0)] * 2)
+    np.fill_diagonal(cosine, 0)
+    weights = ItemKnn(neighbors=3, shrinkage=0.0).fit(data).scorer.weights
+    for item in range(12):
+        assert weights[:, item].max() == pytest.approx(cosine[:, item].max(), rel=1e-5)
+        assert 3 <= np.count_nonzero(weights[:, item]) <= 6
+
+
+def test_rare_items_are_left_out_of_the_weights_and_listed_last():
+    data = crowds(n_users=80, n_items=12, per_user=4)
+    items = most_popular(data, 5)
+    counts = np.bincount(data.items, minlength=12)
+    assert counts[items].min() >= np.delete(counts, items).max()
+    assert np.array_equal(np.diag(co_occurrence_counts(data, items)), counts[items])
+    model = ItemKnn(most_items=5, shrinkage=1.0).fit(data)
+    assert model.scorer.weights.shape == (5, 5)
+    assert [item for item, _ in model.recommend([], 1)] == [int(np.argmax(counts))]
+
+
+@pytest.mark.parametrize("bar", [ImplicitAls, Ease, ItemKnn])
+def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
+    split = leave_one_out(crowds(), 2)
+    own = measure(bar().fit(split.train), split.train, split.test, "hr@10")["hr@10"]
+    popular = bars(split.train, split.test, "hr@10")[PREFIX + "popularity"]["hr@10"]
+    assert own > popular + 0.05
+
+
+@pytest.mark.parametrize(
+    ("bar", "wrong"),
+    [
+        (Als, {"factors": -1}),
+        (Als, {"iterations": 0}),
+        (ImplicitAls, {"alpha": -1.0}),
+        (Ease, {"regularization": -2.0}),
+        (ItemKnn, {"neighbors": 0}),
+        (ItemKnn, {"shrinkage": -1.0}),
+        (Ease, {"epsilon": 1.0}),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(bar, wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        bar(**wrong)

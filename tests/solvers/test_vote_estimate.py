@@ -1,0 +1,40 @@
+"""Votes merged from several releases are better than the best of them, whatever weighed them."""
+
+import numpy as np
+import pytest
+
+from discreet.solvers.empirical_bayes import VoteEstimate
+
+
+def truth(n_items=2000):
+    return 3000.0 / np.arange(1, n_items + 1)
+
+
+def test_merging_beats_either_release_and_knows_its_error():
+    draw = np.random.default_rng(0)
+    votes = truth()
+    item_weights = votes**-0.5
+    first = votes + draw.normal(size=votes.size) * 10
+    second = 0.7 * item_weights * votes + draw.normal(size=votes.size) * 0.7 * np.median(item_weights) * 10
+    tally = VoteEstimate.of(first, 10.0).with_more(second, 0.7 * np.median(item_weights) * 10, item_weights)
+    off = (tally.votes - votes) / tally.error
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(1.0, abs=0.1)
+    assert np.mean((tally.votes - votes) ** 2) < 0.75 * np.mean((first - votes) ** 2)
+
+
+def test_what_a_release_counted_is_read_off_the_merged_votes():
+    votes = truth(50)
+    item_weights = votes**-0.5
+    tally = VoteEstimate.of(votes, 0.01)
+    np.testing.assert_allclose(
+        tally.expected(3.0 * item_weights * votes, item_weights), 3.0 * item_weights * votes, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_pure_noise_neither_breaks_nor_takes_over(sign):
+    draw = np.random.default_rng(1)
+    noise = draw.normal(size=400) * 100 + sign * 20
+    tally = VoteEstimate.of(noise, 100.0).with_more(-noise, 100.0, np.ones(400))
+    assert np.isfinite(tally.votes).all() and (tally.raised > 0).all()
+    assert np.isfinite(tally.expected(-noise, np.ones(400))).all()
