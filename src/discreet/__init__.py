@@ -1,16 +1,16 @@
-"""Recommendations that keep a secret: learned with a proven differential-privacy promise.
+"""Learn recommenders with a proven differential-privacy guarantee.
 
-Everything a user needs is here: reading (`read`, `from_frame`, `catalog`), the estimators, `load`, promises
-and ledgers, `evaluate` and `compare`, and the errors. Names are imported when they are first used, so that
-the command line answers at once. Collecting on devices is in `discreet.collect`, learning without sharing
-data in `discreet.federated`.
+This module exports the public API: reading data (`read`, `from_frame`, `catalog`), the estimators, `load`,
+guarantees and ledgers, `evaluate` and `compare`, and the errors. Names are imported on first use, so the
+command line starts fast. Collection on devices is in `discreet.collect`, federated learning in
+`discreet.federated`.
 """
 
 from __future__ import annotations
 
 from discreet.core.exports import Exports
 
-# What `typing` says; importing it would take longer than all the rest of this module.
+# Stands for `typing.TYPE_CHECKING`; importing `typing` would take longer than the rest of this module.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ else:
             "discreet.data.interactions": "Interactions",
             "discreet.data.facts": "PublicFacts",
             "discreet.data.vocabulary": "Vocabulary",
-            # User level, with a trusted data holder
+            # Central model: a trusted data holder
             "discreet.models.user_factorization.estimator": "UserFactorization",
             "discreet.models.biases": "Biases",
             "discreet.models.popularity": "Popularity",
@@ -89,11 +89,11 @@ else:
             "discreet.models.low_rank.printed_frank_wolfe": "PrintedFrankWolfe",
             "discreet.models.low_rank.covariance_svd": "CovarianceSvd",
             "discreet.models.low_rank.projected_gradient": "ProjectedGradient",
-            # Facts chosen with noise
+            # Facts selected privately
             "discreet.models.private_facts": "PrivateCatalog PrivateScale",
-            # One binary rating
+            # Binary ratings
             "discreet.models.one_bit.estimators": "OneBitInput OneBitObjective OneBitGradient OneBitOutput",
-            # Before ratings leave the device
+            # Local model: noise before ratings leave the device
             "discreet.models.local.channel": "LocalChannel",
             "discreet.models.local.mixture": "LocalMixture",
             "discreet.models.local.nuclear": "LocalNuclear LocalNuclearPlain",
@@ -104,7 +104,7 @@ else:
             "discreet.models.baselines.als": "Als",
             "discreet.models.baselines.implicit_als": "ImplicitAls",
             "discreet.models.baselines.item_item": "Ease ItemKnn",
-            # What a fit returns, and what it is called in general
+            # Base classes and loading
             "discreet.models.estimator": "Estimator",
             "discreet.models.fitted": "FittedModel",
             "discreet.models.storage": "load",
@@ -112,7 +112,7 @@ else:
             "discreet.privacy.guarantee": "Guarantee Unit Neighbors Trust Basis",
             "discreet.privacy.ledger.book": "Ledger",
             "discreet.core.randomness": "PrivacyRandom",
-            # Measuring
+            # Evaluation
             "discreet.evaluation.protocol": "evaluate",
             "discreet.evaluation.comparison": "compare",
             "discreet.evaluation.private": "evaluate_privately choose_privately fit_and_evaluate",

@@ -1,4 +1,4 @@
-"""Know every estimator by name; read and write its settings as text and TOML. The only registry."""
+"""Look up estimators by name, and read and write their settings as text and TOML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.privacy.guarantee import Guarantee
 
 
 class _Registry(Mapping[str, type[Estimator]]):
-    """Every estimator by name; the module of one is imported when it is asked for."""
+    """Map each name to its estimator; import an estimator's module when it is first looked up."""
 
     def __getitem__(self, name: str) -> type[Estimator]:
         module, _, kind = ESTIMATORS[name].partition(":")
@@ -55,7 +55,7 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
 def estimators(
     names: Sequence[str], epsilons: Sequence[float], delta: float | None, *, implicit: bool = False
 ) -> list[Estimator]:
-    """Return every model at every epsilon; one that has no private version comes once, without privacy.
+    """Return every model at every epsilon; a model without a private version appears once, at epsilon=inf.
 
     A name may carry settings, as in `user-factorization:feedback=implicit`.
     """
@@ -74,12 +74,12 @@ def estimators(
 
 
 def feedback_setting(name: str, *, implicit: bool) -> dict[str, Any]:
-    """Return the setting that makes a model learn from choices, for models that have one."""
+    """Return the setting that makes a model learn from implicit feedback; empty if the model has none."""
     return {"feedback": "implicit"} if implicit and "feedback" in defaults(name) else {}
 
 
 def is_never_private(name: str) -> bool:
-    """Tell whether a model runs at epsilon=inf only: that is then its default."""
+    """Return whether a model has no private version: its default is then epsilon=inf."""
     return defaults(name).get("epsilon") == math.inf
 
 
@@ -100,18 +100,18 @@ def parse_settings(name: str, pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def defaults(name: str) -> dict[str, Any]:
-    """Return the settings that have a default, with it."""
+    """Return the default of every setting that has one."""
     return {field.name: field.default for field in _fields(_kind(name)) if field.default is not MISSING}
 
 
 def example_promise(name: str) -> Guarantee:
-    """Return what a model promises at epsilon 1, which shows its frame; some promise nothing."""
+    """Return what a model promises at epsilon 1, to show its privacy definition; some promise nothing."""
     facts = PublicFacts(n_items=1000, n_users=1024)
     return estimator(name, {"epsilon": math.inf if is_never_private(name) else 1.0}).promise(facts)
 
 
 def describe_models() -> list[dict[str, str]]:
-    """Return a row for every model: what it protects, against whom, what it reads and where it comes from."""
+    """Return a row for every model: privacy unit, trust, basis, feedback, summary and source."""
     rows = []
     for name, kind in sorted(MODELS.items()):
         promise = example_promise(name)
@@ -131,7 +131,7 @@ def describe_models() -> list[dict[str, str]]:
 
 
 def _feedback(kind: type[Estimator]) -> str:
-    """Return what a model learns from; where that is a setting, all it may be."""
+    """Return the feedback a model learns from; if it is a setting, all its values."""
     setting = get_type_hints(kind)["feedback"]
     return " or ".join(get_args(setting)) if get_origin(setting) is Literal else kind.feedback
 
@@ -149,7 +149,7 @@ def from_toml(text: str) -> Estimator:
 
 
 def to_toml(recipe: Estimator) -> str:
-    """Write an estimator as TOML that `from_toml` reads back; settings left at None are left out."""
+    """Write an estimator as TOML that `from_toml` reads back; settings that are None are left out."""
     lines = [f"model = {json.dumps(recipe.name)}", "", "[settings]"]
     lines += [f"{key} = {_toml(value)}" for key, value in recipe.settings.items() if value is not None]
     return "\n".join(lines) + "\n"
@@ -182,7 +182,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-# What a message calls the types of settings.
+# How error messages name the types of settings.
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 

@@ -1,4 +1,4 @@
-"""Name the arrays that travel between rooms."""
+"""Define the array types that packages share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Any array; compiled loops take these.
+#: Any array, as compiled loops take it.
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
 
-#: What numpy raises when it reads the header of an array file that a stranger wrote.
+#: What numpy raises on a malformed header of an array file.
 STRANGE_HEADER = (SyntaxError, TypeError, RecursionError, TokenError)

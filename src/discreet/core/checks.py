@@ -1,4 +1,4 @@
-"""Say what is wrong with an argument, the rule it broke and what to do, in one sentence form.
+"""Check arguments, and report errors in one form: what came, the rule it broke, what to do.
 
 Every error a user can cause is a `DiscreetError`; the command line prints its message and exits with 1.
 Messages about data count records and name columns; they never quote a record.
@@ -13,30 +13,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Commands to terminals, and letters that turn the direction of what follows; line breaks stay what they are.
-_OBEYED = [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _OBEYED if code != 0x0A}
+# Control characters and characters that change the direction of text; line breaks are kept.
+_CONTROL = [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROL if code != 0x0A}
 
 
 def visible(text: str) -> str:
-    """Return text with the letters spelled out that a terminal would obey: ids may come from strangers."""
+    """Return text with control characters escaped: ids from untrusted files may hold some."""
     return text.translate(_SHOWN)
 
 
 class DiscreetError(Exception):
-    """Report a problem the caller can mend; the message is one clear sentence."""
+    """Report a problem the caller can fix; the message is one clear sentence."""
 
     def __str__(self) -> str:
-        """Return the sentence on one line; names of columns and files in it may come from strangers."""
+        """Return the message on one line; it may name columns and files of untrusted origin."""
         return visible(super().__str__()).replace("\n", "\\n")
 
     def add_sentence(self, sentence: str) -> None:
-        """Say something more at the end of the message."""
+        """Append a sentence to the message."""
         self.args = (f"{super().__str__()} {sentence}", *self.args[1:])
 
 
 class ParameterError(DiscreetError, ValueError):
-    """Report an argument outside its rule."""
+    """Report an argument that breaks its rule."""
 
 
 class DataError(DiscreetError, ValueError):
@@ -44,15 +44,15 @@ class DataError(DiscreetError, ValueError):
 
 
 class FileError(DiscreetError, OSError):
-    """Report a file that is missing, foreign, damaged or cannot be written."""
+    """Report a file that is missing, not ours, damaged or cannot be written."""
 
 
 class PrivacyError(DiscreetError, RuntimeError):
-    """Report an act that would break or blur a promise: it was not done."""
+    """Report an action that would break or blur a privacy promise; it was not done."""
 
 
 class BudgetError(PrivacyError):
-    """Report spending that the budget does not cover; nothing was spent."""
+    """Report a request that the budget does not cover; nothing was spent."""
 
 
 def require(ok: bool, name: str, value: object, rule: str, do: str = "") -> None:
@@ -62,7 +62,7 @@ def require(ok: bool, name: str, value: object, rule: str, do: str = "") -> None
 
 
 def instance(name: str, value: object, kind: type, do: str = "") -> None:
-    """Raise unless `value` is a `kind`; the message names its type and shows nothing of it."""
+    """Raise unless `value` is a `kind`; the message names its type and never its value."""
     if not isinstance(value, kind):
         found = type(value).__name__
         raise ParameterError(f"{name} must be of type {kind.__name__}, not {found}.{' ' + do if do else ''}")
@@ -116,7 +116,7 @@ def probability(name: str, value: object, do: str = "") -> float:
 
 
 def failure_probability(name: str, value: object, do: str = "") -> float:
-    """Return `value` as a float in [0, 1): what a delta may be."""
+    """Return `value` as a float in [0, 1), the range of delta."""
     number = real(name, value, do)
     require(0 <= number < 1, name, value, "must lie in [0, 1)", do)
     return number
@@ -138,19 +138,19 @@ def integer(
 
 def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> None:
     """Raise unless `value` is among `allowed`."""
-    choices = ", ".join(sorted(repr(item) for item in allowed))
+    options = ", ".join(sorted(repr(item) for item in allowed))
     close = suggestion(value, map(str, allowed)) if isinstance(value, str) else ""
     require(
         any(value == item for item in allowed),
         name,
         value,
-        f"must be one of {choices}",
+        f"must be one of {options}",
         (close + " " + do).strip(),
     )
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a question that offers the known word most like this one; nothing if none is like it."""
+    """Return "Did you mean ...?" with the most similar known word; empty if none is similar."""
     from difflib import get_close_matches
 
     close = get_close_matches(word.lower(), list(known), n=1, cutoff=0.7)
@@ -158,7 +158,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def finite_array(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return a float64 array; refuse NaN and infinity without saying where they stand."""
+    """Return a float64 array; refuse NaN and infinity without revealing their positions."""
     try:
         raw = np.asarray(array)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Offer names without importing the modules they are from: each is imported when it is first used."""
+"""Export names lazily: import a module when one of its names is first used."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import sys
 
 
 class Exports:
-    """Know for each name of a package in which module it lives; a name with no home there is a module."""
+    """Map each exported name of a package to its module; the name of a module stands for the module."""
 
-    __slots__ = ("_homes", "_package", "names")
+    __slots__ = ("_modules", "_package", "names")
 
-    def __init__(self, package: str, homes: dict[str, str]) -> None:
+    def __init__(self, package: str, modules: dict[str, str]) -> None:
         self._package = package
-        self._homes = {name: home for home, names in homes.items() for name in names.split()}
-        self.names = sorted(self._homes)
+        self._modules = {name: module for module, names in modules.items() for name in names.split()}
+        self.names = sorted(self._modules)
 
     def find(self, name: str) -> object:
-        """Return what `name` stands for and keep it, so that the next look is a plain one."""
-        if name not in self._homes:
+        """Return the object called `name`, and set it on the package so that it is looked up once."""
+        if name not in self._modules:
             raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
-        module = importlib.import_module(self._homes[name])
+        module = importlib.import_module(self._modules[name])
         found = module if module.__name__.endswith(f".{name}") else getattr(module, name)
         setattr(sys.modules[self._package], name, found)
         return found
 
 
 class Later:
-    """Stand for a module that takes long to load, and load it when something in it is first asked for."""
+    """Stand for a module that is slow to import, and import it on first use."""
 
     def __init__(self, module: str) -> None:
         self._module = module

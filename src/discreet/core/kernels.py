@@ -1,8 +1,8 @@
-"""Compile the inner loops that several solvers share; they work on plain arrays and a range of rows.
+"""Compile the inner loops that several solvers share; each works on plain arrays and a range of rows.
 
-The loops release the interpreter's lock and touch only their own rows of the output, so that threads can
-share the work without talking to each other and the answer does not depend on how many there are. Sums may be
-reordered for speed, but NaN and infinity keep their meaning.
+The loops release the interpreter's lock and write only their own rows of the output. Threads therefore need
+no synchronization, and the result does not depend on their number. Sums may be reordered for speed, but NaN
+and infinity keep their meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def dot(left: Array, right: Array) -> float:
 
 @compiled
 def sum_features(features: Array, columns: Array, coefficients: Array, out: Array) -> None:
-    """Set `out` to the sum of `coefficient * features[column]` over the cells of one row."""
+    """Set `out` to the sum of `coefficient * features[column]` over the entries of one row."""
     for a in range(out.size):
         out[a] = 0
     for j in range(columns.size):
@@ -46,17 +46,17 @@ def multiply_rows(
 ) -> None:
     """Write rows of a sparse matrix times a dense one."""
     for row in range(start, stop):
-        cells = slice(indptr[row], indptr[row + 1])
-        sum_features(dense, columns[cells], values[cells], out[row])
+        entries = slice(indptr[row], indptr[row + 1])
+        sum_features(dense, columns[entries], values[entries], out[row])
 
 
 @compiled
 def predict_range(
     start: int, stop: int, rows: Array, columns: Array, left: Array, right: Array, out: Array
 ) -> None:
-    """Write `left[row] . right[column]` for a range of cells."""
-    for cell in range(start, stop):
-        out[cell] = dot(left[rows[cell]], right[columns[cell]])
+    """Write `left[row] . right[column]` for a range of entries."""
+    for entry in range(start, stop):
+        out[entry] = dot(left[rows[entry]], right[columns[entry]])
 
 
 @compiled
@@ -72,16 +72,16 @@ def residual_rows(
     right: Array,
     out: Array,
 ) -> None:
-    """Write what a factor model with offsets leaves of every stored value."""
+    """Write the residual of every stored value under a factor model with offsets."""
     for row in range(start, stop):
-        for cell in range(indptr[row], indptr[row + 1]):
-            column = columns[cell]
+        for entry in range(indptr[row], indptr[row + 1]):
+            column = columns[entry]
             score = dot(left[row], right[column])
-            out[cell] = values[cell] - row_offsets[row] - column_offsets[column] - score
+            out[entry] = values[entry] - row_offsets[row] - column_offsets[column] - score
 
 
 @compiled
 def add_by_column(columns: Array, values: Array, totals: Array) -> None:
     """Add every value to the total of its column."""
-    for cell in range(columns.size):
-        totals[columns[cell]] += values[cell]
+    for entry in range(columns.size):
+        totals[columns[entry]] += values[entry]

@@ -1,7 +1,8 @@
-"""Show how far a long task has come, and log what is done; never a number computed from data.
+"""Show the progress of a long task, and log what is done.
 
-Messages hold what is public, and of reading what an error would say, too: counts, never a record. Like other
-libraries `discreet` adds no handler; `logging.basicConfig(level=logging.INFO)` shows all of it.
+Messages hold public facts only, never a number computed from data. The exception is reading, where they may
+hold counts as its errors do, and never a record. Like other libraries `discreet` adds no handler;
+`logging.basicConfig(level=logging.INFO)` shows all messages.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: Called with what is being done, how many steps are done, and how many there are.
+#: Called with a description of the task, the number of steps done, and the number of steps in all.
 Progress = Callable[[str, int, int], None]
 
 
@@ -21,7 +22,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(given: Progress | None) -> Iterator[Progress]:
-    """Yield the caller's progress, or a bar on a terminal, or silence elsewhere."""
+    """Yield the caller's progress if given, else a progress bar on a terminal, else `silent`."""
     if given is not None:
         yield given
         return

@@ -2,9 +2,9 @@
 
 Noise comes from `PrivacyRandom`, a stream of bytes from AES-256 in counter mode keyed by the operating
 system. It has no seed. `PrivacyRandom.simulate(seed)` has one, and whatever it touches is marked
-`simulated`: good for an experiment, worthless as protection. An audit may put a `Tape` on such a source, and
-on no other. Splits, synthetic data and starting points
-use `experiment_generator`, an ordinary numpy generator that never reaches a mechanism.
+`simulated`: good for an experiment, worthless as protection. An audit may attach a `Recording` to a simulated
+source, and to no other. Splits, synthetic data and starting points use `experiment_generator`, an ordinary
+numpy generator that never reaches a mechanism.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from discreet.core.checks import ParameterError, PrivacyError, integer
 
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
-# A block cipher in counter mode can be told from true randomness with advantage blocks^2 / 2^129. A new key
-# every 2^28 blocks keeps that below 2^-72 a key, far under the 2^-60 we state for a draw.
+# The advantage in distinguishing a block cipher in counter mode from true randomness is blocks^2 / 2^129. A
+# new key every 2^28 blocks keeps it below 2^-72 a key, far under the 2^-60 we state for a draw.
 _BYTES_PER_KEY = 1 << 32
-# cryptography asks for this much room behind the last byte written.
+# The cryptography library needs this much space after the last byte written.
 _SLACK = 15
 
 _forks = 0
@@ -42,12 +42,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
 
 
 def _process() -> tuple[int, int]:
-    """Identify this process; the fork count tells a child from a long gone process with its number."""
+    """Identify this process; the fork count distinguishes a child from an earlier process with its id."""
     return os.getpid(), _forks
 
 
 class _Stream:
-    """Hold one key, its cipher and how much of it is left; replaced as a whole, never repaired."""
+    """Hold one key, its cipher and the number of bytes left before the next key."""
 
     __slots__ = ("cipher", "key", "left", "lock", "process")
 
@@ -60,13 +60,13 @@ class _Stream:
 
 
 class Recording(Protocol):
-    """Stand between a draw and whoever asked for it; what an audit records and replays."""
+    """Intercept the draws of a source, so that an audit can record and replay them."""
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """Return what `draw(**arguments)` tells, or what it told another time."""
+        """Return the result of `draw(**arguments)`, or the one recorded earlier."""
 
     def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
-        """Take note of the numbers a mechanism is about to put noise on."""
+        """Record the exact values a mechanism is about to add noise to."""
 
 
 @final
@@ -103,24 +103,24 @@ class PrivacyRandom:
         source = object.__new__(cls)
         source._stream = _Stream(key)
         source._script = None if script is None else np.frombuffer(script, dtype=np.uint8)
-        # What passes a tape was seen by somebody: a source that protects people never has one.
+        # Recorded draws are known to the auditor, so a source that protects people is never recorded.
         source._recording = recording if simulated else None
         source.simulated = simulated
         return source
 
     @classmethod
     def from_os(cls) -> Self:
-        """Return a source keyed by the operating system: the only one that protects anybody."""
+        """Return a source keyed by the operating system: the only kind that protects people."""
         return cls._make(os.urandom(32), simulated=False)
 
     @classmethod
     def simulate(cls, seed: int) -> Self:
-        """Return a repeatable source for experiments; everything it touches is `simulated` for ever."""
+        """Return a repeatable source for experiments; everything it touches stays marked `simulated`."""
         return cls._make(_simulation_key(seed), simulated=True)
 
     @classmethod
     def recorded(cls, seed: int, recording: Recording) -> Self:
-        """Return a simulated source all of whose draws pass `tape`; for audits."""
+        """Return a simulated source whose draws all go through `recording`; for audits."""
         return cls._make(_simulation_key(seed), simulated=True, recording=recording)
 
     @classmethod
@@ -130,22 +130,22 @@ class PrivacyRandom:
 
     @property
     def recording(self) -> Recording | None:
-        """Return what draws have to pass: nothing, unless this is an audit."""
+        """Return the recording that intercepts draws; None outside an audit."""
         return self._recording
 
     def unrecorded(self) -> PrivacyRandom:
-        """Return the same stream without its tape, for the draw behind it."""
+        """Return the same stream without its recording, for the draw that is being recorded."""
         source = object.__new__(PrivacyRandom)
         source._stream, source._script, source._recording = self._stream, self._script, None
         source.simulated = self.simulated
         return source
 
     def spawn(self, name: str) -> PrivacyRandom:
-        """Return an independent source: a fresh one, or, of a simulation, one that `name` repeats."""
+        """Return an independent source: a fresh one, or, in a simulation, one determined by `name`."""
         if not self.simulated:
             return PrivacyRandom.from_os()
         if self._script is not None:
-            raise ParameterError("A scripted source has no children; hand the script to whoever draws.")
+            raise ParameterError("A scripted source has no children; pass the script to the code that draws.")
         key = hashlib.sha256(self._stream.key + name.encode()).digest()
         return PrivacyRandom._make(key, simulated=True, recording=self._recording)
 
@@ -153,8 +153,8 @@ class PrivacyRandom:
         """Return `count` fresh random bytes."""
         integer("count", count, least=0)
         if self._recording is not None:
-            told: npt.NDArray[np.uint8] = self._recording.passing(self.unrecorded().bytes, {"count": count})
-            return told
+            drawn: npt.NDArray[np.uint8] = self._recording.passing(self.unrecorded().bytes, {"count": count})
+            return drawn
         if self._script is not None:
             return self._play(count)
         out = np.empty(count + _SLACK, dtype=np.uint8)
@@ -169,7 +169,7 @@ class PrivacyRandom:
     def _encrypt(self, size: int, target: memoryview) -> None:
         stream = self._stream
         if stream.process != _process():
-            # The parent may have held the lock while it forked, so the child takes a new stream with its own.
+            # The parent may have held the lock while it forked, so the child needs a new stream and lock.
             fresh = hashlib.sha256(stream.key + os.urandom(32)).digest() if self.simulated else os.urandom(32)
             stream = self._stream = _Stream(fresh)
         with stream.lock:
@@ -203,7 +203,7 @@ def _simulation_key(seed: int) -> bytes:
 def experiment_generator(seed: int, *purpose: str | int) -> np.random.Generator:
     """Return a numpy generator for splits, synthetic data and starting points; never for noise.
 
-    Each `purpose` gets a stream of its own, so that a longer split does not shift the synthetic data.
+    Each `purpose` has its own stream, so that a change of one use does not shift the others.
     """
     integer("seed", seed, least=0)
     digest = hashlib.sha256(repr((seed, purpose)).encode()).digest()

@@ -1,11 +1,11 @@
-"""Every estimator's name and where it lives: known without importing any of them.
+"""Register estimators and data sources by name and location, without importing them.
 
 `discreet.recipes` looks estimators up here, and shells complete names from here.
 """
 
 from __future__ import annotations
 
-#: What opens a path as a source of data: a function that returns None where the path is no such thing.
+#: Functions that open a path as a data source; each returns None if the path is not of its kind.
 SOURCES = {"shards": "discreet.distributed.shards:open_if_shards"}
 
 ESTIMATORS = {

@@ -1,4 +1,4 @@
-"""Hold CSR rows, and run compiled loops over them on as many threads as there are."""
+"""Hold CSR rows, and run compiled loops over them on all available threads."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ else:
     kernels = Later("discreet.core.kernels")
 
 
-# Parts a thread: enough that a part which happens to be slow is made up for by the others.
+# Several parts a thread, so that a slow part does not hold up the rest.
 _PARTS_PER_THREAD = 4
-# Cells that cost as much to handle as a row costs besides its cells.
-_CELLS_PER_ROW = 100
-# Below this many cells threads cost more than they bring.
+# The fixed cost of a row, in entries.
+_ENTRIES_PER_ROW = 100
+# With fewer entries, threads cost more than they save.
 _WORTH_THREADS = 20_000
 
 
@@ -48,14 +48,14 @@ class Rows(NamedTuple):
         return self.indptr.size - 1
 
     def row_weights(self) -> npt.NDArray[np.float64]:
-        """Return the total weight of every row: the number of its values where there are no weights."""
+        """Return the total weight of every row; without weights, the number of its values."""
         if self.weights is None:
             return np.diff(self.indptr).astype(np.float64)
         return np.diff(np.concatenate(([0.0], np.cumsum(self.weights, dtype=np.float64)))[self.indptr])
 
 
 def require_fit(rows: Rows, n_columns: int) -> None:
-    """Refuse a matrix whose parts do not belong together: compiled loops do not look before they read."""
+    """Refuse a matrix whose arrays are inconsistent: compiled loops do not check bounds."""
     stored = rows.columns.size
     sizes = {stored, rows.values.size, stored if rows.weights is None else rows.weights.size}
     if rows.indptr.size == 0 or rows.indptr[0] != 0 or rows.indptr[-1] != stored or len(sizes) > 1:
@@ -69,10 +69,10 @@ def require_fit(rows: Rows, n_columns: int) -> None:
 
 
 def run(kernel: Callable[..., None], cost: Array, *arguments: object) -> None:
-    """Call `kernel(start, stop, *arguments)` on ranges of about equal cost that together cover everything.
+    """Call `kernel(start, stop, *arguments)` on ranges of about equal cost that together cover all rows.
 
-    `cost` is cumulative, from 0, one entry more than there are rows. Arrays are handed over as they are: the
-    kernel writes into the last one.
+    `cost` is cumulative, starts at 0 and has one entry more than there are rows. The kernel writes to its
+    last argument.
     """
     *inputs, out = arguments
     settled = [_read_only(value) if isinstance(value, np.ndarray) else value for value in inputs]
@@ -91,15 +91,14 @@ def run(kernel: Callable[..., None], cost: Array, *arguments: object) -> None:
 
 def run_over_rows(kernel: Callable[..., None], rows: Rows, *arguments: object) -> None:
     """Call `kernel(start, stop, indptr, columns, *arguments)` over all rows."""
-    cost = rows.indptr + _CELLS_PER_ROW * np.arange(rows.indptr.size)
+    cost = rows.indptr + _ENTRIES_PER_ROW * np.arange(rows.indptr.size)
     run(kernel, cost, rows.indptr, rows.columns, *arguments)
 
 
 def summed_over_rows(add: Callable[[int, int], Sequence[Array]], indptr: Array) -> list[Array]:
-    """Return the sums of the arrays that `add(start, stop)` returns for a thread's rows.
+    """Return the sums, over ranges of rows, of the arrays that `add(start, stop)` returns.
 
-    Every thread has sums of its own, so what is added must not depend on the order: whole numbers, in floats
-    below 2^53.
+    Every thread has its own sums, so addition must be exact in any order: integers, in floats below 2^53.
     """
     threads = kernels.thread_count() if indptr[-1] > _WORTH_THREADS else 1
     cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
@@ -112,15 +111,8 @@ def summed_over_rows(add: Callable[[int, int], Sequence[Array]], indptr: Array) 
     return [np.sum(pieces, axis=0) for pieces in zip(*parts, strict=True)]
 
 
-def _read_only(array: Array) -> Array:
-    """Return a read-only view: one type for the compiler, whatever the caller's flags are."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 def multiply(rows: Rows, dense: Array) -> Array:
-    """Return the sparse matrix times a dense one, in the dense one's type; weights are not used."""
+    """Return the sparse matrix times a dense one, in the type of the dense one; weights are ignored."""
     require_fit(rows, dense.shape[0])
     out = np.empty((rows.n_rows, dense.shape[1]), dense.dtype)
     run_over_rows(kernels.multiply_rows, rows, rows.values.astype(dense.dtype, copy=False), dense, out)
@@ -128,12 +120,12 @@ def multiply(rows: Rows, dense: Array) -> Array:
 
 
 def require_cells(left: Array, right: Array, rows: Array, columns: Array) -> None:
-    """Refuse cells that two tables of factors do not have."""
+    """Refuse entries outside the product of two factor matrices."""
     for index, table in ((rows, left), (columns, right)):
         if index.size and (index.min() < 0 or index.max() >= table.shape[0]):
-            raise DataError(f"A cell lies outside 0..{table.shape[0] - 1}; ask only for rows that exist.")
+            raise DataError(f"An entry lies outside 0..{table.shape[0] - 1}; ask only for rows that exist.")
     if rows.shape != columns.shape or left.shape[1] != right.shape[1] or left.dtype != right.dtype:
-        raise DataError("The cells or the factors do not belong together; give both in one length and type.")
+        raise DataError("The entries or the factors do not match; give both in one length and type.")
 
 
 def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Array:
@@ -146,7 +138,7 @@ def predict_cells(left: Array, right: Array, rows: Array, columns: Array) -> Arr
 
 
 def residuals(rows: Rows, left: Array, right: Array, row_offsets: Array, column_offsets: Array) -> Array:
-    """Return `value - row offset - column offset - left . right` for every stored value, in their order."""
+    """Return `value - row offset - column offset - left . right` for every stored value, in order."""
     require_fit(rows, right.shape[0])
     out = np.empty(rows.values.size, left.dtype)
     offsets = (row_offsets.astype(left.dtype, copy=False), column_offsets.astype(left.dtype, copy=False))
@@ -155,7 +147,7 @@ def residuals(rows: Rows, left: Array, right: Array, row_offsets: Array, column_
 
 
 def column_sums(columns: Array, values: Array, n_columns: int) -> npt.NDArray[np.float64]:
-    """Return the sum of `values` by column in double precision, without a temporary of their size."""
+    """Return the sum of `values` by column in double precision, without a temporary array."""
     if columns.size != values.size or (columns.size and not 0 <= columns.min() <= columns.max() < n_columns):
         raise DataError(f"Columns and values must pair up, with columns in 0..{n_columns - 1}.")
     totals = np.zeros(n_columns)
@@ -164,11 +156,18 @@ def column_sums(columns: Array, values: Array, n_columns: int) -> npt.NDArray[np
 
 
 def one_algebra_thread() -> AbstractContextManager[object]:
-    """Let the linear-algebra library use one thread inside the block.
+    """Limit the linear-algebra library to one thread inside the block.
 
-    For solves that take turns between thin matrices and sparse products: after a product the library's
-    threads wait in a loop for the next one and take the processor from the sparse products. It holds for
-    the whole process, like every setting of that library, and costs a few milliseconds: once a solve.
+    Solves that alternate between thin matrices and sparse products need this: after a product the library's
+    threads wait in a busy loop and take the processor from the sparse products. The limit holds for the whole
+    process, like every setting of that library. Setting it costs a few milliseconds, so do it once a solve.
     """
     limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
     return limited
+
+
+def _read_only(array: Array) -> Array:
+    """Return a read-only view: one type for the compiler, whatever the caller's flags are."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

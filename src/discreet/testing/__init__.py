@@ -1,1 +1,1 @@
-"""Contract suites and generated data for tests, shipped with the package."""
+"""Provide contract suites and generated data for tests, shipped with the package."""

@@ -1,8 +1,8 @@
-"""Generate ratings for benchmarks by the hundred million: skewed, low-rank, straight into sorted rows.
+"""Generate hundreds of millions of skewed, low-rank ratings for benchmarks, in sorted rows.
 
-Work goes in blocks of about a million ratings. A person's items come from evenly spread points pushed
-through the popularity curve of the person's crowd, so they arrive in order; the few that meet are moved to
-the next free item. Memory beyond the result is a few blocks.
+Ratings are made in blocks of about a million. A user's items come from evenly spread points mapped through
+the popularity curve of the user's group, so they arrive in order; the few that collide are moved to the next
+free item. Memory beyond the result is a few blocks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from discreet.data.interactions import Interactions
 
 _BLOCK = 1 << 20
 _FACTORS = 8
-_CROWDS = 8
+_GROUPS = 8
 _CURVE_POINTS = 1 << 18
 _SCHEMA = {"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargeShape:
-    """Fix how many people, items and ratings; `LargeShape.of` keeps the proportions of a film service."""
+    """Set how many users, items and ratings; `LargeShape.of` keeps the proportions of a film service."""
 
     n_users: int
     n_items: int
@@ -40,28 +40,28 @@ class LargeShape:
     def __post_init__(self) -> None:
         integer("n_users", self.n_users, least=1)
         integer("n_items", self.n_items, least=2)
-        integer("n_ratings", self.n_ratings, least=self.n_users, do="Every person rates at least one item.")
+        integer("n_ratings", self.n_ratings, least=self.n_users, do="Every user rates at least one item.")
         most = self.n_users * self.n_items // 4
         require(
             self.n_ratings <= most,
             "n_ratings",
             self.n_ratings,
-            f"must fill at most a quarter of the cells, {most}",
+            f"must fill at most a quarter of the matrix, {most}",
         )
 
     @classmethod
     def of(cls, n_ratings: int) -> LargeShape:
-        """Return 480,000 people and 17,770 items at 100 million ratings, fewer of both below."""
+        """Return 480,000 users and 17,770 items at 100 million ratings, fewer of both below."""
         integer("n_ratings", n_ratings, least=1_000)
         share = n_ratings / 100_000_000
         n_items = round(17_770 * min(1, share**0.35))
-        # Few ratings in proportion would fill more than a quarter of the cells.
+        # In proportion, few ratings would fill more than a quarter of the matrix.
         n_users = max(20, round(480_000 * share), -(-4 * n_ratings // n_items))
         return cls(n_users=n_users, n_items=n_items, n_ratings=n_ratings)
 
 
 def large(shape: LargeShape, *, seed: int = 0) -> Interactions:
-    """Return ratings of 1 to 5 stars as interactions; 8 bytes a rating and a few blocks of work space."""
+    """Return ratings of 1 to 5 stars as interactions; needs 8 bytes a rating and a few blocks of memory."""
     plan = _Plan(shape, seed)
     items = np.empty(shape.n_ratings, dtype=np.int32)
     values = np.empty(shape.n_ratings, dtype=np.float32)
@@ -90,12 +90,12 @@ def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0) -> Path:
         else:
             ratings.sink_parquet(target)
     except OSError as error:
-        raise FileError(f"{target} cannot be written ({error.strerror}); choose another place.") from error
+        raise FileError(f"{target} cannot be written ({error.strerror}); choose another path.") from error
     return target
 
 
 class _Plan:
-    """Hold the latent structure and deal out the ratings in blocks of whole people."""
+    """Hold the latent structure, and generate the ratings in blocks of whole users."""
 
     def __init__(self, shape: LargeShape, seed: int) -> None:
         draw = experiment_generator(seed, "large", shape.n_users, shape.n_items, shape.n_ratings)
@@ -104,14 +104,14 @@ class _Plan:
         fame = -0.8 * np.log(draw.permutation(shape.n_items) + 20.0)
         self._item_factors = draw.normal(0, 0.25, (shape.n_items, _FACTORS)).astype(np.float32)
         self._item_bias = draw.normal(3.6, 0.4, shape.n_items).astype(np.float32)
-        self._crowd_factors = draw.normal(0, 1, (_CROWDS, _FACTORS))
-        appeal = fame + 0.8 * self._crowd_factors @ self._item_factors.T
+        self._group_factors = draw.normal(0, 1, (_GROUPS, _FACTORS))
+        appeal = fame + 0.8 * self._group_factors @ self._item_factors.T
         self._curves = np.stack([_curve(row) for row in np.exp(appeal)])
 
     def blocks(
         self,
     ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]]:
-        """Yield the person, item and value of every rating, sorted by person and item."""
+        """Yield the user, item and value of every rating, sorted by user and item."""
         ends = np.cumsum(self.counts)
         first = 0
         while first < self.shape.n_users:
@@ -121,34 +121,34 @@ class _Plan:
             first = last
 
     def _block(
-        self, people: npt.NDArray[np.int32]
+        self, users: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        draw, counts = self._draw, self.counts[people]
-        local = np.repeat(np.arange(len(people)), counts)
-        source = draw.integers(0, _CROWDS, len(people))
-        items = self._items(counts, local, source)
-        taste = self._crowd_factors[source] + draw.normal(0, 0.7, (len(people), _FACTORS))
-        bias = draw.normal(0, 0.4, len(people))
-        stars = np.einsum("ij,ij->i", taste.astype(np.float32)[local], self._item_factors[items])
+        draw, counts = self._draw, self.counts[users]
+        local = np.repeat(np.arange(len(users)), counts)
+        groups = draw.integers(0, _GROUPS, len(users))
+        items = self._items(counts, local, groups)
+        factors = self._group_factors[groups] + draw.normal(0, 0.7, (len(users), _FACTORS))
+        bias = draw.normal(0, 0.4, len(users))
+        stars = np.einsum("ij,ij->i", factors.astype(np.float32)[local], self._item_factors[items])
         stars += self._item_bias[items] + bias.astype(np.float32)[local]
         stars += np.float32(0.8) * draw.standard_normal(len(stars), dtype=np.float32)
-        return people[local], items, np.clip(np.rint(stars), 1, 5)
+        return users[local], items, np.clip(np.rint(stars), 1, 5)
 
     def _items(
-        self, counts: npt.NDArray[np.int64], local: npt.NDArray[np.int64], source: npt.NDArray[np.int64]
+        self, counts: npt.NDArray[np.int64], local: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int32]:
         starts = np.cumsum(counts) - counts
-        place = np.arange(len(local)) - starts[local]
-        points = (place + self._draw.random(len(local))) / counts[local]
-        wished = self._curves[source[local], (points * _CURVE_POINTS).astype(np.int64)]
-        # Strictly rising items are items minus their place that never fall; rows are kept apart by an offset.
+        position = np.arange(len(local)) - starts[local]
+        points = (position + self._draw.random(len(local))) / counts[local]
+        drawn = self._curves[groups[local], (points * _CURVE_POINTS).astype(np.int64)]
+        # Items rise strictly if item minus position never falls; an offset keeps rows apart.
         apart = local * (4 * self.shape.n_items)
-        slack = np.maximum.accumulate(wished - place + apart) - apart
-        return (np.minimum(slack, self.shape.n_items - counts[local]) + place).astype(np.int32)
+        slack = np.maximum.accumulate(drawn - position + apart) - apart
+        return (np.minimum(slack, self.shape.n_items - counts[local]) + position).astype(np.int32)
 
 
 def _counts(shape: LargeShape, draw: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return how many ratings each person gives: log-normal, at least one, together exactly `n_ratings`."""
+    """Return the number of ratings of each user: log-normal, at least one, together exactly `n_ratings`."""
     most = max(1, shape.n_items // 2)
     share = draw.lognormal(0, 1.1, shape.n_users)
     share *= (shape.n_ratings - shape.n_users) / share.sum()
