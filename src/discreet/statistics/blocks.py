@@ -1,4 +1,4 @@
-"""Cut data into blocks of whole people, and compute what depends on each person's own row."""
+"""Split data into blocks of whole users, and compute what depends on each user's own row."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from discreet.core.rows import Rows, column_sums
 from discreet.data.interactions import Interactions
 from discreet.statistics.fixed_point import ROUNDING, Steps, as_fixed_point, to_fixed_point
 
-# People of a block that rated anything are at most as many, so sums of floats over a block stay exact.
+# No more users than this have ratings in a block, so sums of floats over a block stay exact.
 _RATINGS_PER_BLOCK = 1 << 21
 
 
 def rows_of(histories: Interactions) -> Rows:
-    """Return the histories in the form that solvers read."""
+    """Return the histories as CSR rows for solvers."""
     return Rows(histories.indptr, histories.items, histories.values)
 
 
 def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Block]:
-    """Yield the people in blocks of whole rows, small enough that a few copies of one fit in memory."""
+    """Yield the users in blocks of whole rows, small enough that a few copies of a block fit in memory."""
     start = 0
     while start < data.n_users:
         stop = int(np.searchsorted(data.indptr, data.indptr[start] + _RATINGS_PER_BLOCK, side="right")) - 1
@@ -32,7 +32,7 @@ def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Bl
 
 
 class Block:
-    """Hold a run of people: their ratings, and sums and lengths over each one's own row."""
+    """Hold the ratings of consecutive users, and compute sums and norms over each user's own row."""
 
     __slots__ = ("counts", "data", "indptr", "items", "people", "start", "stop", "values")
 
@@ -46,19 +46,20 @@ class Block:
         self.people = np.repeat(np.arange(stop - start), self.counts)
 
     def alone(self) -> Interactions:
-        """Return these people as data of their own."""
+        """Return these users as a dataset of their own."""
         return self.data.span(self.start, self.stop)
 
     def rows(self, values: Floats | None = None) -> Rows:
-        """Return the ratings, or other numbers in their places, as solvers read them."""
+        """Return the ratings, or other values of the same entries, as CSR rows."""
         numbers = self.values if values is None else values
         return Rows(self.indptr, self.items, numbers.astype(np.float32))
 
     def in_time(self) -> tuple[Indices, npt.NDArray[np.bool_]]:
-        """Return where each person's ratings stand in the order of their times, and which share a time.
+        """Return each user's ratings in the order of time, and which have the time of the one before.
 
-        The second tells of each place in that order whether the person's one before it has the same time;
-        without times all have. Ties stand in the order of the row, so that both depend on the own row alone.
+        The first array holds positions in the block. The second says, in the order of the first, whether the
+        user's previous rating has the same time; without times it is always true. Ties keep the order of the
+        row, so both depend on the user's own row alone.
         """
         times = self.data.times
         if times is None:
@@ -71,14 +72,14 @@ class Block:
         return order, same
 
     def per_person(self, terms: Floats) -> Floats:
-        """Return the sum of `terms` over each person's own ratings."""
+        """Return the sum of `terms` over each user's own ratings."""
         return column_sums(self.people, terms, self.counts.size)
 
     def unit_weights(self, squared_terms: Floats) -> Floats:
-        """Return, for each rating, the weight that gives its person's vector a length of at most 1."""
+        """Return, for each rating, the weight that scales its user's vector to a norm of at most 1."""
         lengths = np.sqrt(self.per_person(squared_terms))
         return (ROUNDING / np.maximum(lengths, np.finfo(np.float64).tiny))[self.people]
 
     def add_by_item(self, contributions: Floats, totals: Steps) -> None:
-        """Add contributions (each at most 1 in size) to the items' totals, in whole steps."""
+        """Add contributions (each at most 1 in absolute value) to the items' totals, in fixed point."""
         totals += as_fixed_point(column_sums(self.items, to_fixed_point(contributions), totals.size))

@@ -1,4 +1,4 @@
-"""Sum counts and means: votes and residuals by item, one or two numbers by user, votes on the scale."""
+"""Sum counts and means: votes and residuals by item, means and counts of users, votes on the scale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.statistics.statistic import Norm, Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemVotes(Statistic):
-    """Sum the votes of people for the n items they chose: 1/n each in l1, 1/sqrt(n) in l2.
+    """Sum users' votes for the n items they interacted with: 1/n each in l1, 1/sqrt(n) in l2.
 
     l1: n (1/n) = 1. l2: sqrt(n (1/sqrt(n))^2) = 1.
     """
@@ -40,10 +40,11 @@ class ItemVotes(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemResiduals(Statistic):
-    """Sum what ratings leave of a mean, item effects and the person's own mean, and the ratings' weights.
+    """Sum the residuals of ratings by item, and their weights.
 
-    With residuals e_i, weights q_i = `pull` and c = `count_part` a person tells (w q_i e_i, w q_i c) for each
-    item i rated, w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared length of it all is 1.
+    A residual e_i is a rating minus the mean, the item effect and the user's own mean residual. With weights
+    q_i = `item_weights` and c = `count_part` a user contributes (w q_i e_i, w q_i c) for each rated item i,
+    w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared norm of the contribution is 1.
     """
 
     middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
@@ -68,14 +69,14 @@ class ItemResiduals(Statistic):
         block.add_by_item(weights * self.count_part, sums[0][1])
 
 
-#: A person tells the mean and half a count; the vector (mean, 1/2) is at most this long.
+#: A user contributes the mean and half a count; this bounds the norm of the vector (mean, 1/2).
 MEAN_LENGTH = math.sqrt(1.25)
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserMeans(Statistic):
-    """Sum people's mean ratings, on a scale that runs from -1 to 1, and half of how many people rated.
+    """Sum users' mean ratings, on a scale from -1 to 1, and half the number of users with ratings.
 
     |(mean, 1/2)| <= sqrt(1 + 1/4), since |mean| <= 1.
     """
@@ -91,7 +92,7 @@ class UserMeans(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         rated = block.counts > 0
         own = block.per_person((block.values - self.middle) / self.half)[rated] / block.counts[rated]
-        # On a scale too narrow for single precision a clipped rating may still lie outside.
+        # On a scale too narrow for single precision, a clipped rating may still lie outside it.
         own = np.clip(own, -1, 1)
         sums[0][:] += [_total(own), _total(np.full(own.size, 0.5))]
 
@@ -99,7 +100,7 @@ class UserMeans(Statistic):
 @final
 @dataclass(frozen=True, eq=False)
 class UserCount(Statistic):
-    """Count the people who have at least one rating; each adds 1."""
+    """Count the users with at least one rating; each adds 1."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -113,7 +114,7 @@ class UserCount(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingShares(Statistic):
-    """Sum how far up the scale every rating lies, from 0 to 1: one *rating* adds at most 1."""
+    """Sum the position of every rating on the scale, from 0 to 1: one *rating* adds at most 1."""
 
     low: Annotated[float, Number(-FARTHEST, FARTHEST)]
     width: Annotated[float, Number(0.0, FARTHEST)]
@@ -128,16 +129,16 @@ class RatingShares(Statistic):
 
 
 def _total(numbers: Floats) -> int:
-    """Return the sum of numbers, each at most 1 in size, in whole steps."""
+    """Return the sum of numbers, each at most 1 in absolute value, in fixed point."""
     return int(np.sum(to_fixed_point(numbers)))
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaleVotes(Statistic):
-    """Count people by the first of the `scales` that holds all their ratings.
+    """Count users by the first of the `scales` that holds all their ratings.
 
-    The last count is of those whom none holds. Whoever rated anything adds 1 in one place: 1 in l1.
+    The last count is of the users whose ratings fit none. A user with ratings adds 1 to one count: 1 in l1.
     """
 
     scales: Annotated[tuple[tuple[float, float], ...], Ranges(-FARTHEST, FARTHEST)]
@@ -153,14 +154,14 @@ class ScaleVotes(Statistic):
             return
         least, most = np.minimum.reduceat(block.values, starts), np.maximum.reduceat(block.values, starts)
         votes = np.full(starts.size, len(self.scales))
-        for place, (low, high) in reversed(list(enumerate(self.scales))):
-            votes[(least >= low) & (most <= high)] = place
+        for number, (low, high) in reversed(list(enumerate(self.scales))):
+            votes[(least >= low) & (most <= high)] = number
         sums[0][:] += np.bincount(votes, minlength=len(self.scales) + 1)
 
 
-#: The part of a person's vector that counts ratings, against the part that sums residuals.
+#: Weight of the counts against the residuals in a user's contribution.
 COUNT_PART = 0.2
-#: A person's own mean is shrunk as if they had rated this many average items more.
+#: A user's own mean is shrunk as if they had rated this many average items more.
 USER_RIDGE = 3.0
-#: What one rating typically deviates from its prediction: without noise this alone says how far to shrink.
+#: Typical deviation of a rating from its prediction; without noise this alone sets the shrinkage.
 TYPICAL_RESIDUAL = 0.45

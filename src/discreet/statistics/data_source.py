@@ -1,4 +1,4 @@
-"""Define what a fit from sums needs of its data: public facts, a catalog, and exact totals."""
+"""Define what a fit needs from its data: public facts, a catalog, and exact sums of statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from discreet.statistics.statistic import Part, Statistic, Sums
 
 
 def open_source(path: str | Path) -> DataSource | None:
-    """Open a path that a registered kind of source knows, such as a folder of shards."""
+    """Open a path as a registered kind of data source, such as a folder of shards; None if it is none."""
     for where in SOURCES.values():
         module, _, name = where.partition(":")
         found: DataSource | None = getattr(import_module(module), name)(path)
@@ -32,14 +32,14 @@ def open_source(path: str | Path) -> DataSource | None:
 
 @runtime_checkable
 class DataSource(Protocol):
-    """Many people who can be summed over: `Interactions`, a folder of shards, a cluster that reads one.
+    """Provide sums over users: `Interactions`, a folder of shards, or a cluster that reads one.
 
-    A total is the same to the last bit whichever of them it comes from (proofs/exact_sums.md).
+    A total is the same to the last bit from each of them (proofs/exact_sums.md).
     """
 
     @property
     def facts(self) -> PublicFacts:
-        """Return what is public."""
+        """Return the public facts."""
 
     @property
     def catalog(self) -> Vocabulary:
@@ -47,44 +47,44 @@ class DataSource(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what the data are called in a ledger."""
+        """Return the name of the data in a ledger."""
 
     @property
     def n_users(self) -> int:
-        """Return how many people have a row."""
+        """Return the number of users, those without ratings included."""
 
     @property
     def n_items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
 
     @property
     def n_ratings(self) -> int:
-        """Return how many ratings there are; for whoever holds the data."""
+        """Return the number of ratings; for the data holder only."""
 
     @property
     def has_one_value(self) -> bool:
-        """Tell whether all ratings are equal; for whoever holds the data."""
+        """Return whether all ratings are equal; for the data holder only."""
 
     def bounded(self) -> DataSource:
-        """Return the same people, each rating on the scale and no more of them a person than the cap."""
+        """Return the same users with ratings clipped to the scale and at most the cap of ratings each."""
 
     def total(self, statistic: Statistic, /) -> Sums:
-        """Return the exact sum of what everybody tells."""
+        """Return the exact sum of all users' contributions."""
 
 
 class Hiding(Protocol):
-    """Say which ratings are hidden: for each person by that person's own row, and so that it can travel."""
+    """Decide which ratings are hidden, for each user by their own row; instances can be sent to workers."""
 
     def hidden(self, people: Interactions, /) -> npt.NDArray[np.bool_]:
-        """Mark what is hidden of these people's ratings."""
+        """Mark the hidden ratings of these users."""
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OfKnownPart(Statistic):
-    """Sum what people would tell if their rows held only what is not hidden.
+    """Sum the contributions that users would make if their rows held only ratings that are not hidden.
 
-    What `inner` bounds for every row it bounds for that row, too.
+    `inner` bounds the contribution of every row, so it bounds that of a row without its hidden ratings.
     """
 
     inner: Annotated[Statistic, Held()]
@@ -92,7 +92,7 @@ class OfKnownPart(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return what the inner statistic adds up."""
+        """Return the parts of the inner statistic."""
         return self.inner.parts
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
@@ -104,14 +104,14 @@ class OfKnownPart(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownPart:
-    """Hold a crowd as one that knows only what is not hidden; bounds are set before anything is hidden."""
+    """Restrict a data source to ratings that are not hidden; bounds are set before anything is hidden."""
 
     source: DataSource
     hiding: Hiding
 
     @property
     def facts(self) -> PublicFacts:
-        """Return what is public."""
+        """Return the public facts."""
         return self.source.facts
 
     @property
@@ -121,33 +121,33 @@ class KnownPart:
 
     @property
     def name(self) -> str:
-        """Return what the data are called in a ledger."""
+        """Return the name of the data in a ledger."""
         return self.source.name
 
     @property
     def n_users(self) -> int:
-        """Return how many people have a row."""
+        """Return the number of users, those without ratings included."""
         return self.source.n_users
 
     @property
     def n_items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return self.source.n_items
 
     @property
     def n_ratings(self) -> int:
-        """Return how many ratings there are, hidden ones included."""
+        """Return the number of ratings, hidden ones included."""
         return self.source.n_ratings
 
     @property
     def has_one_value(self) -> bool:
-        """Tell whether all ratings are equal, hidden ones included."""
+        """Return whether all ratings are equal, hidden ones included."""
         return self.source.has_one_value
 
     def bounded(self) -> KnownPart:
-        """Return the same part of everybody's bounded row."""
+        """Return the same part of all users' bounded rows."""
         return replace(self, source=self.source.bounded())
 
     def total(self, statistic: Statistic, /) -> Sums:
-        """Return the exact sum of what everybody tells by what is not hidden."""
+        """Return the exact sum of all users' contributions, from ratings that are not hidden."""
         return self.source.total(OfKnownPart(inner=statistic, hiding=self.hiding))

@@ -1,7 +1,7 @@
-"""Sum what remains of users' rows after published rank-one rounds: Frank-Wolfe as printed.
+"""Sum statistics of users' residual rows after published rank-one rounds: Frank-Wolfe as printed.
 
-A person repeats the rounds on their own row (`RoundsSoFar`), so what they tell depends on that row and on
-released numbers only. Unlike `scaled_rows`, rows keep their own length: they are bounded by clipping.
+Each user repeats the rounds on their own row (`RoundsSoFar`), so a contribution depends on that row and on
+released numbers only. Unlike in `scaled_rows`, rows keep their own norm: they are bounded by clipping.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RoundsSoFar(Stated):
             raise DomainError(f"paces are those of {self.paces.size} rounds; there are {self.rounds}.")
 
     def after(self, direction: Floats, pace: float) -> RoundsSoFar:
-        """Return the rounds with one more."""
+        """Return these rounds and one more."""
         return RoundsSoFar(
             middle=self.middle,
             half=self.half,
@@ -55,7 +55,7 @@ class RoundsSoFar(Stated):
         )
 
     def places(self, rows: Rows) -> Floats:
-        """Return each row's own mean and places on all directions, both in units of `half`."""
+        """Return each row's own mean and its coordinates on all directions, both in units of `half`."""
         require_fit(rows, len(self.directions))
         out = np.zeros((rows.n_rows, 1 + self.rounds))
         given = (rows.values, self._settled(), self.paces, float(self.row_bound))
@@ -65,10 +65,10 @@ class RoundsSoFar(Stated):
     def left_over(self, block: Block) -> ScaledRows:
         """Return what people have left over 2 L, at most 1 long; a row that is not finite becomes zero."""
         rows = block.rows((block.values - self.middle) / self.half)
-        steps = np.zeros(rows.values.size, dtype=np.int16)
+        units = np.zeros(rows.values.size, dtype=np.int16)
         given = (rows.values, self._settled(), self.paces, self.rounds, float(self.row_bound))
-        run_over_rows(leave_rows, rows, *given, ROW_STEPS * ROUNDING, steps)
-        return ScaledRows(rows.indptr, rows.columns, steps)
+        run_over_rows(leave_rows, rows, *given, ROW_STEPS * ROUNDING, units)
+        return ScaledRows(rows.indptr, rows.columns, units)
 
     def _settled(self) -> Floats:
         return np.ascontiguousarray(self.directions, dtype=np.float64)
@@ -77,7 +77,7 @@ class RoundsSoFar(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedMoment(Statistic):
-    """Sum a a' over people's left-over rows a; its Frobenius norm is |a|^2 <= 1."""
+    """Sum a a' over users' residual rows a; its Frobenius norm is |a|^2 <= 1."""
 
     so_far: RoundsSoFar
 
@@ -94,14 +94,14 @@ class SteppedMoment(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedProduct(Statistic):
-    """Sum a (a . v) over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1 long."""
+    """Sum a (a . v) over users' residual rows a, with |v| <= 1: its norm is at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return one number an item."""
+        """Return one number for each item."""
         return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
@@ -112,7 +112,7 @@ class SteppedProduct(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SteppedStretch(Statistic):
-    """Sum (a . v)^2 over people's left-over rows a, with |v| <= 1: at most |a|^2 <= 1."""
+    """Sum (a . v)^2 over users' residual rows a, with |v| <= 1: at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
     vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
@@ -132,17 +132,17 @@ Array = npt.NDArray[Any]
 
 @compiled
 def shorten(row: Array, bound: float) -> float:
-    """Return the factor that makes a row at most `bound` long."""
+    """Return the factor that clips a row to the norm `bound`."""
     length = np.sqrt(dot(row, row))
     return bound / length if length > bound else 1.0
 
 
 @compiled
 def walk(columns: Array, values: Array, directions: Array, paces: Array, bound: float, own: Array) -> Array:
-    """Write a row's own mean and places on the directions to `own`; return what is left on its cells.
+    """Write a row's own mean and its coordinates on the directions to `own`; return its residuals.
 
-    Round t turns the completed row y to (1 - 1/T) y - pace_t (e . v_t) v_t with e = y - x, and shortens it to
-    `bound` on its own cells; `own` has 1 + T places, and rounds that are not there yet stay at zero.
+    Round t turns the completed row y to (1 - 1/T) y - pace_t (e . v_t) v_t with e = y - x, and clips it to
+    norm `bound` on its own entries. `own` has 1 + T entries; those of later rounds stay at zero.
     """
     rounds = own.size - 1
     mean = 0.0
@@ -184,10 +184,10 @@ def place_rows(
     bound: float,
     out: Array,
 ) -> None:
-    """Write each row's own mean and places."""
+    """Write each row's own mean and coordinates."""
     for row in range(start, stop):
-        cells = slice(indptr[row], indptr[row + 1])
-        walk(columns[cells], values[cells], directions, paces, bound, out[row])
+        entries = slice(indptr[row], indptr[row + 1])
+        walk(columns[entries], values[entries], directions, paces, bound, out[row])
 
 
 @compiled
@@ -204,7 +204,7 @@ def leave_rows(
     unit: float,
     out: Array,
 ) -> None:
-    """Write what each row has left, over twice the bound, in whole steps cut toward zero.
+    """Write each row's residuals over twice the bound, in fixed point truncated toward zero.
 
     Both the row and its target are at most `bound` long, so what is left is at most twice that; `unit` steps
     make 1. A row whose numbers are not finite becomes zero.
@@ -219,40 +219,40 @@ def leave_rows(
 
 
 @compiled
-def add_moment(start: int, stop: int, indptr: Array, columns: Array, steps: Array, totals: Array) -> None:
+def add_moment(start: int, stop: int, indptr: Array, columns: Array, units: Array, totals: Array) -> None:
     """Add the products of every pair of columns of a row, the diagonal too, to the upper triangle."""
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        own_units = units[indptr[row] : indptr[row + 1]]
         for j in range(own_columns.size):
-            here = np.int64(own_fixed_point[j])
+            here = np.int64(own_units[j])
             line = totals[np.uint32(own_columns[j])]
             for other in range(j, own_columns.size):
-                line[np.uint32(own_columns[other])] += here * np.int64(own_fixed_point[other])
+                line[np.uint32(own_columns[other])] += here * np.int64(own_units[other])
 
 
 @compiled
 def add_products(
-    start: int, stop: int, indptr: Array, columns: Array, steps: Array, vector: Array, totals: Array
+    start: int, stop: int, indptr: Array, columns: Array, units: Array, vector: Array, totals: Array
 ) -> None:
-    """Add every row times its product with the vector, in steps as fine as those of products."""
+    """Add every row times its product with the vector, with `PRODUCT_BITS` fraction bits."""
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        own_units = units[indptr[row] : indptr[row + 1]]
         along = 0.0
         for j in range(own_columns.size):
-            along += np.float64(own_fixed_point[j]) * vector[np.uint32(own_columns[j])]
+            along += np.float64(own_units[j]) * vector[np.uint32(own_columns[j])]
         for j in range(own_columns.size):
-            totals[np.uint32(own_columns[j])] += np.int64(np.float64(own_fixed_point[j]) * along)
+            totals[np.uint32(own_columns[j])] += np.int64(np.float64(own_units[j]) * along)
 
 
 @compiled
 def add_stretch(
-    start: int, stop: int, indptr: Array, columns: Array, steps: Array, vector: Array, totals: Array
+    start: int, stop: int, indptr: Array, columns: Array, units: Array, vector: Array, totals: Array
 ) -> None:
     """Add the square of every row's product with the vector."""
     for row in range(start, stop):
         along = 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            along += np.float64(steps[cell]) * vector[np.uint32(columns[cell])]
+        for entry in range(indptr[row], indptr[row + 1]):
+            along += np.float64(units[entry]) * vector[np.uint32(columns[entry])]
         totals[0] += np.int64(along * along)

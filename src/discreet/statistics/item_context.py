@@ -20,13 +20,13 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemContext(Statistic):
-    """Sum, for each item, the weighted places of those who chose it, and their weight.
+    """Sum, for each item, the weighted embeddings of the users who interacted with it, and their weights.
 
-    Choices put a person at p: the sum of the items' `vectors` over the root of the sum of their `squares`,
-    shortened to `longest`. p_i is the place without item i, as seen at the time when i was chosen: a choice
-    counts by `near` to the number of times at which the person chose anything from there to i (where there
-    are no times, all count alike). With weights q_i = `pull` and c = `count_part` a person tells
-    (w q_i p_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its length is 1.
+    A user's embedding p is the sum of their items' `vectors` over the root of the sum of their `squares`,
+    clipped to norm `longest`. p_i is the embedding without item i, at the time of i: an interaction has the
+    weight `near`^s, with s the number of distinct times of interactions from it to i; without times, s = 0.
+    With weights q_i = `item_weights` and c = `count_part` a user contributes (w q_i p_i, w q_i c) for each
+    item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its norm is 1.
     """
 
     vectors: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
@@ -38,7 +38,7 @@ class ItemContext(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return one vector: all items' sums of places, then all their weights."""
+        """Return one vector: all items' sums of embeddings, then all their weights."""
         n_items, size = self.vectors.shape
         return (Part("places", (n_items * (size + 1),)),)
 
@@ -46,55 +46,55 @@ class ItemContext(Statistic):
         people = block.rows(np.ones(block.items.size))
         require_fit(people, self.vectors.shape[0])
         order, same = block.in_time()
-        fade = np.where(same, 1.0, self.near)
+        decay = np.where(same, 1.0, self.near)
 
         def part(start: int, stop: int) -> tuple[Steps]:
-            told = np.zeros(sums[0].shape, dtype=np.int64)
-            places, counts = self.split(told)
+            total = np.zeros(sums[0].shape, dtype=np.int64)
+            embeddings, counts = self.split(total)
             given = (self.vectors, self.squares, self.longest, self.item_weights, self.count_part)
-            add_contexts(start, stop, people.indptr, people.columns, order, fade, *given, places, counts)
-            return (told,)
+            add_contexts(start, stop, people.indptr, people.columns, order, decay, *given, embeddings, counts)
+            return (total,)
 
         sums[0][:] += summed_over_rows(part, people.indptr)[0]
 
-    def split(self, told: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the items' sums of places and their weights, as views."""
-        return told[: self.vectors.size].reshape(self.vectors.shape), told[self.vectors.size :]
+    def split(self, total: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the items' sums of embeddings and their weights, as views."""
+        return total[: self.vectors.size].reshape(self.vectors.shape), total[self.vectors.size :]
 
 
-# Below this a sum of squares holds no choice that counts.
+# A sum of squares below this holds no interaction with a noticeable weight.
 _LEAST_LEFT = 1e-12
 
 
 @compiled
 def _add_neighbors(
-    columns: Array, order: Array, fade: Array, vectors: Array, squares: Array, own: Array, left: Array
+    columns: Array, order: Array, decay: Array, vectors: Array, squares: Array, own: Array, left: Array
 ) -> None:
-    """Add to `own` and `left`, choice by choice, all others of this person, fading with their distance.
+    """Add to `own` and `left`, for each interaction, the user's others with weights that decay in time.
 
-    `fade[t]` is what is left on the step from the t-1st choice in `order` to the t-th. Nothing is taken away
-    again, so no difference of large numbers is told.
+    `decay[t]` is the factor from interaction t-1 in `order` to t. Nothing is subtracted, so no difference of
+    large numbers is contributed.
     """
-    size, chosen = vectors.shape[1], columns.size
+    size, count = vectors.shape[1], columns.size
     for backward in range(2):
-        place = np.zeros(size)
+        running = np.zeros(size)
         total = 0.0
-        for t in range(chosen):
-            step = chosen - t if backward else t
-            weight = fade[step] if t else 0.0
-            j = order[chosen - 1 - t] if backward else order[t]
+        for t in range(count):
+            step = count - t if backward else t
+            weight = decay[step] if t else 0.0
+            j = order[count - 1 - t] if backward else order[t]
             total *= weight * weight
             left[j] += total
             for a in range(size):
-                place[a] *= weight
-                own[j, a] += place[a]
-                place[a] += vectors[columns[j], a]
+                running[a] *= weight
+                own[j, a] += running[a]
+                running[a] += vectors[columns[j], a]
             total += squares[columns[j]]
 
 
 @compiled
 def _shorten(own: Array, left: float, longest: float) -> float:
-    """Scale a place by how much made it, and to at most `longest`; return its squared length."""
+    """Divide an embedding by the root of `left` and clip it to `longest`; return its squared norm."""
     if not left > _LEAST_LEFT:
         own[:] = 0
         return 0.0
@@ -102,7 +102,7 @@ def _shorten(own: Array, left: float, longest: float) -> float:
     for a in range(own.size):
         own[a] /= np.sqrt(left)
         length += own[a] * own[a]
-    # An infinite length stays one: whoever it belongs to tells nothing.
+    # An infinite norm stays infinite: its user then contributes nothing.
     if np.isfinite(length) and length > longest * longest:
         shorter = longest / np.sqrt(length)
         length = longest * longest
@@ -112,10 +112,10 @@ def _shorten(own: Array, left: float, longest: float) -> float:
 
 
 @compiled
-def _add_person(
+def _add_user(
     columns: Array,
     order: Array,
-    fade: Array,
+    decay: Array,
     vectors: Array,
     squares: Array,
     longest: float,
@@ -124,19 +124,19 @@ def _add_person(
     sums: Array,
     counts: Array,
 ) -> None:
-    """Add what one person tells; a person whose numbers are not finite tells nothing."""
-    size, chosen = vectors.shape[1], columns.size
-    own = np.zeros((chosen, size))
-    left = np.zeros(chosen)
-    _add_neighbors(columns, order, fade, vectors, squares, own, left)
+    """Add the contribution of one user; nothing if its numbers are not finite."""
+    size, count = vectors.shape[1], columns.size
+    own = np.zeros((count, size))
+    left = np.zeros(count)
+    _add_neighbors(columns, order, decay, vectors, squares, own, left)
     length = 0.0
-    for j in range(chosen):
+    for j in range(count):
         inner = _shorten(own[j], left[j], longest)
         length += item_weights[columns[j]] ** 2 * (inner + count_part**2)
     weight = ROUNDING / np.sqrt(length)
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
-    for j in range(chosen):
+    for j in range(count):
         item = columns[j]
         item_weight = weight * item_weights[item]
         counts[item] += np.int64(item_weight * count_part * VECTOR_STEPS)
@@ -151,7 +151,7 @@ def add_contexts(
     indptr: Array,
     columns: Array,
     order: Array,
-    fade: Array,
+    decay: Array,
     vectors: Array,
     squares: Array,
     longest: float,
@@ -160,17 +160,17 @@ def add_contexts(
     sums: Array,
     counts: Array,
 ) -> None:
-    """Add what the people of a range of rows tell; somebody with a single choice tells nothing.
+    """Add the contributions of a range of rows; a user with a single interaction contributes nothing.
 
-    `order` holds the places of each row's choices in the order of their times.
+    `order` holds the positions of each row's interactions in the order of time.
     """
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
         if last - first > 1:
-            _add_person(
+            _add_user(
                 columns[first:last],
                 order[first:last] - first,
-                fade[first:last],
+                decay[first:last],
                 vectors,
                 squares,
                 longest,

@@ -1,6 +1,6 @@
 """Sum the normal equations of item vectors: leave-one-out residuals times the user's own factors.
 
-A person's numbers are computed by these loops alone, in an order that depends on that person's row only.
+A user's numbers are computed by these loops alone, in an order that depends on that user's row only.
 Features are laid out factor by factor, so that the innermost loops run along the row.
 """
 
@@ -24,7 +24,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemVectors(Statistic):
-    """Sum items' residuals times people's factors, the items' counts, and the factors' second moment.
+    """Sum residuals times users' factors by item, the items' counts, and the factors' second moment.
 
     A person explains the own ratings by a ridge over `features` beyond `offsets`; `scale` turns the solution
     into factors f of about unit size, the first of them 1, no longer than `longest` >= 1. With r_i and f_i
@@ -57,7 +57,7 @@ class ItemVectors(Statistic):
         require_fit(people, self.features.shape[0])
 
         def part(start: int, stop: int) -> tuple[Steps, Steps]:
-            told, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
+            vectors, moment = (np.zeros(one.shape, dtype=np.int64) for one in sums)
             add_people(
                 start,
                 stop,
@@ -71,32 +71,32 @@ class ItemVectors(Statistic):
                 self.longest,
                 self.item_weights,
                 self.count_part,
-                *self.split(told),
+                *self.split(vectors),
                 moment,
             )
-            return told, moment
+            return vectors, moment
 
         for total, added in zip(sums, summed_over_rows(part, people.indptr), strict=True):
             total += added
 
-    def split(self, told: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def split(self, total: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the items' sums and counts, as views."""
-        return told[: self.features.size].reshape(self.features.shape), told[self.features.size :]
+        return total[: self.features.size].reshape(self.features.shape), total[self.features.size :]
 
 
-# A rating that decides its own prediction almost alone says little about anything else.
+# Leverage is capped: a rating with a larger one almost alone determines its own prediction.
 _MOST_LEVERAGE = 0.9
 
 
 @compiled
 def _cut(value: float) -> int:
-    """Return a number in whole steps, cut toward zero."""
+    """Return a number in fixed point, truncated toward zero."""
     return np.int64(value * VECTOR_STEPS)  # type: ignore[return-value]
 
 
 @compiled
 def _products(lines: Array, count: int, out: Array) -> None:
-    """Set the lower triangle of `out` to the inner products of lines, each `count` long."""
+    """Set the lower triangle of `out` to the inner products of the first `count` entries of lines."""
     for a in range(out.shape[0]):
         left = lines[a]
         for b in range(a + 1):
@@ -109,7 +109,7 @@ def _products(lines: Array, count: int, out: Array) -> None:
 
 @compiled
 def _invert(matrix: Array, inverse: Array) -> bool:
-    """Invert a positive definite matrix given by its lower triangle, which is overwritten by its root."""
+    """Invert a positive definite matrix given by its lower triangle, which its Cholesky factor overwrites."""
     size = matrix.shape[0]
     for i in range(size):
         for j in range(i + 1):
@@ -160,15 +160,15 @@ def _own_factors(
     leverage = np.zeros(count)
     fitted = np.zeros(count)
     for a in range(size):
-        item_weights, line = own[a], lines[a]
+        product, line = own[a], lines[a]
         for j in range(count):
-            item_weights[j] = 0.0
+            product[j] = 0.0
         for b in range(size):
             other, weight = lines[b], inverse[a, b]
             for j in range(count):
-                item_weights[j] += weight * other[j]
+                product[j] += weight * other[j]
         for j in range(count):
-            leverage[j] += item_weights[j] * line[j]
+            leverage[j] += product[j] * line[j]
             fitted[j] += solution[a] * line[j]
     for j in range(count):
         residuals[j] = (residuals[j] - fitted[j]) / (1 - min(leverage[j], _MOST_LEVERAGE))
@@ -212,7 +212,7 @@ def _add_contribution(
     counts: Array,
     moment: Array,
 ) -> None:
-    """Add a vector (sums and counts) and a matrix (moment), each at most 1 long; nothing if not finite."""
+    """Add a vector (sums and counts) and a matrix (moment), each of norm at most 1; nothing if not finite."""
     size = products.shape[0]
     squares = 0.0
     total = 0.0
@@ -252,7 +252,7 @@ def add_people(
     counts: Array,
     moment: Array,
 ) -> None:
-    """Add what the people of a range of rows tell; one without ratings or finite numbers tells nothing."""
+    """Add the contributions of a range of rows; a user without ratings or finite numbers adds nothing."""
     size, most = features.shape[1], 0
     for row in range(start, stop):
         most = max(most, indptr[row + 1] - indptr[row])
@@ -260,20 +260,20 @@ def add_people(
     residuals, lengths = np.empty(most), np.empty(most)
     products, inverse = np.empty((size, size)), np.empty((size, size))
     for row in range(start, stop):
-        cells = columns[indptr[row] : indptr[row + 1]]
-        if cells.size == 0:
+        items = columns[indptr[row] : indptr[row + 1]]
+        if items.size == 0:
             continue
-        for j in range(cells.size):
-            residuals[j] = values[indptr[row] + j] - offsets[cells[j]]
+        for j in range(items.size):
+            residuals[j] = values[indptr[row] + j] - offsets[items[j]]
             for a in range(size):
-                lines[a, j] = features[cells[j], a]
-        _products(lines, cells.size, products)
+                lines[a, j] = features[items[j], a]
+        _products(lines, items.size, products)
         for a in range(size):
             products[a, a] += ridge[a]
         if not _invert(products, inverse):
             continue
-        _own_factors(lines, residuals, cells.size, inverse, scale, longest, own, lengths)
-        _products(own, cells.size, products)
+        _own_factors(lines, residuals, items.size, inverse, scale, longest, own, lengths)
+        _products(own, items.size, products)
         _add_contribution(
-            cells, own, residuals, lengths, products, longest, item_weights, count_part, sums, counts, moment
+            items, own, residuals, lengths, products, longest, item_weights, count_part, sums, counts, moment
         )

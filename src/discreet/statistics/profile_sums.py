@@ -1,7 +1,7 @@
-"""Compute what people tell about items through their profiles: four statistics, each of norm at most 1.
+"""Sum users' contributions to items through their profiles: four statistics, each of norm at most 1.
 
-Everything here reads people's rows, public numbers and what was released before. Nothing adds noise; the
-readers of noisy sums are in `models/implicit_objective`. The proof is in proofs/implicit_objective.md.
+They read users' rows, public numbers and earlier releases. Nothing here adds noise; `models/implicit` uses
+the noisy sums. The proof is in proofs/implicit_objective.md.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from discreet.statistics.profiles import (
 from discreet.statistics.profiles import profiles as solve_profiles
 from discreet.statistics.statistic import Norm, Part, Statistic
 
-#: The part of a person's votes that counts the person.
+#: The part of a user's votes that counts the user.
 PEOPLE_PART = 0.3
-# So many cells of a dense matrix of a block's people by items are held at a time.
-_CELLS_AT_A_TIME = 1 << 22
+# Entries of a dense matrix, users by items, that are held at a time.
+_ENTRIES_AT_A_TIME = 1 << 22
 
 
 @final
@@ -100,7 +100,7 @@ class Profiles(Stated):
         return int(self.vectors.shape[1])
 
     def places(self, people: Rows) -> Floats:
-        """Return the profile of each person, computed from that person's own row."""
+        """Return the profile of each user, computed from that user's own row."""
         return solve_profiles(profile_totals(people, self.lens), self.lens)
 
 
@@ -109,8 +109,8 @@ class Profiles(Stated):
 class ProfileQuestion(Stated):
     """Say what a person tells about each chosen item, and in which norm it is bounded.
 
-    `pairs` are the entries of the profile's products that are told besides; a loss in which chosen and
-    other items weigh alike needs none.
+    `pairs` are the products of profile entries that are contributed as well; a loss that weights interactions
+    and other items equally needs none.
     """
 
     item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
@@ -121,7 +121,7 @@ class ProfileQuestion(Stated):
 
     @property
     def question(self) -> ItemQuestion:
-        """Return the same for the compiled loops."""
+        """Return the same definition for the compiled loops."""
         item_weights, pairs = (
             np.array(self.item_weights, dtype=np.float64),
             np.array(self.pairs, dtype=np.int64),
@@ -134,10 +134,10 @@ class ProfileQuestion(Stated):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfileVotes(Statistic):
-    """Sum the weighted number of people of each item and, last, the number of people, times p = 0.3.
+    """Sum the weighted number of users of each item and, last, the number of users times p = 0.3.
 
-    Somebody with n choices gives each s / n (l1) or s / sqrt(n) (l2), together s = 1 - p or sqrt(1 - p^2),
-    and p for being there: the norm of it all is 1.
+    A user with n interactions adds s / n (l1) or s / sqrt(n) (l2) to each item, with s = 1 - p or
+    sqrt(1 - p^2), and p to the last entry: the norm of the contribution is 1.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -159,10 +159,10 @@ class ProfileVotes(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StartMoment(Statistic):
-    """Sum e e' over people, where e is the person's row over the chosen `items`, scaled to norm 1.
+    """Sum e e' over users, where e is the user's row over `items`, scaled to norm 1.
 
-    A row holds `pull` for each of `items` the person chose, over its own norm. In l2 |e e'|_F = |e|^2 = 1; in
-    l1 the entries' sum is (sum_i e_i)^2 = 1.
+    A row holds `item_weights` for each of `items` that the user interacted with, divided by its own norm. In
+    l2 |e e'|_F = |e|^2 = 1; in l1 the entries' sum is (sum_i e_i)^2 = 1.
     """
 
     items: Annotated[npt.NDArray[np.int64], Places(("t",), below="n")]
@@ -184,23 +184,23 @@ class StartMoment(Statistic):
         terms = self.item_weights[self.items][columns]
         lengths = np.bincount(people, terms if self.norm == "l1" else terms**2, minlength=block.counts.size)
         lengths = lengths if self.norm == "l1" else np.sqrt(lengths)
-        steps = to_fixed_point(ROUNDING * terms / lengths[people], ROOT_BITS)
-        at_a_time = max(_CELLS_AT_A_TIME // max(self.items.size, 1), 1)
+        units = to_fixed_point(ROUNDING * terms / lengths[people], ROOT_BITS)
+        at_a_time = max(_ENTRIES_AT_A_TIME // max(self.items.size, 1), 1)
         for start in range(0, block.counts.size, at_a_time):
             stop = min(start + at_a_time, block.counts.size)
-            cells = slice(*np.searchsorted(people, [start, stop]))
+            entries = slice(*np.searchsorted(people, [start, stop]))
             rows = np.zeros((stop - start, self.items.size))
-            rows[people[cells] - start, columns[cells]] = steps[cells]
+            rows[people[entries] - start, columns[entries]] = units[entries]
             sums[0][:] += np.triu(as_fixed_point(rows.T @ rows))
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfileGram(Statistic):
-    """Sum p p' over people for p = (1, profile), over the largest norm that it can have (`bound`).
+    """Sum p p' over users for p = (1, profile), divided by the largest norm that it can have (`bound`).
 
-    A profile is at most `clip` long: in l2 |p p'|_F = |p|^2 <= 1 + clip^2; in l1 the entries' sizes add up to
-    (sum_i |p_i|)^2 <= (1 + clip sqrt(factors))^2.
+    The norm of a profile is at most `clip`: in l2 |p p'|_F = |p|^2 <= 1 + clip^2; in l1 the absolute entries
+    add up to (sum_i |p_i|)^2 <= (1 + clip sqrt(factors))^2.
     """
 
     profiles: Profiles
@@ -235,9 +235,9 @@ def gram_bound(profiles: Profiles, norm: Norm) -> float:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearTerms(Statistic):
-    """Sum for each item what its people tell: a count, the profile's entries, and the products asked for.
+    """Sum for each item its users' contributions: a count, the profile, and the products in `pairs`.
 
-    Everything one person tells is divided by its own norm.
+    The whole contribution of one user is divided by its own norm.
     """
 
     profiles: Profiles
@@ -245,7 +245,7 @@ class LinearTerms(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return one row of numbers an item."""
+        """Return one row of numbers for each item."""
         lens = self.profiles.lens
         shape = (len(lens.vectors), width(lens, self.question.question))
         return (Part("linear", shape, norm=self.question.norm),)
@@ -261,7 +261,7 @@ class LinearTerms(Statistic):
 def weighted_terms(
     data: Interactions, profiles: Profiles, question: ProfileQuestion, weights: Floats
 ) -> Steps:
-    """Return the sums of `LinearTerms` in steps with given weights, for those who bound them otherwise."""
+    """Return the sums of `LinearTerms` in fixed point with given weights, for callers that bound them."""
     return contribution_sums(
         rows_of(data),
         profiles.lens,
@@ -273,5 +273,5 @@ def weighted_terms(
 
 
 def norms_of_all(data: Interactions, profiles: Profiles, question: ProfileQuestion) -> Floats:
-    """Return the norm of everything each person would tell with weight 1."""
+    """Return the norm of each user's whole contribution at weight 1."""
     return contribution_norms(rows_of(data), profiles.lens, question.question, absolute=question.norm == "l1")

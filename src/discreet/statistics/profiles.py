@@ -1,8 +1,8 @@
-"""Compute user profiles and their contributions to item sums, on as many threads as there are.
+"""Compute user profiles and their contributions to item sums, on all available threads.
 
-A person's profile is the sum of the vectors of the chosen items, divided by the size of that set, centered
-and scaled. Seen from a chosen item, that item's own vector is left out of the sum: otherwise an item would
-meet itself in everybody who chose it.
+A user's profile is the sum of the vectors of the items in the row, divided by the size of that set, centered
+and scaled. The contribution to an item leaves that item's own vector out of the sum: otherwise an item would
+find itself in the profile of each of its users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discreet.statistics.statistic import Part, Statistic
 
 
 def profile_totals(rows: Rows, lens: Lens) -> Floats:
-    """Return for each row the sums that its profile is made of: of vectors and, last, of squares."""
+    """Return for each row the sums that make up its profile: of vectors and, last, of squares."""
     require_fit(rows, len(lens.vectors))
     out = np.empty((rows.n_rows, lens.vectors.shape[1] + 1))
     run_over_rows(sum_rows, rows, lens, out)
@@ -38,7 +38,7 @@ def profiles(totals: Floats, lens: Lens) -> Floats:
 
 
 def contribution_norms(rows: Rows, lens: Lens, question: ItemQuestion, *, absolute: bool) -> Floats:
-    """Return the norm of everything each row tells with weight 1: l1 if `absolute`, else l2."""
+    """Return the norm of each row's whole contribution at weight 1: l1 if `absolute`, else l2."""
     norms, scratch = np.zeros(rows.n_rows), np.zeros(width(lens, question))
     totals = profile_totals(rows, lens)
     run_over_rows(fill_contribution_norms, rows, totals, lens, question, absolute, scratch, norms)
@@ -54,9 +54,10 @@ def contribution_sums(
     absolute: bool,
     weights: Floats | None = None,
 ) -> Steps:
-    """Return for each item the sum of what its rows tell, in whole steps, cut toward zero.
+    """Return for each item the sum of its rows' contributions, in fixed point truncated toward zero.
 
-    Everything one row tells is scaled to norm `steps`, or multiplied by its weight where `weights` are given.
+    The whole contribution of a row is scaled to norm `steps`, or multiplied by its weight if `weights` are
+    given.
     """
     totals = profile_totals(rows, lens)
     given = np.zeros(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
@@ -73,16 +74,16 @@ def contribution_sums(
 
 
 def width(lens: Lens, question: ItemQuestion) -> int:
-    """Return how many numbers a row tells about an item."""
+    """Return the number of values that a row contributes to an item."""
     return 1 + int(lens.vectors.shape[1]) + len(question.pairs)
 
 
 class Lens(NamedTuple):
-    """Say how items become a profile.
+    """Define how items become a profile.
 
-    `squares` are what items add to the size of a set. The sum of vectors is divided by the root of the size,
-    or, where `growth` is not empty, coordinate by coordinate by `1 + growth * size`. Then `center` is
-    subtracted and `scale` multiplied, and the profile is shortened to the length `clip`.
+    The size of a set is the sum of its items' `squares`. The sum of vectors is divided by the root of the
+    size, or, if `growth` is not empty, coordinate by coordinate by `1 + growth * size`. Then `center` is
+    subtracted and `scale` multiplied, and the profile is clipped to norm `clip`.
     """
 
     vectors: Array
@@ -94,7 +95,7 @@ class Lens(NamedTuple):
 
 
 class ItemQuestion(NamedTuple):
-    """Say what a person tells about an item: `pull` times a count, a profile and products of its entries."""
+    """Define a contribution to an item: its weight times a count, a profile and products of its entries."""
 
     item_weights: Array
     count_part: float
@@ -104,12 +105,12 @@ class ItemQuestion(NamedTuple):
 
 @compiled
 def sum_rows(start: int, stop: int, indptr: Array, columns: Array, lens: Lens, out: Array) -> None:
-    """Write for each row the sum of the chosen items' vectors and, in the last column, of their squares."""
+    """Write for each row the sum of its items' vectors and, in the last column, of their squares."""
     width = lens.vectors.shape[1]
     for row in range(start, stop):
         out[row, :] = 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            item = columns[cell]
+        for entry in range(indptr[row], indptr[row + 1]):
+            item = columns[entry]
             for a in range(width):
                 out[row, a] += lens.vectors[item, a]
             out[row, width] += lens.squares[item]
@@ -117,7 +118,7 @@ def sum_rows(start: int, stop: int, indptr: Array, columns: Array, lens: Lens, o
 
 @compiled
 def place(lens: Lens, total: Array, item: int, out: Array) -> None:
-    """Set `out` to the profile of one person without one item; with all of them if the item is -1."""
+    """Set `out` to the profile of one user without one item; with all of them if the item is -1."""
     width = out.size
     size = total[width] - (lens.squares[item] if item >= 0 else 0.0)
     out[:] = 0.0
@@ -147,20 +148,20 @@ def place(lens: Lens, total: Array, item: int, out: Array) -> None:
 
 
 @compiled
-def contribute(question: ItemQuestion, profile: Array, item_weights: float, out: Array) -> None:
-    """Set `out` to what a person with this profile tells about one item."""
+def contribute(question: ItemQuestion, profile: Array, item_weight: float, out: Array) -> None:
+    """Set `out` to the contribution of a user with this profile to one item."""
     width = profile.size
-    out[0] = item_weights * question.count_part
+    out[0] = item_weight * question.count_part
     for a in range(width):
-        out[1 + a] = item_weights * profile[a]
+        out[1 + a] = item_weight * profile[a]
     for p in range(question.pairs.shape[0]):
         product = profile[question.pairs[p, 0]] * profile[question.pairs[p, 1]]
-        out[1 + width + p] = item_weights * question.pair_part * product
+        out[1 + width + p] = item_weight * question.pair_part * product
 
 
 @compiled
 def place_rows(start: int, stop: int, lens: Lens, totals: Array, out: Array) -> None:
-    """Write the profile of each person, all chosen items included."""
+    """Write the profile of each user, all items of the row included."""
     for row in range(start, stop):
         place(lens, totals[row], -1, out[row])
 
@@ -178,17 +179,17 @@ def fill_contribution_norms(
     scratch: Array,
     out: Array,
 ) -> None:
-    """Write the norm of everything each person tells: l1 if `absolute`, else l2."""
-    told = scratch.copy()
+    """Write the norm of each user's whole contribution: l1 if `absolute`, else l2."""
+    contribution = scratch.copy()
     profile = scratch[: lens.vectors.shape[1]].copy()
     for row in range(start, stop):
         norm = 0.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            item = columns[cell]
+        for entry in range(indptr[row], indptr[row + 1]):
+            item = columns[entry]
             place(lens, totals[row], item, profile)
-            contribute(question, profile, question.item_weights[item], told)
-            for a in range(told.size):
-                norm += abs(told[a]) if absolute else told[a] * told[a]
+            contribute(question, profile, question.item_weights[item], contribution)
+            for a in range(contribution.size):
+                norm += abs(contribution[a]) if absolute else contribution[a] * contribution[a]
         out[row] = norm if absolute else math.sqrt(norm)
 
 
@@ -207,41 +208,41 @@ def add_contributions(
     scratch: Array,
     out: Array,
 ) -> None:
-    """Add to each item what its people tell, in whole steps cut toward zero.
+    """Add to each item its users' contributions, in fixed point truncated toward zero.
 
-    Everything a person tells is scaled to norm `steps`, or by `weights` in steps where they are not empty.
-    The sums are whole numbers, so they are exact and can be added up in any order.
+    The whole contribution of a user is scaled to norm `steps`, or by `weights` if they are not empty; both
+    are in fixed-point units. The sums are integers, so they are exact in any order of addition.
     """
     profile = scratch[0, : lens.vectors.shape[1]].copy()
     for row in range(start, stop):
         first = indptr[row]
         norm = 0.0
-        for cell in range(first, indptr[row + 1]):
-            item, told = columns[cell], scratch[cell - first]
+        for entry in range(first, indptr[row + 1]):
+            item, contribution = columns[entry], scratch[entry - first]
             place(lens, totals[row], item, profile)
-            contribute(question, profile, question.item_weights[item], told)
-            for a in range(told.size):
-                norm += abs(told[a]) if absolute else told[a] * told[a]
+            contribute(question, profile, question.item_weights[item], contribution)
+            for a in range(contribution.size):
+                norm += abs(contribution[a]) if absolute else contribution[a] * contribution[a]
         weight = weights[row] if weights.size else steps / (norm if absolute else math.sqrt(norm))
         if norm == 0.0 or not (np.isfinite(norm) and np.isfinite(weight)):
             continue
-        for cell in range(first, indptr[row + 1]):
-            item, told = columns[cell], scratch[cell - first]
-            for a in range(told.size):
-                out[item, a] += np.int64(weight * told[a])
+        for entry in range(first, indptr[row + 1]):
+            item, contribution = columns[entry], scratch[entry - first]
+            for a in range(contribution.size):
+                out[item, a] += np.int64(weight * contribution[a])
 
 
-#: How much of what a person says about an item says only that it was chosen.
+#: Weight of the count against the profile in a contribution to an item.
 COUNT_PART = 0.5
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProfiledItems(Statistic):
-    """Sum (c, profile) / sqrt(n (1 + c^2)) over the people of each item; n is how many items they chose.
+    """Sum (c, profile) / sqrt(n (1 + c^2)) over the users of each item; n is the user's number of items.
 
-    Profiles are public, one for each row of the data, at most 1 long: |(c, profile)|^2 <= 1 + c^2, n times.
-    As they belong to rows, blocks must come from the data that they were made for.
+    Profiles are public, one for each row of the data, of norm at most 1: |(c, profile)|^2 <= 1 + c^2, n
+    times. They belong to rows, so blocks must come from the data that the profiles were made for.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -249,19 +250,19 @@ class ProfiledItems(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return a count and a profile an item."""
+        """Return a count and a profile for each item."""
         return (Part("placed", (self.n_items, self.profiles.shape[1] + 1)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         bounded = shortened(self.profiles[block.start : block.stop])
-        told = np.column_stack([np.full(len(bounded), COUNT_PART), bounded]) / math.hypot(1.0, COUNT_PART)
+        own = np.column_stack([np.full(len(bounded), COUNT_PART), bounded]) / math.hypot(1.0, COUNT_PART)
         weights = ROUNDING / np.sqrt(block.counts[block.people].astype(np.float64))
-        for column in range(told.shape[1]):
-            block.add_by_item(told[block.people, column] * weights, sums[0][:, column])
+        for column in range(own.shape[1]):
+            block.add_by_item(own[block.people, column] * weights, sums[0][:, column])
 
 
 def shortened(profiles: Floats) -> Floats:
-    """Return profiles at most 1 long."""
+    """Return profiles clipped to norm 1."""
     lengths = np.maximum(np.linalg.norm(profiles, axis=1, keepdims=True), 1.0)
     shorter: Floats = profiles / lengths * ROUNDING
     return shorter

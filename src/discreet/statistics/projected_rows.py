@@ -1,8 +1,8 @@
-"""Take projected-gradient steps for matrix completion of which one party sees only second moments.
+"""Take projected-gradient steps for matrix completion, where the server sees only second moments.
 
-A row of the matrix is the holder's business: it moves by its own error on its own cells, and is then
-multiplied by a small map that everybody learns. The map comes from the second moment of all rows: it lowers
-the singular values of the whole matrix onto a nuclear-norm ball, without anyone seeing the rows.
+Each row of the matrix stays with its holder. It moves by its own error on its own entries, and is then
+multiplied by a small public map. The map comes from the second moment of all rows: it projects the singular
+values of the whole matrix onto a nuclear-norm ball without access to the rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from discreet.solvers.low_rank.matrix import Projection
 from discreet.statistics import scaled_rows as row_kernels
 from discreet.statistics.fixed_point import ROOT_STEPS, ROUNDING
 
-_CELLS_PER_BLOCK = 1 << 22
+_ENTRIES_PER_BLOCK = 1 << 22
 
 
 class LocalSteps(NamedTuple):
-    """Hold where every row stands: coordinates on a basis, and what is left on its own cells."""
+    """Hold the state of every row: coordinates on a basis, and residuals on its own entries."""
 
     basis: Floats
     places: Floats
@@ -34,29 +34,29 @@ def begin(rows: Rows, n_columns: int) -> LocalSteps:
 
 
 def advance(rows: Rows, state: LocalSteps, projection: Projection) -> LocalSteps:
-    """Move every row by its own error, a step of size 1, then apply the map; rows never meet."""
+    """Move every row by its own error, with step size 1, then apply the map; rows stay independent."""
     basis = np.ascontiguousarray(projection.basis)
-    places = np.empty((rows.n_rows, basis.shape[1]))
+    coordinates = np.empty((rows.n_rows, basis.shape[1]))
     turn = state.basis.T @ basis
-    arguments = (state.left_over, state.places, turn, basis, projection.kept, places)
+    arguments = (state.left_over, state.places, turn, basis, projection.kept, coordinates)
     run_over_rows(row_kernels.advance_rows, rows, *arguments)
-    left_over = residuals(rows, places, basis, np.zeros(rows.n_rows), np.zeros(len(basis)))
-    return LocalSteps(basis, places, left_over)
+    left_over = residuals(rows, coordinates, basis, np.zeros(rows.n_rows), np.zeros(len(basis)))
+    return LocalSteps(basis, coordinates, left_over)
 
 
 def bounded_moment(rows: Rows, state: LocalSteps, row_bound: float) -> Floats:
-    """Return the exact second moment of the moved rows over `row_bound`, none of them longer than 1.
+    """Return the exact second moment of the moved rows over `row_bound`, each clipped to norm 1.
 
-    Products are whole numbers of steps, and sums over fewer than 2^27 rows stay below 2^53: they are exact in
-    double precision, in whatever order they are added.
+    Products are whole fixed-point units, and sums over fewer than 2^27 rows stay below 2^53: they are exact
+    in double precision, in any order of addition.
     """
     n_columns = len(state.basis)
     total = np.zeros((n_columns, n_columns))
-    block = max(1, _CELLS_PER_BLOCK // n_columns)
+    block = max(1, _ENTRIES_PER_BLOCK // n_columns)
     moved = np.empty((min(block, rows.n_rows), n_columns))
     for start in range(0, rows.n_rows, block):
         stop = min(start + block, rows.n_rows)
-        # Row by row: a product of whole blocks could round one row differently because of its neighbors.
+        # Row by row: a matrix product over a block could round a row differently depending on other rows.
         row_kernels.fill_moved_rows(
             start,
             stop,

@@ -1,7 +1,8 @@
-"""Sum the second moment of users' rows over chosen columns, exactly, off its diagonal.
+"""Sum the second moment of users' rows over selected columns, exactly, without its diagonal.
 
-A row x of length at most 1 is cut to whole steps of 2^-14 toward zero, and the products of its entries are
-added as whole numbers. The matrix x x' without its diagonal has a Frobenius norm of at most |x|^2 <= 1.
+A row x of norm at most 1 is truncated toward zero to fixed-point units of 2^-14, and the products of its
+entries are added as integers. The matrix x x' without its diagonal has a Frobenius norm of at most
+|x|^2 <= 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from discreet.statistics.statistic import Part, Statistic
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResidualMoment(Statistic):
-    """Sum x x' off the diagonal; x weighs what a person's own ridge leaves of their ratings.
+    """Sum x x' off the diagonal; x holds the weighted residuals of a user's own ridge regression.
 
     With residuals e_i and weights q_i = `pull` over the items `top` (ascending), x_i = w q_i e_i with
     w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)), so |x| <= 1. Whoever's ridge has no finite solution adds zero.
@@ -49,37 +50,37 @@ class ResidualMoment(Statistic):
         return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        places = places_among(self.top, self.offsets.size)[block.items]
-        item_weight = np.where(places >= 0, self.item_weights[block.items], 0.0)
+        positions = places_among(self.top, self.offsets.size)[block.items]
+        item_weight = np.where(positions >= 0, self.item_weights[block.items], 0.0)
         people = block.rows((block.values - self.middle) / self.half)
         solved = ridge_solutions(people, self.features, ridge=self.ridge, offsets=self.offsets)
         left = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
         weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
-        add_rows(block.indptr, places, item_weight * left * weights, sums[0])
+        add_rows(block.indptr, positions, item_weight * left * weights, sums[0])
 
 
 def places_among(top: npt.NDArray[np.int64], n_items: int) -> npt.NDArray[np.int32]:
-    """Return each item's place among those that take part, or -1."""
-    places = np.full(n_items, -1, dtype=np.int32)
-    places[top] = np.arange(top.size)
-    return places
+    """Return each item's position in `top`, or -1."""
+    positions = np.full(n_items, -1, dtype=np.int32)
+    positions[top] = np.arange(top.size)
+    return positions
 
 
 def add_rows(
-    indptr: npt.NDArray[np.int64], places: npt.NDArray[np.int32], entries: Floats, total: Steps
+    indptr: npt.NDArray[np.int64], positions: npt.NDArray[np.int32], entries: Floats, total: Steps
 ) -> None:
-    """Add the products of rows at most 1 long to the upper triangle; one that is not finite is left out.
+    """Add the products of rows of norm at most 1 to the upper triangle; rows that are not finite add nothing.
 
-    Entries at a place of -1 take no part. Every thread but one has a sum of its own.
+    Entries at position -1 are left out. Every thread but one has its own sum.
     """
     threads = thread_count()
-    cuts = np.searchsorted(indptr, np.linspace(0, places.size, threads + 1))
+    cuts = np.searchsorted(indptr, np.linspace(0, positions.size, threads + 1))
     cuts[0], cuts[-1] = 0, indptr.size - 1
     totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
 
     def job(one: tuple[tuple[int, int], Steps]) -> None:
         (start, stop), own = one
-        add_moment(start, max(start, stop), indptr, places, entries, ROW_STEPS, own)
+        add_moment(start, max(start, stop), indptr, positions, entries, ROW_STEPS, own)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(job, zip(pairwise(cuts.tolist()), totals, strict=True)))
@@ -88,36 +89,36 @@ def add_rows(
 
 
 @compiled
-def _steps_of_row(places: Array, entries: Array, unit: float, columns: Array, steps: Array) -> int:
-    """Write a row's entries in whole steps, cut toward zero; return how many, none if one is not finite."""
+def _fixed_point_row(positions: Array, entries: Array, unit: float, columns: Array, units: Array) -> int:
+    """Write a row's entries in fixed point, truncated toward zero; return their number, 0 if not finite."""
     count = 0
-    for cell in range(places.size):
-        if places[cell] < 0:
+    for j in range(positions.size):
+        if positions[j] < 0:
             continue
-        if not np.isfinite(entries[cell]):
+        if not np.isfinite(entries[j]):
             return 0
-        step = np.int64(entries[cell] * unit)
-        if step != 0:
-            columns[count] = places[cell]
-            steps[count] = step
+        truncated = np.int64(entries[j] * unit)
+        if truncated != 0:
+            columns[count] = positions[j]
+            units[count] = truncated
             count += 1
     return count
 
 
 @compiled
 def add_moment(
-    start: int, stop: int, indptr: Array, places: Array, entries: Array, unit: float, totals: Array
+    start: int, stop: int, indptr: Array, positions: Array, entries: Array, unit: float, totals: Array
 ) -> None:
-    """Add the products of every pair of a row's entries to the upper triangle; places rise along a row."""
+    """Add the products of every pair of a row's entries to the upper triangle; positions rise along a row."""
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
     columns = np.empty(longest, np.int64)
-    steps = np.empty(longest, np.int64)
+    units = np.empty(longest, np.int64)
     for row in range(start, stop):
-        cells = slice(indptr[row], indptr[row + 1])
-        count = _steps_of_row(places[cells], entries[cells], unit, columns, steps)
+        own = slice(indptr[row], indptr[row + 1])
+        count = _fixed_point_row(positions[own], entries[own], unit, columns, units)
         for first in range(count):
-            line, here = totals[columns[first]], steps[first]
+            line, here = totals[columns[first]], units[first]
             for second in range(first + 1, count):
-                line[columns[second]] += here * steps[second]
+                line[columns[second]] += here * units[second]

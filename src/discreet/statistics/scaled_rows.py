@@ -1,9 +1,9 @@
 """Sum the second moment of users' scaled residuals, or its product with a vector, exactly.
 
-Rows are first scaled to a length of at most 1 and cut to whole steps. The diagonal is left out everywhere: it
-tells how large a row is, not which columns go together, and chance alone fills it.
+Rows are first scaled to a norm of at most 1 and truncated to fixed point. The diagonal is left out
+everywhere: it says how large a row is, not which columns correlate, and chance alone fills it.
 
-What people add up are whole numbers, so a sum does not depend on the order or on the number of threads.
+Contributions are integers, so a sum does not depend on the order or on the number of threads.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LARGEST_COPY = 1 << 21
 
 
 class ScaledRows(NamedTuple):
-    """Hold sparse rows of length at most 1 in whole steps."""
+    """Hold sparse rows of norm at most 1 in fixed point."""
 
     indptr: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
@@ -63,7 +63,7 @@ class Scaling(Stated):
     least_length: Annotated[float, Number(0.0, FARTHEST)]
 
     def rows(self, block: Block) -> ScaledRows:
-        """Return the rows of a block; those of data in memory are kept for the next question about them."""
+        """Return the rows of a block; rows of data in memory are cached for the next statistic."""
         kept = _last_rows.get(block.data)
         if kept is None or kept[0] is not self:
             kept = _last_rows[block.data] = (self, {})
@@ -74,16 +74,16 @@ class Scaling(Stated):
         return kept[1][span]
 
     def of_rows(self, rows: Rows) -> ScaledRows:
-        """Return rows, already in units, scaled."""
+        """Return scaled rows; the values are already in units of `half` around `middle`."""
         require_fit(rows, self.offsets.size)
-        steps = np.zeros(rows.values.size, dtype=np.int16)
+        units = np.zeros(rows.values.size, dtype=np.int16)
         numbers = (float(self.part), float(self.clamp), float(self.least_length), ROW_STEPS * ROUNDING)
         given = (rows.values, self.offsets, self.factors, self.ridge, *numbers)
-        run_over_rows(scale_residuals, rows, *given, steps)
-        return ScaledRows(rows.indptr, rows.columns, steps)
+        run_over_rows(scale_residuals, rows, *given, units)
+        return ScaledRows(rows.indptr, rows.columns, units)
 
 
-# Oja's method asks about the same rows several times; they live as long as the data they were made of.
+# Oja's method reads the same rows several times; they are kept as long as their data.
 _last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[tuple[int, int], ScaledRows]]] = (
     WeakKeyDictionary()
 )
@@ -92,7 +92,7 @@ _last_rows: WeakKeyDictionary[Interactions, tuple[Scaling, dict[tuple[int, int],
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledMoment(Statistic):
-    """Sum x x' off its diagonal over people's scaled rows x; its Frobenius norm is at most |x|^2 <= 1."""
+    """Sum x x' off its diagonal over users' scaled rows x; its Frobenius norm is at most |x|^2 <= 1."""
 
     scaling: Scaling
 
@@ -109,10 +109,10 @@ class ScaledMoment(Statistic):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledProduct(Statistic):
-    """Sum (x x' - diag) v over people's scaled rows x, without building the matrix.
+    """Sum (x x' - diag) v over users' scaled rows x, without building the matrix.
 
-    The matrix x x' without its diagonal has a spectral norm of at most its Frobenius norm, |x|^2 <= 1, so the
-    product is at most |v| <= 1 long.
+    The spectral norm of x x' without its diagonal is at most its Frobenius norm, |x|^2 <= 1, so the norm of
+    the product is at most |v| <= 1.
     """
 
     scaling: Scaling
@@ -120,20 +120,19 @@ class ScaledProduct(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return one number an item."""
+        """Return one number for each item."""
         return (Part("product", (self.vector.size,), bits=PRODUCT_BITS),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         settled = np.ascontiguousarray(self.vector, dtype=np.float64)
-        # Products of entries are in steps as fine as those that are told.
+        # Products of entries already have the fraction bits of the part.
         add_rows(add_products, self.scaling.rows(block), sums[0], settled, 1.0)
 
 
 def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> Floats:
-    """Return each row's ridge solution on the constant and the factors; `ridge` pulls the constant first.
+    """Return each row's ridge solution on the constant and the factors; `ridge[0]` is for the constant.
 
-    For the few factors of a round this is faster than the solver of alternating least squares, which is built
-    for many.
+    With the few factors of a round this is faster than the solver of alternating least squares.
     """
     require_fit(rows, offsets.size)
     out = np.empty((rows.n_rows, 1 + factors.shape[1]))
@@ -142,7 +141,7 @@ def own_places(rows: Rows, offsets: Floats, factors: Floats, ridge: Floats) -> F
 
 
 def add_rows(kernel: Callable[..., None], rows: ScaledRows, total: Steps, *arguments: Any) -> None:
-    """Add what `kernel` adds for all rows; every thread but one has a sum of its own."""
+    """Run `kernel` over all rows and add to `total`; every thread but one has its own sum."""
     small = total.size <= _LARGEST_COPY
     parts = kernels.thread_count() if small and rows.columns.size > _LARGEST_COPY // 16 else 1
     totals = [total, *(np.zeros_like(total) for _ in range(parts - 1))]
@@ -187,13 +186,13 @@ def solve_cholesky(matrix: Array, right: Array) -> None:
 
 @compiled
 def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side: Array) -> None:
-    """Write a row's features side by side, one line each, and last what it has beyond the offsets.
+    """Write a row's features, one line each, and last its values minus the offsets.
 
-    The first line, of ones, is left as it is. Sums over the cells then run through memory in order.
+    The first line, of ones, is left as it is. Sums over the row then run through memory in order.
     """
     size = side.shape[0] - 1
     for j in range(columns.size):
-        # An index without a sign cannot count from the end, which spares a comparison a cell.
+        # An unsigned index cannot count from the end, which saves a comparison.
         side[size, j] = np.float64(values[j]) - offsets[np.uint32(columns[j])]
     for a in range(1, size):
         for j in range(columns.size):
@@ -201,21 +200,21 @@ def lay_out(columns: Array, values: Array, offsets: Array, factors: Array, side:
 
 
 @compiled
-def place(side: Array, cells: int, ridge: Array, normal: Array, out: Array) -> None:
-    """Write the ridge solution of a row that is laid out; `normal` is scratch."""
+def place(side: Array, count: int, ridge: Array, normal: Array, out: Array) -> None:
+    """Write the ridge solution of a row prepared by `lay_out`; `normal` is scratch."""
     size = ridge.size
-    target = side[size, :cells]
+    target = side[size, :count]
     for a in range(size):
-        out[a] = dot(side[a, :cells], target)
+        out[a] = dot(side[a, :count], target)
         for b in range(a + 1):
-            normal[a, b] = dot(side[a, :cells], side[b, :cells])
+            normal[a, b] = dot(side[a, :count], side[b, :count])
         normal[a, a] += ridge[a]
     solve_cholesky(normal, out)
 
 
 @compiled
 def longest_row(start: int, stop: int, indptr: Array) -> int:
-    """Return the largest number of cells of a row."""
+    """Return the largest number of entries of a row."""
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
@@ -259,7 +258,7 @@ def scale_residuals(
     unit: float,
     out: Array,
 ) -> None:
-    """Write what each row's ridge solution leaves, over its length, in whole steps cut toward zero.
+    """Write the scaled residuals of each row's ridge solution, in fixed point truncated toward zero.
 
     A residual is at most `clamp` in size. The length counts `part` beside each; it is at least
     `least_length`. `unit` steps make 1. A row whose numbers are not finite, or so small that their squares
@@ -292,17 +291,17 @@ def scale_residuals(
 
 @compiled
 def add_second_moment(
-    start: int, stop: int, indptr: Array, columns: Array, steps: Array, totals: Array
+    start: int, stop: int, indptr: Array, columns: Array, units: Array, totals: Array
 ) -> None:
     """Add the products of every pair of different columns of a row to the upper triangle."""
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        own_units = units[indptr[row] : indptr[row + 1]]
         for j in range(own_columns.size):
-            here = np.int64(own_fixed_point[j])
+            here = np.int64(own_units[j])
             line = totals[np.uint32(own_columns[j])]
             for other in range(j + 1, own_columns.size):
-                line[np.uint32(own_columns[other])] += here * np.int64(own_fixed_point[other])
+                line[np.uint32(own_columns[other])] += here * np.int64(own_units[other])
 
 
 @compiled
@@ -311,22 +310,22 @@ def add_products(
     stop: int,
     indptr: Array,
     columns: Array,
-    steps: Array,
+    units: Array,
     vector: Array,
     fine: float,
     totals: Array,
 ) -> None:
-    """Add every row's second moment without its diagonal times the vector; `fine` steps make 1."""
+    """Add every row's second moment without its diagonal times the vector, in units of 1 / `fine`."""
     for row in range(start, stop):
         own_columns = columns[indptr[row] : indptr[row + 1]]
-        own_fixed_point = steps[indptr[row] : indptr[row + 1]]
+        own_units = units[indptr[row] : indptr[row + 1]]
         along = 0.0
         for j in range(own_columns.size):
-            along += np.float64(own_fixed_point[j]) * vector[np.uint32(own_columns[j])]
+            along += np.float64(own_units[j]) * vector[np.uint32(own_columns[j])]
         for j in range(own_columns.size):
             column = np.uint32(own_columns[j])
-            step = np.float64(own_fixed_point[j])
-            totals[column] += np.int64(step * (along - step * vector[column]) * fine)
+            here = np.float64(own_units[j])
+            totals[column] += np.int64(here * (along - here * vector[column]) * fine)
 
 
 @compiled
@@ -336,23 +335,23 @@ def advance_rows(
     indptr: Array,
     columns: Array,
     left_over: Array,
-    places: Array,
+    coordinates: Array,
     turn: Array,
     basis: Array,
     kept: Array,
     out: Array,
 ) -> None:
-    """Write each row's place on a new basis: its place on the old one turned, and its own errors added."""
+    """Write each row's coordinates on a new basis: the old ones rotated, with its own errors added."""
     for row in range(start, stop):
         target = out[row]
         for a in range(target.size):
             target[a] = 0.0
-        for b in range(places.shape[1]):
+        for b in range(coordinates.shape[1]):
             for a in range(target.size):
-                target[a] += places[row, b] * turn[b, a]
-        for cell in range(indptr[row], indptr[row + 1]):
+                target[a] += coordinates[row, b] * turn[b, a]
+        for entry in range(indptr[row], indptr[row + 1]):
             for a in range(target.size):
-                target[a] += left_over[cell] * basis[columns[cell], a]
+                target[a] += left_over[entry] * basis[columns[entry], a]
         for a in range(target.size):
             target[a] *= kept[a]
 
@@ -364,22 +363,22 @@ def fill_moved_rows(
     indptr: Array,
     columns: Array,
     left_over: Array,
-    places: Array,
+    coordinates: Array,
     basis: Array,
     bound: float,
     unit: float,
     out: Array,
 ) -> None:
-    """Write rows moved by their own errors over their length, or over `bound` if shorter, in whole steps."""
+    """Write rows moved by their own errors over the larger of their norm and `bound`, in fixed point."""
     for row in range(start, stop):
         target = out[row - start]
         squares = 0.0
         for column in range(target.size):
             target[column] = 0.0
-            for b in range(places.shape[1]):
-                target[column] += places[row, b] * basis[column, b]
-        for cell in range(indptr[row], indptr[row + 1]):
-            target[columns[cell]] += left_over[cell]
+            for b in range(coordinates.shape[1]):
+                target[column] += coordinates[row, b] * basis[column, b]
+        for entry in range(indptr[row], indptr[row + 1]):
+            target[columns[entry]] += left_over[entry]
         for column in range(target.size):
             squares += target[column] * target[column]
         factor = unit / max(np.sqrt(squares), bound)

@@ -1,4 +1,4 @@
-"""Say what a statistic is: a bounded vector a person, computed block by block and added up exactly.
+"""Define a statistic: it maps each user to a bounded vector, and its sum over users is exact.
 
 How to add one. Write a frozen dataclass that derives from `Statistic`; its fields are public or released
 numbers only, each annotated with its domain (`domain.py`), which is checked whenever one is made. `parts`
@@ -34,7 +34,7 @@ Norm = Literal["l1", "l2"]
 
 
 class Part(NamedTuple):
-    """Say what is added up under a name, and how much of it one person (or one rating) can be.
+    """Declare one array of a statistic, and the bound on one user's (or one rating's) contribution to it.
 
     With `symmetric` only the upper triangle of a square matrix is added; its entries off the diagonal count
     twice in the norm, as they do in the whole matrix. With `nonnegative` no person adds less than 0 anywhere.
@@ -53,28 +53,28 @@ class Part(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Hold exact sums, in whole steps, of what so many people told."""
+    """Hold exact sums, in fixed point, of the contributions of `people` users."""
 
     parts: tuple[Part, ...]
     arrays: tuple[Steps, ...]
     people: int = 0
 
     def __add__(self, other: Sums) -> Sums:
-        """Return the sums over both groups of people; no person may be in both."""
+        """Return the sums over both groups of users; no user may be in both."""
         if self.parts != other.parts:
             raise DataError("These are sums of different statistics; only sums of one can be added.")
         added = tuple(one + two for one, two in zip(self.arrays, other.arrays, strict=True))
         return Sums(self.parts, added, _checked(self.people + other.people))
 
     def steps(self, name: str | None = None) -> FixedPoint:
-        """Return a part (the only one, if not named) in whole steps, which noise is added to exactly."""
+        """Return a part (the only one, if not named) in fixed point, so that noise is added exactly."""
         number = 0 if name is None else [part.name for part in self.parts].index(name)
         return FixedPoint(self.arrays[number], self.parts[number].bits)
 
     def floats(self, name: str | None = None) -> Floats:
-        """Return a part as floats: exact up to 2^53 steps, the nearest ones beyond.
+        """Return a part as floats: exact up to 2^53 units, the nearest floats beyond.
 
-        Of a symmetric part the whole matrix is returned.
+        A symmetric part is returned as the whole matrix.
         """
         counts, bits = self.steps(name)
         number = 0 if name is None else [part.name for part in self.parts].index(name)
@@ -89,25 +89,25 @@ class Statistic(Stated, ABC):
     @property
     @abstractmethod
     def parts(self) -> tuple[Part, ...]:
-        """Return what is added up."""
+        """Return the arrays that are summed."""
 
     @abstractmethod
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        """Add what the people of a block tell to the arrays, one for each part."""
+        """Add the contributions of a block's users to the arrays, one for each part."""
 
     @final
     def nothing(self) -> Sums:
-        """Return the sums over nobody."""
+        """Return sums of zero, over no users."""
         return Sums(self.parts, tuple(np.zeros(part.shape, dtype=np.int64) for part in self.parts))
 
     @final
     def over(self, data: Interactions) -> Sums:
-        """Return the sums over everybody in the data."""
+        """Return the sums over all users of the data."""
         return self.over_blocks(blocks(data))
 
     @final
     def over_blocks(self, people: Iterable[Block]) -> Sums:
-        """Return the sums over the people of blocks, none of whom may be in two of them."""
+        """Return the sums over the users of all blocks; no user may be in two of them."""
         sums, count = self.nothing(), 0
         for block in people:
             count = _checked(count + block.counts.size)
@@ -117,5 +117,5 @@ class Statistic(Stated, ABC):
 
 def _checked(people: int) -> int:
     if people > MOST_PEOPLE:
-        raise DataError(f"Sums are exact for at most {MOST_PEOPLE:,} people; these data hold more.")
+        raise DataError(f"Sums are exact for at most {MOST_PEOPLE:,} users; these data hold more.")
     return people
