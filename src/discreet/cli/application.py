@@ -15,7 +15,7 @@ from discreet.cli.options.parsing import spread
 from discreet.cli.output.printing import UnreadError, speak, write
 from discreet.core.checks import DiscreetError, suggestion
 
-# In the order in which help lists them. Each is the function of that name in the module of that name or in `_HOMES`.
+# In the order of the help. Each is the function of that name in the module of that name or in `_HOMES`.
 VERBS = (
     "demo",
     "choose",

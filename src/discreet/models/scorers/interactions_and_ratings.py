@@ -25,8 +25,8 @@ _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 class InteractionsAndRatings(Scorer):
     """Predict ratings as `RatingScorer` does, and order lists by choice and rating together.
 
-    The worth is the logarithm of the odds that the person chooses an item (`InteractionScorer`) plus `liking` times
-    that of the chance that they then rate it above their own usual rating.
+    The score is the log-odds that the user interacts with an item (`InteractionScorer`) plus `liking` times
+    the log-probability that they then rate it above their own usual rating.
     """
 
     kind: ClassVar[str] = "choice-and-stars"
