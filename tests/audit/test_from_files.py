@@ -115,7 +115,7 @@ def test_every_old_break_is_caught(twin, route, canary, model, monkeypatch):
 
 def test_spending_beside_a_budget_is_caught(monkeypatch):
     assert not audit_budget("biases", package.Biases(epsilon=1.0)).broken
-    monkeypatch.setattr(Ledger, "_require_told", lambda *_: None)
+    monkeypatch.setattr(Ledger, "_require_budgeted", lambda *_: None)
     found = audit_budget("biases", package.Biases(epsilon=1.0))
     assert found.broken and len(found.notes) == 3
 

@@ -269,7 +269,7 @@ def test_values_that_are_not_numbers_are_refused(mechanism, values):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_values_beyond_the_grid_are_refused(mechanism):
     for value in (1e300, -1e18):
-        with pytest.raises(DataError, match="end of the grid"):
+        with pytest.raises(DataError, match="limit of this noise's fixed point"):
             mechanism.release([value, 0.0], PrivacyRandom.simulate(1))
     with pytest.raises(DataError, match="beyond 2\\^53"):
         mechanism.release(np.array([2**53 + 3]), PrivacyRandom.simulate(1))
@@ -359,7 +359,7 @@ def test_whole_steps_are_rounded_to_the_grid_exactly(counts, bits, exponent):
     exact = [Fraction(count) / 2**bits / Fraction(2) ** exponent for count in counts]
     grid = quiet_grid(exponent)
     if any(abs(one) >= 2**62 for one in exact):
-        with pytest.raises(DataError, match="the end of the grid"):
+        with pytest.raises(DataError, match="limit of this noise's fixed point"):
             grid._shifted(np.array(counts), bits)
     else:
         assert grid._shifted(np.array(counts), bits).tolist() == [round(one) for one in exact]

@@ -1,1 +1,1 @@
-"""Promises, what they cost, and the noise that keeps them. Nothing here knows what a rating is."""
+"""State privacy guarantees, account for their cost, and add the noise. Nothing here reads ratings."""

@@ -1,4 +1,4 @@
-"""State a privacy guarantee as a value: epsilon, delta, and its privacy definition (unit, neighbors, trust)."""
+"""State a guarantee as a value: epsilon, delta, and its privacy definition (unit, neighbors, trust)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from discreet.privacy.accounting.rounding import sum_up, times_up
 
 
 class Unit(StrEnum):
-    """Say what one secret is, from the smallest to the largest."""
+    """Name the privacy unit: what one secret is, from the smallest to the largest."""
 
     VALUE = "value"
     RATING = "rating"
@@ -34,7 +34,7 @@ class Unit(StrEnum):
 
 
 class Neighbors(StrEnum):
-    """Say how two data sets that must look alike differ in one secret."""
+    """Say how neighboring datasets differ in one secret."""
 
     REPLACE = "replace"
     ADD_OR_REMOVE = "add-or-remove"
@@ -62,11 +62,11 @@ UNIT_WORDS = {
     Unit.USER: "any one person's whole history",
 }
 _UNIT_NAMES = {Unit.VALUE: "rating value", Unit.RATING: "rating", Unit.USER: "user"}
-_NEIGHBOUR_WORDS = {
+_NEIGHBOR_WORDS = {
     Neighbors.REPLACE: "that differ in one",
     Neighbors.ADD_OR_REMOVE: "with and without one",
 }
-# What an observer cannot find out, as the subject of the sentence.
+# What an observer cannot find out, as the subject of `Guarantee.sentence`.
 _SECRETS = {
     (Unit.VALUE, Neighbors.REPLACE): "How any one rating turned out (which items were rated is public)",
     (
@@ -88,11 +88,11 @@ _BASIS_WORDS = {
     Basis.AS_PUBLISHED: "as published; we could not prove it",
     Basis.NONE: "no promise is made",
 }
-#: How a line under "Assumed" ends whose fact was read from the data (`PublicFacts.assumptions`).
+#: Ends a line under "Assumed" whose fact was read from the data (`PublicFacts.assumptions`).
 TAKEN = "(taken from the file)"
-#: How a line under "Assumed" begins that names the release a fit started from; the sentence names it, too.
+#: Begins a line under "Assumed" that names the release a fit started from; the sentence names it, too.
 EARLIER = "the model that this fit starts from is an earlier release"
-# Which basis survives when two promises are put together: the weaker one.
+# Composed promises have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
 
@@ -101,8 +101,8 @@ _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 class Guarantee:
     """Promise that one secret changes the probability of any outcome by at most e^`epsilon`, plus `delta`.
 
-    `epsilon=math.inf` promises nothing and says so. Promises with different privacy definitions (unit, neighbors, trust)
-    neither compare nor add; `for_user` and `to_approximate` convert explicitly.
+    `epsilon=math.inf` promises nothing and says so. Promises with different privacy definitions (unit,
+    neighbors, trust) neither compare nor add; `for_user` and `to_approximate` convert explicitly.
 
     Example:
         >>> Guarantee(epsilon=1.0, unit=Unit.USER, trust=Trust.JOINT, neighbors=Neighbors.ADD_OR_REMOVE,
@@ -140,12 +140,12 @@ class Guarantee:
 
     @property
     def is_private(self) -> bool:
-        """Tell whether anybody is protected: a finite epsilon and noise that nobody can repeat."""
+        """Return whether anybody is protected: epsilon is finite and the noise cannot be repeated."""
         return math.isfinite(self.epsilon) and not self.simulated
 
     @property
     def definition(self) -> tuple[Unit, Neighbors, Trust]:
-        """Return what two promises must share to be compared or added."""
+        """Return the privacy definition, which two promises must share to be compared or added."""
         return self.unit, self.neighbors, self.trust
 
     def _same_definition(self, other: Guarantee) -> None:
@@ -163,13 +163,13 @@ class Guarantee:
         return replace(self, epsilon=epsilon, delta=delta, **changes)
 
     def __le__(self, other: Guarantee) -> bool:
-        """Tell whether this promise is at least as strong as the other."""
+        """Return whether this promise is at least as strong as the other."""
         self._same_definition(other)
         believable = self.simulated <= other.simulated and _WEAKNESS[self.basis] <= _WEAKNESS[other.basis]
         return believable and self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def __ge__(self, other: Guarantee) -> bool:
-        """Tell whether this promise is at most as strong as the other."""
+        """Return whether this promise is at most as strong as the other."""
         return other <= self
 
     def __add__(self, other: Guarantee) -> Guarantee:
@@ -186,9 +186,9 @@ class Guarantee:
         )
 
     def for_user(self, ratings: int) -> Guarantee:
-        """Return what this means for a person with `ratings` ratings (or catalog entries), by group privacy.
+        """Return the promise for a person with `ratings` ratings (or catalog entries), by group privacy.
 
-        A promise about rating values stays silent on which items were rated; the result lists that as assumed.
+        A promise about rating values does not cover which items were rated; the result lists that as assumed.
         """
         integer("ratings", ratings, least=1)
         if self.unit is Unit.USER:
@@ -210,7 +210,7 @@ class Guarantee:
         return replace(self, delta=delta)
 
     def to_replace(self) -> Guarantee:
-        """Return the promise between data sets in which a secret was replaced: one removal, one addition."""
+        """Return the promise for replacing a secret: one removal and one addition."""
         if self.neighbors is Neighbors.REPLACE:
             return self
         return self._weakened(
@@ -224,7 +224,7 @@ class Guarantee:
         return replace(self, simulated=True)
 
     def sentence(self) -> str:
-        """Say the promise to a person."""
+        """State the promise in one sentence for people."""
         if math.isinf(self.epsilon):
             return "NOT PRIVATE: no promise is made about anybody's data."
         level = f"ε = {number_above(self.epsilon)}" + (
@@ -250,7 +250,7 @@ class Guarantee:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """Return what was taken from the data without noise: the promise holds only if that is public."""
+        """Return the facts taken from the data without noise: the promise holds only if they are public."""
         facts = (
             "the catalog" if line.startswith("the catalog") else "the scale" for line in self.condition_lines
         )
@@ -258,20 +258,20 @@ class Guarantee:
 
     @property
     def condition_lines(self) -> tuple[str, ...]:
-        """Return the lines under "Assumed" that say so."""
+        """Return the lines under "Assumed" about facts taken from the data."""
         return tuple(line for line in self.assumes if line.endswith(TAKEN))
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return the label's lines: what, and its value."""
-        verdict = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
+        """Return the lines of the label: name and value."""
+        status = "NOT PRIVATE" if math.isinf(self.epsilon) else "SIMULATED" if self.simulated else "PRIVATE"
         if self.conditions and self.is_private:
-            verdict = f"PRIVATE, if {_public(self.conditions)}"
+            status = f"PRIVATE, if {_public(self.conditions)}"
         lines = [
-            ("Promise", verdict),
+            ("Promise", status),
             ("epsilon", number_above(self.epsilon)),
             ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
             ("Protects", UNIT_WORDS[self.unit]),
-            ("Neighbors", f"data sets {_NEIGHBOUR_WORDS[self.neighbors]} {_UNIT_NAMES[self.unit]}"),
+            ("Neighbors", f"data sets {_NEIGHBOR_WORDS[self.neighbors]} {_UNIT_NAMES[self.unit]}"),
             ("Against", TRUST_WORDS[self.trust]),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (
@@ -286,7 +286,7 @@ class Guarantee:
         return lines
 
     def label(self, title: str = "Privacy facts") -> str:
-        """Return the label as text, one line a fact, for logs and notebooks."""
+        """Return the label as text, one line for each fact, for logs and notebooks."""
         lines = [f"{what:<9}  {value}" for what, value in self.rows()]
         return "\n".join([title, *lines])
 
@@ -329,7 +329,7 @@ class Guarantee:
 
 
 def weaker_basis(one: Basis, other: Basis) -> Basis:
-    """Return the basis that survives when two promises are put together."""
+    """Return the basis of two promises composed: the weaker one."""
     return max(one, other, key=_WEAKNESS.__getitem__)
 
 
@@ -344,7 +344,7 @@ def _group_delta(epsilon: float, delta: float, size: int) -> float:
     exponent = math.log(delta) + (size - 1) * epsilon
     if exponent >= 0:
         return 1.0
-    # Every rounding inside the exponential is magnified by the size of what was rounded.
+    # A rounding error inside the exponential grows with the size of the rounded number.
     slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
     ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
     return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
@@ -361,7 +361,7 @@ def _capped_exp(value: float) -> float:
 
 
 def number_above(value: float) -> str:
-    """Write a number with four digits so that the written one, read back, is never below it."""
+    """Write a number with four digits, rounded up: read back, it is never below the number."""
     if math.isinf(value):
         return "∞"
     text = f"{value:.4g}"

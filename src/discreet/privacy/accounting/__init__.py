@@ -1,1 +1,1 @@
-"""What releases cost: events, composition, the Gaussian mechanism in closed form, rounding upward."""
+"""Account for releases: events, composition, the Gaussian mechanism in closed form, rounding upward."""

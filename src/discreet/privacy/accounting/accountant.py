@@ -1,13 +1,13 @@
-"""Say what a series of releases costs: compose events, read epsilon or delta off them, calibrate noise.
+"""Account for a series of releases: compose events, compute epsilon or delta, calibrate noise.
 
 Several bounds are computed and the best is taken: basic composition of pure losses, the closed form for
 Gaussians, Renyi divergences, and dp-accounting's privacy-loss distributions (imported only when an event
-needs them: it takes over a second). All of them round to the safe side; proofs/accounting.md has the
-proofs. Multipliers are noise over sensitivity, so the frame's neighbors are already in them; Poisson
-sampling is priced between data sets in which a record was added or removed.
+needs them: the import takes over a second). All of them round to the safe side; proofs/accounting.md has the
+proofs. Multipliers are noise over sensitivity, so they already reflect the neighbors of the privacy
+definition. Poisson sampling is priced between datasets in which a record was added or removed.
 
-The parameters of the composed events must not have been chosen after seeing earlier results; the ledger
-is the place for spending that was.
+The parameters of the composed events must not have been chosen after seeing earlier results; use the ledger
+for adaptive spending.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ __all__ = [
     "supported_events",
 ]
 
-# More noise than this is never the answer: the target is out of reach.
+# If this much noise is not enough, the target is out of reach.
 _MOST_NOISE = 2.0**60
 
 
 def compose(events: Iterable[DpEvent]) -> DpEvent:
-    """Return the event of all releases together; one that has no known cost is refused.
+    """Return the event of all releases together; events without a known cost are refused.
 
     Raises:
         PrivacyError: an event's privacy loss is not known.
@@ -77,7 +77,7 @@ def compose(events: Iterable[DpEvent]) -> DpEvent:
 def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:
     """Return an epsilon such that all releases together are (epsilon, delta)-private; never too small.
 
-    At `delta=0` pure losses add up; the answer is infinite when a release is not pure.
+    At `delta=0` pure losses add up; the result is infinite if a release is not pure.
 
     Raises:
         PrivacyError: an event's privacy loss is not known.
@@ -130,7 +130,7 @@ def calibrate(
 ) -> float:
     """Return the smallest noise multiplier whose event costs at most `epsilon` at `delta`.
 
-    The answer is itself within the target and at most a share `precision` above the smallest.
+    The result itself meets the target and is at most a relative `precision` above the smallest.
 
     Example:
         >>> from dp_accounting import LaplaceDpEvent, SelfComposedDpEvent
@@ -153,14 +153,14 @@ def calibrate(
 
 
 def _failures_apart(parts: dict[Leaf, int]) -> tuple[dict[Leaf, int], float]:
-    """Return everything that does not only fail sometimes, and how likely anything fails at most."""
+    """Return the parts without failure events, and a bound on the probability of any failure."""
     rest = {leaf: times for leaf, times in parts.items() if leaf.kind != "FailureEvent"}
     chances = (times_up(leaf.values[0], times) for leaf, times in parts.items() if leaf not in rest)
     return rest, sum_up(chances)
 
 
 def _gaussians_apart(parts: dict[Leaf, int]) -> tuple[float, dict[Leaf, int]]:
-    """Return the one multiplier that stands for all Gaussians, and everything else."""
+    """Return the multiplier of all Gaussians composed, and the other parts."""
     rest = {leaf: times for leaf, times in parts.items() if leaf.kind != "GaussianDpEvent"}
     gaussians = (leaf.values[0] / math.sqrt(times) for leaf, times in parts.items() if leaf not in rest)
     return compose_gaussians(gaussians), rest

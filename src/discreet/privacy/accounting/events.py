@@ -1,7 +1,7 @@
-"""Take dp-accounting's events apart: which are known, how often each happens, and how they travel as JSON.
+"""Decompose dp-accounting's events: which are supported, how often each occurs, and their JSON form.
 
-This is the one place where repetition is counted. dp-accounting 0.6.0 counts it once per event type, and
-its privacy-loss accountant forgets to for randomized response.
+Repetition is counted here and nowhere else. dp-accounting 0.6.0 counts it separately for each event type, and
+its privacy-loss accountant omits it for randomized response.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MODULE = "dp_accounting.dp_event"
 
 
 class Leaf(NamedTuple):
-    """Name one mechanism and its parameters; equal leaves cost the same."""
+    """Identify one mechanism and its parameters; equal leaves cost the same."""
 
     kind: str
     values: tuple[float, ...]
@@ -50,7 +50,7 @@ def _whole(name: str, value: object) -> float:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureEvent:
-    """Say that with at most this probability something is revealed; dp-accounting has no event for it.
+    """Record that with at most this probability something is revealed; dp-accounting has no such event.
 
     Otherwise the outcome is the same with and without the person: (0, `probability`)-private.
     """
@@ -81,7 +81,7 @@ def supported_events() -> tuple[str, ...]:
 
 
 def pure_event(epsilon: float) -> DpEvent:
-    """Return the event of any mechanism of which nothing is known but that it is `epsilon`-private.
+    """Return the event of a mechanism that is known to be `epsilon`-private, and nothing else.
 
     A loss of `epsilon` at every Renyi order is the same statement. LaplaceDpEvent would claim more: only
     Laplace noise composes as well as Laplace noise.
@@ -92,7 +92,7 @@ def pure_event(epsilon: float) -> DpEvent:
 
 
 def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
-    """Return how often each mechanism happens, in an order that does not depend on the events' order."""
+    """Return how often each mechanism occurs, in an order that does not depend on the events' order."""
     counts: Counter[Leaf] = Counter()
     for event in events if isinstance(events, Iterable) else [events]:
         _count(event, 1, counts)
@@ -100,7 +100,7 @@ def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
 
 
 def _kind(event: object) -> str:
-    """Return the class name of an event that dp-accounting or this module defines, otherwise nothing."""
+    """Return the class name of an event that dp-accounting or this module defines, else an empty text."""
     return type(event).__name__ if type(event).__module__ in (_MODULE, __name__) else ""
 
 
@@ -128,7 +128,7 @@ def _leaf(event: Any) -> Leaf:
 
 
 def _sampled(event: Any) -> list[Leaf]:
-    """Return the leaf of a mechanism on a Poisson sample: Gaussians on one sample are one Gaussian."""
+    """Return the leaf of a mechanism on a Poisson sample; Gaussians on one sample compose to one."""
     share = probability("sampling_probability", event.sampling_probability)
     inner: Counter[Leaf] = Counter()
     _count(event.event, 1, inner)
@@ -169,8 +169,8 @@ def event_from_json(record: Mapping[str, Any]) -> DpEvent:
         values = {name: _value_from_json(record[name]) for name in names}
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"This is not an event that discreet wrote: {error}.") from error
-    home = __name__ if kind == FailureEvent.__name__ else _MODULE
-    event = getattr(importlib.import_module(home), kind)(**values)
+    module = __name__ if kind == FailureEvent.__name__ else _MODULE
+    event = getattr(importlib.import_module(module), kind)(**values)
     tally(event)
     return event
 
@@ -184,7 +184,7 @@ def _value_from_json(value: Any) -> Any:
 
 
 def describe(events: DpEvent | Iterable[DpEvent]) -> str:
-    """Say in one line which mechanisms ran and how often.
+    """Describe in one line which mechanisms ran and how often.
 
     Example:
         >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent

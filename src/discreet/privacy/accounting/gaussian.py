@@ -1,7 +1,7 @@
-"""Price the Gaussian mechanism exactly: epsilon, delta and noise in closed form, rounded to the safe side.
+"""Account for the Gaussian mechanism exactly: epsilon, delta and noise in closed form, rounded safely.
 
 A noise multiplier is the noise's standard deviation divided by the l2 sensitivity. Nothing here imports
-dp-accounting, so calibrating is instant. The error analysis is in proofs/accounting.md.
+dp-accounting, so calibration is instant. The error analysis is in proofs/accounting.md.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from discreet.core.checks import failure_probability, non_negative, positive, positive_finite, require
 
-# One unit of rounding; scipy's special functions are good to a few of them, the bound below allows sixteen.
+# The unit roundoff; scipy's special functions are good to a few of it, the bound below allows sixteen.
 _ROUNDING = 2.0**-53
 _ALLOWED = 16 * _ROUNDING
 _SQRT_2 = math.sqrt(2)
 _LOG_2 = math.log(2)
-# So far out that 1 and the square of the density are bounds as good as any.
+# Beyond this, simple tail bounds are good enough.
 _FAR = 1e6
 
 
@@ -32,14 +32,14 @@ def log_delta_above(shift: float, epsilon: float) -> float:
     if abs(x) > _FAR:
         return 0.0 if x > 0 else -x * x / 4
     # x and y inherit the rounding of their terms, and the density there magnifies it by as much again.
-    wobble = _ALLOWED * (1 - y) ** 2
+    slack = _ALLOWED * (1 - y) ** 2
     if x > 0:
         first, second = float(ndtr(x)), math.exp(min(epsilon + float(log_ndtr(y)), 0.0))
-        return min(math.log(max(first - second, 0.0) + (first + second) * wobble), 0.0)
-    # In the tail both terms share the density at x; what is left are two Mills ratios of equal size.
+        return min(math.log(max(first - second, 0.0) + (first + second) * slack), 0.0)
+    # In the tail both terms share the density at x; two Mills ratios of equal size remain.
     near, far = float(erfcx(-x / _SQRT_2)), float(erfcx(-y / _SQRT_2))
     difference = max(near - far, 0.0) + _ALLOWED * (1 + shift) * near
-    return math.log(difference) - _LOG_2 - x * x / 2 + wobble
+    return math.log(difference) - _LOG_2 - x * x / 2 + slack
 
 
 def gaussian_delta(multiplier: float, epsilon: float) -> float:
@@ -94,7 +94,7 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
 
 def compose_gaussians(multipliers: Iterable[float]) -> float:
-    """Return the multiplier of the one Gaussian that tells as much as all of them: 1/m^2 = sum of 1/m_i^2."""
+    """Return the multiplier of the one Gaussian that equals all of them composed: 1/m^2 = sum of 1/m_i^2."""
     noisy = [value for value in multipliers if not math.isinf(positive("multiplier", value))]
     precision = math.fsum(_above(1 / value) ** 2 for value in noisy)
     return _below(_above(precision) ** -0.5) if noisy else math.inf
@@ -116,7 +116,7 @@ def split_gaussian(total_multiplier: float, weights: Sequence[float]) -> tuple[f
 def least(enough: Callable[[float], bool], *, guess: float, precision: float = 1e-14) -> float:
     """Return a positive float with `enough` true, less than `precision` above one where it is false.
 
-    `enough` must be false, then true, as its argument grows. The value returned has itself been tried.
+    `enough` must be false, then true, as its argument grows. The returned value was itself tested.
     """
     high = guess
     while not enough(high):

@@ -1,7 +1,7 @@
-"""Know each mechanism's privacy loss: pure, at every Renyi order, and as a distribution.
+"""Bound each mechanism's privacy loss: pure, at every Renyi order, and as a distribution.
 
-A loss is looked up by the kind of a `Leaf`; a kind that is not listed has no entry and raises, so an
-unknown mechanism can never be free. Bounds are proved in proofs/accounting.md.
+A loss is looked up by the kind of a `Leaf`. A kind that is not listed raises, so an unknown mechanism is
+never free. Bounds are proved in proofs/accounting.md.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 Orders = npt.NDArray[np.float64]
 
 _SLACK = 16 * 2.0**-53
-# Whole orders only where a sampled Gaussian is involved: its divergence has a stable closed form there.
+# With a sampled Gaussian only integer orders are used: its divergence has a stable closed form there.
 _WHOLE_ORDERS = np.concatenate([np.arange(2.0, 65.0), np.round(np.geomspace(65, 512, 12))])
 _ALL_ORDERS = 1 + np.geomspace(1e-4, 1e7, 900)
-# Distributions on fewer points are not computed, so one release is never more exact than this.
+# Fewer points are never assumed in the error bound of a distribution.
 _LEAST_POINTS = 1024
-# Above this many steps a discrete Laplace mechanism is priced as the continuous one that dominates it.
-_MANY_STEPS = 200
+# Above this sensitivity a discrete Laplace mechanism is priced as the continuous one that dominates it.
+_LARGE_SENSITIVITY = 200
 _RESPONSES = ("RandomizedResponseDpEvent", "ZCDpEvent")
 
 
 def pure_loss(leaf: Leaf) -> float:
-    """Return the mechanism's pure epsilon, rounded up; infinite when it has none."""
+    """Return the mechanism's pure epsilon, rounded up; infinite if it has none."""
     kind, values = leaf
     if kind.startswith("PoissonSampled"):
         return _sampled_pure(values[0], pure_loss(Leaf(kind.removeprefix("PoissonSampled"), values[1:])))
@@ -56,7 +56,7 @@ def pure_loss(leaf: Leaf) -> float:
 
 
 def _sampled_pure(share: float, epsilon: float) -> float:
-    """Return log(1 + share (e^epsilon - 1)): what is left of a pure loss under Poisson sampling."""
+    """Return log(1 + share (e^epsilon - 1)): the amplified pure loss under Poisson sampling."""
     if math.isinf(epsilon):
         return math.inf
     if epsilon > 30:
@@ -79,7 +79,7 @@ def _renyi(leaf: Leaf, orders: Orders) -> Orders:
     bound = _pure_renyi(loss, orders)
     if kind in ("LaplaceDpEvent", "DiscreteLaplaceDpEvent"):
         bound = np.minimum(bound, _laplace_renyi(_laplace_loss(leaf), orders))
-    # Any pure loss is also half its square in concentrated differential privacy, and never above itself.
+    # A pure loss is also zero-concentrated with half its square, and the divergence is never above the loss.
     safest: Orders = np.minimum(np.minimum(bound, orders * loss * loss / 2), loss)
     return np.multiply(safest, 1 + _SLACK)
 
@@ -137,14 +137,14 @@ def renyi_delta(parts: Mapping[Leaf, int], epsilon: float) -> float:
     lost = (orders - 1) * (total - epsilon)
     gain = orders * np.log1p(-1 / orders) - np.log(orders - 1)
     best = float(np.min(lost + gain + _SLACK * (1 + np.abs(gain) + (orders - 1) * (total + epsilon))))
-    # Below the least float a delta is still not 0, which would mean a pure promise.
+    # A delta below the smallest float must not become 0, which would mean a pure promise.
     return max(math.exp(best) * (1 + _SLACK), math.ulp(0.0)) if best < 0 else 1.0
 
 
 class DistributionBound:
-    """Bound a composition by its privacy-loss distribution, where every mechanism has one.
+    """Bound a composition by its privacy-loss distribution, if every mechanism has one.
 
-    `scale` is about the epsilon that will come out; it sets the grid.
+    `scale` is a rough guess of the resulting epsilon; it sets the discretization interval.
     """
 
     def __init__(self, parts: Mapping[Leaf, int], *, scale: float) -> None:
@@ -153,7 +153,7 @@ class DistributionBound:
         self._scale = scale
 
     def epsilon(self, delta: float) -> float:
-        """Return an epsilon at `delta`; infinite when this bound has nothing to say."""
+        """Return an epsilon at `delta`; infinite if this bound does not apply."""
         if not self._known or delta <= 2 * self._error(_LEAST_POINTS):
             return math.inf
         distribution = self._distribution()
@@ -163,7 +163,7 @@ class DistributionBound:
         return max(float(distribution.get_epsilon_for_delta(delta - error)), 0.0) * (1 + 1e-12)
 
     def delta(self, epsilon: float) -> float:
-        """Return a delta at `epsilon`; 1 when this bound has nothing to say."""
+        """Return a delta at `epsilon`; 1 if this bound does not apply."""
         if not self._known or self._error(_LEAST_POINTS) > 0.01:
             return 1.0
         distribution = self._distribution()
@@ -171,14 +171,14 @@ class DistributionBound:
         return min(computed + self._error(_points(distribution)), 1.0)
 
     def _error(self, points: int) -> float:
-        """Return what rounding in tables and Fourier transforms of this size may take from delta."""
+        """Bound the error of delta from rounding in tables and Fourier transforms of this size."""
         releases = sum(self._parts.values()) + len(self._parts)
         return releases * 2.0**-53 * (64 * math.log2(points) * math.sqrt(points) + 8 * points)
 
     def _distribution(self) -> PrivacyLossDistribution:
         from dp_accounting.pld import privacy_loss_distribution
 
-        interval = _grid(self._parts, self._scale)
+        interval = _interval(self._parts, self._scale)
         total = privacy_loss_distribution.identity(interval)
         for leaf, times in self._parts.items():
             one = _distribution_of(leaf, interval, privacy_loss_distribution)
@@ -187,13 +187,13 @@ class DistributionBound:
 
 
 def _points(distribution: PrivacyLossDistribution) -> int:
-    """Return on how many points a distribution stands (it keeps one table for each direction)."""
+    """Return the number of points of a distribution (it keeps one table for each direction)."""
     sizes: list[int] = [table.size for table in vars(distribution).values() if hasattr(table, "size")]
     return max(*sizes, _LEAST_POINTS)
 
 
-def _grid(parts: Mapping[Leaf, int], scale: float) -> float:
-    """Return a step that is fine beside `scale`; the responses that cost most fall on it exactly."""
+def _interval(parts: Mapping[Leaf, int], scale: float) -> float:
+    """Return an interval much smaller than `scale`; the costliest response's loss is a multiple of it."""
     responses = {leaf: times for leaf, times in parts.items() if leaf.kind in _RESPONSES}
     costliest = max(responses, key=lambda leaf: responses[leaf] * pure_loss(leaf), default=None)
     rounded = sum(times for leaf, times in responses.items() if leaf != costliest)
@@ -204,7 +204,7 @@ def _grid(parts: Mapping[Leaf, int], scale: float) -> float:
 
 
 def _reach(leaf: Leaf) -> float:
-    """Return about how far the loss of one release extends."""
+    """Return roughly the largest loss of one release."""
     loss = pure_loss(leaf)
     if math.isfinite(loss):
         return loss
@@ -213,24 +213,24 @@ def _reach(leaf: Leaf) -> float:
 
 
 def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDistribution:
-    grid: dict[str, Any] = {"value_discretization_interval": interval}
+    options: dict[str, Any] = {"value_discretization_interval": interval}
     kind, values = leaf.kind, leaf.values
     if kind.startswith("PoissonSampled"):
-        kind, values, grid = (
+        kind, values, options = (
             kind.removeprefix("PoissonSampled"),
             values[1:],
-            {**grid, "sampling_prob": values[0]},
+            {**options, "sampling_prob": values[0]},
         )
     match kind, values:
         case "GaussianDpEvent", (multiplier,):
-            return library.from_gaussian_mechanism(multiplier, **grid)
+            return library.from_gaussian_mechanism(multiplier, **options)
         case "LaplaceDpEvent", (multiplier,):
-            return library.from_laplace_mechanism(multiplier, **grid)
+            return library.from_laplace_mechanism(multiplier, **options)
         case "DiscreteLaplaceDpEvent", (parameter, sensitivity):
-            if sensitivity > _MANY_STEPS:
-                return library.from_laplace_mechanism(1 / _laplace_loss(Leaf(kind, values)), **grid)
+            if sensitivity > _LARGE_SENSITIVITY:
+                return library.from_laplace_mechanism(1 / _laplace_loss(Leaf(kind, values)), **options)
             return library.from_discrete_laplace_mechanism(
-                parameter, int(sensitivity), use_connect_dots=True, **grid
+                parameter, int(sensitivity), use_connect_dots=True, **options
             )
         case "RandomizedResponseDpEvent", (_, buckets):
             return _response(pure_loss(leaf), buckets, interval, library)
@@ -240,7 +240,7 @@ def _distribution_of(leaf: Leaf, interval: float, library: Any) -> PrivacyLossDi
 
 
 def _response(loss: float, buckets: float, interval: float, library: Any) -> PrivacyLossDistribution:
-    """Return the distribution of randomized response whose loss is the next one on the grid.
+    """Return the distribution of randomized response, its loss rounded up to a multiple of `interval`.
 
     With two buckets no mechanism of this pure loss is worse.
     """

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 def round_up(exact: Fraction) -> float:
-    """Return the smallest float that is not below an exact number of at least 0."""
+    """Return the smallest float that is not below an exact non-negative number."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -35,7 +35,7 @@ def times_up(value: float, count: int) -> float:
 
 
 def left_over(limit: float, spent: float) -> float:
-    """Return what is left of a finite limit, rounded down and never below 0."""
+    """Return the rest of a finite limit, rounded down and never below 0."""
     if spent >= limit:
         return 0.0
     exact = Fraction(limit) - Fraction(spent)

@@ -1,8 +1,8 @@
-"""Weigh releases so that the weights add up, whatever was chosen after looking at earlier ones.
+"""Assign weights to releases that add up, even if releases are chosen after seeing earlier ones.
 
-An account says what one release weighs and how much weight an (epsilon, delta) allows. What a release weighs
-is fixed before its noise is drawn, so what is left for the rest never depends on its output; that is why
-adding weights stays valid for adaptive choices (proofs/ledger.md).
+An account defines the weight of a release and the total weight that an (epsilon, delta) allows. The weight of
+a release is fixed before its noise is drawn, so the rest never depends on its output; that is why adding
+weights stays valid for adaptive choices (proofs/ledger.md).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from discreet.privacy.accounting.loss_bounds import pure_loss, renyi_delta, reny
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Guarantee
 
-# More than the rounding of a handful of operations, far less than anybody would notice.
+# More than the rounding of a handful of operations, and negligible.
 _UP, _DOWN = 1 + 2.0**-40, 1 - 2.0**-40
-# A plan leaves as much room as all later rounding to the safe side can take.
-_ROOM = 1 - 2.0**-36
+# A plan leaves a margin for all later rounding to the safe side.
+_MARGIN = 1 - 2.0**-36
 
 
 class Account(StrEnum):
@@ -42,10 +42,10 @@ Events = Iterable[Mapping[str, Any]]
 
 
 def weight(account: Account, promise: Guarantee, events: Events) -> float:
-    """Return what a release with these recorded events weighs in an account that adds weights, rounded up.
+    """Return the weight of a release with these recorded events, rounded up.
 
     Raises:
-        PrivacyError: Nothing is known of the release that this account could weigh.
+        PrivacyError: The account has no weight for such a release.
     """
     leaves = tally([event_from_json(record) for record in events])
     whole = _pure_weight(account, promise.epsilon) if promise.delta == 0 else math.inf
@@ -55,7 +55,7 @@ def weight(account: Account, promise: Guarantee, events: Events) -> float:
         raise PrivacyError(
             f"An account by {account.value} weights cannot count this release, which is neither Gaussian nor "
             "pure. "
-            "Keep a budget by adding for it, under another name."
+            "Set a budget by adding for it, under another name."
         )
     return lightest
 
@@ -84,7 +84,7 @@ def epsilon_of(account: Account, total: float, delta: float) -> float:
 
 
 def gaussian_shift(epsilon: float) -> float:
-    """Return the mu of which every pure `epsilon` release is: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+    """Return a mu such that every pure `epsilon` release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
 
     Example:
         >>> round(gaussian_shift(1.0), 4)
@@ -124,6 +124,6 @@ def allowed_each(account: Account, limit: Guarantee, releases: int, delta: float
     """
     if account is Account.ADDING:
         return limit.epsilon / releases if times_up(delta, releases) <= limit.delta * _UP else 0.0
-    share = capacity(account, limit) / releases * _ROOM
+    share = capacity(account, limit) / releases * _MARGIN
     mu_squared = share if account is Account.GAUSSIAN else 2 * share
     return gaussian_epsilon(mu_squared**-0.5, delta)

@@ -1,4 +1,4 @@
-"""Hold spendings against a budget: what they come to in its account, what is left, and what does not fit."""
+"""Compare spendings with a budget: what is spent in its account, what is left, and what does not fit."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account, Events, capacity, epsilon_of, weight
 from discreet.privacy.ledger.records import Amount, Budget, Entry
 
-# Ten spendings of 0.1 fit a budget of 1, although the floats add up to a hair more.
+# Ten spendings of 0.1 fit a budget of 1, although the floats add up to slightly more.
 _TOLERANCE = 1e-12
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """Say what was spent of a budget and what is left, both as one (epsilon, delta) in the budget's account.
+    """Hold what was spent of a budget and what is left, each as one (epsilon, delta) in the budget's account.
 
-    Where weights are added, `left` is the largest single release that still fits, at the budget's delta, and
+    If weights are added, `left` is the largest single release that still fits, at the budget's delta, and
     `share` is the part of the weight that is spent.
     """
 
@@ -32,7 +32,7 @@ class Balance:
 
 
 def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
-    """Return what the counted spendings come to."""
+    """Return the balance of a budget after the counted spendings."""
     limit = budget.guarantee
     if budget.account is Account.ADDING:
         spent = _added(counted)
@@ -47,7 +47,7 @@ def balance(budget: Budget, counted: Sequence[Entry]) -> Balance:
 
 
 def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
-    """Refuse a release that the budget does not cover, or that it cannot weigh."""
+    """Refuse a release that the budget does not cover, or cannot count."""
     limit = budget.guarantee
     if math.isinf(cost.epsilon):
         raise PrivacyError(
@@ -60,7 +60,7 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
             "or keep a budget for this one under another name (discreet budget --name NAME --for MODEL)."
         )
     if budget.account is not Account.ADDING:
-        _require_room(budget, counted, cost, events)
+        _require_weight(budget, counted, cost, events)
     elif not _fits_by_adding(limit, _added(counted), cost):
         left = balance(budget, counted).left
         raise BudgetError(
@@ -70,7 +70,7 @@ def require_covered(budget: Budget, counted: Sequence[Entry], cost: Guarantee, e
         )
 
 
-def _require_room(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
+def _require_weight(budget: Budget, counted: Sequence[Entry], cost: Guarantee, events: Events) -> None:
     spent, new = _weights(budget, counted), weight(budget.account, cost, events)
     most = capacity(budget.account, budget.guarantee)
     if sum_up([spent, new]) > most:
@@ -84,8 +84,8 @@ def _require_room(budget: Budget, counted: Sequence[Entry], cost: Guarantee, eve
 
 def _fits_by_adding(limit: Guarantee, spent: Amount, cost: Guarantee) -> bool:
     after = Amount(sum_up([spent.epsilon, cost.epsilon]), sum_up([spent.delta, cost.delta]))
-    room = 1 + _TOLERANCE
-    return after.epsilon <= limit.epsilon * room and after.delta <= limit.delta * room
+    slack = 1 + _TOLERANCE
+    return after.epsilon <= limit.epsilon * slack and after.delta <= limit.delta * slack
 
 
 def _added(counted: Sequence[Entry]) -> Amount:
@@ -99,9 +99,9 @@ def _weights(budget: Budget, counted: Sequence[Entry]) -> float:
     return sum_up(weight(budget.account, entry.guarantee, entry.events) for entry in counted)
 
 
-def _largest_release(budget: Budget, room: float) -> Amount:
+def _largest_release(budget: Budget, left: float) -> Amount:
     """Return the largest Gaussian release of this weight, at the budget's delta."""
-    if room <= 0:
+    if left <= 0:
         return Amount(0.0, 0.0)
-    squared = room if budget.account is Account.GAUSSIAN else 2 * room
+    squared = left if budget.account is Account.GAUSSIAN else 2 * left
     return Amount(epsilon_of(Account.GAUSSIAN, squared, budget.guarantee.delta), budget.guarantee.delta)

@@ -1,8 +1,8 @@
-"""Pay for every release before it is made, in a book that only grows.
+"""Pay for every release before it is made, in an append-only ledger.
 
 A spending is written and synced before the noise is drawn, and it stays paid whether the release then
-succeeds, fails or is killed. Budgets are per data set, which is known by its declared name alone: looking
-at the content would be a query too. What is guaranteed is in proofs/ledger.md.
+succeeds, fails or is killed. Budgets are per dataset, which is identified by its declared name alone: reading
+the content would be a query too. What is guaranteed is in proofs/ledger.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 @final
 class Ledger:
-    """Keep the spendings and budgets of data sets, in memory or in a file that processes share.
+    """Keep the spendings and budgets of datasets, in memory or in a file that processes share.
 
     Example:
         >>> from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
@@ -89,7 +89,7 @@ class Ledger:
 
     @classmethod
     def nowhere(cls) -> Self:
-        """Return a ledger for a release that nobody keeps a book of; failures do not speak of paying."""
+        """Return a ledger for a release that is not recorded; its errors do not mention payment."""
         return cls(LedgerStore(None), is_kept=False)
 
     @classmethod
@@ -123,13 +123,14 @@ class Ledger:
         When this returns, the spending is on the disk with state `open`. Leaving the block records `done`,
         an exception `failed`; simulated noise is paid like any other. `events` let a reader recount.
 
-        A name without a budget is not limited, unless the ledger limits another name: then the same people
-        could be spent on without limit by calling the data otherwise, so it is refused.
+        A name without a budget is not limited, unless another name has a budget: then it is refused, because
+        the same people could be spent on without limit under another name of the data.
 
         Raises:
             BudgetError: the budget does not cover it, or other names have a budget and this one has none;
                 nothing was spent.
-            PrivacyError: the budget is in another frame, or a release without privacy has a budget.
+            PrivacyError: the budget has another privacy definition, or a release without privacy has a
+                budget.
         """
         _check_text("dataset", dataset)
         _check_text("what", what)
@@ -140,7 +141,7 @@ class Ledger:
                 counted = counted_entries(connection, budget, datetime.now(UTC))
                 require_covered(budget, counted, guarantee, records)
             else:
-                self._require_told(dataset, budgeted_names(connection))
+                self._require_budgeted(dataset, budgeted_names(connection))
             values = {
                 "time": datetime.now(UTC).isoformat(),
                 "dataset": dataset,
@@ -166,21 +167,21 @@ class Ledger:
         renews: Period | None = None,
         renewed: str = "",
     ) -> None:
-        """Allow spending on a data set up to a promise, in that promise's frame only.
+        """Allow spending on a dataset up to a promise, with that promise's privacy definition only.
 
-        Budgets are appended like everything else and the latest counts. Lowering one is always allowed,
-        even below what is spent; raising one takes a `reason`, which stays in the book; frame and account
-        stay.
+        Budgets are appended like everything else and the latest counts. Lowering one is always allowed, even
+        below what is spent. Raising one needs a `reason`, which is kept. The privacy definition and the
+        account cannot change.
 
         Parameters:
-            account: How releases add up; by adding epsilons unless the first budget says otherwise.
+            account: How releases compose; by adding epsilons unless the first budget says otherwise.
             renews: Begin every calendar period with nothing spent; kept from the budget before if not given.
             renewed: Begin with nothing spent now, because of what this says ("other people than before"). It
                 is put on every label from now on.
 
         Raises:
-            PrivacyError: the data set's budget or past spending is in another frame or account, a release
-                without privacy was made already, or a larger budget came without a reason.
+            PrivacyError: the dataset's budget or past spending has another privacy definition or account, a
+                release without privacy was made already, or a larger budget came without a reason.
         """
         _check_text("dataset", dataset)
         if math.isinf(guarantee.epsilon):
@@ -206,9 +207,10 @@ class Ledger:
                 if definition != guarantee.definition or math.isinf(amount.epsilon):
                     raise PrivacyError(
                         f"{dataset!r} has spending that a budget cannot weigh ({'/'.join(definition)}, "
-                        f"epsilon={amount.epsilon:g}). Keep a budget under a new name, or in that frame."
+                        f"epsilon={amount.epsilon:g}). Set a budget under a new name, or with that privacy "
+                        "definition."
                     )
-            # An account that cannot weigh what was spent already is refused here, not at the next release.
+            # An account that cannot count earlier spending is refused here, not at the next release.
             balance(wanted, counted_entries(connection, wanted, now))
             values = {
                 "time": now.isoformat(),
@@ -219,22 +221,22 @@ class Ledger:
             insert(connection, "budgets", sealed(values, wanted.to_json()))
 
     def spent(self, dataset: str, definition: Frame | None = None) -> Amount:
-        """Return what was spent on a data set by basic composition, which holds for any adaptive choices.
+        """Return what was spent on a dataset by basic composition, which holds for any adaptive choices.
 
         Raises:
-            PrivacyError: spending was in several frames, which do not add; say which `frame`.
+            PrivacyError: spending has several privacy definitions, which do not add; pass a `definition`.
         """
         totals = self.spent_by_definition(dataset)
         if definition is not None:
             return totals.get(definition, Amount(0.0, 0.0))
         if len(totals) > 1:
             raise PrivacyError(
-                f"{dataset!r} was spent on in {len(totals)} frames, which do not add. Say which one you mean."
+                f"Spending on {dataset!r} has {len(totals)} privacy definitions, which do not add. Pass one."
             )
         return next(iter(totals.values()), Amount(0.0, 0.0))
 
     def spent_by_definition(self, dataset: str) -> dict[Frame, Amount]:
-        """Return what was spent on a data set in each frame."""
+        """Return what was spent on a dataset under each privacy definition."""
         with self._store.reading() as connection:
             return spent_by_definition(connection, dataset)
 
@@ -244,7 +246,7 @@ class Ledger:
             return latest_budget(connection, dataset)
 
     def budgets(self, dataset: str) -> list[Budget]:
-        """Return every budget a data set ever had, oldest first."""
+        """Return every budget a dataset ever had, oldest first."""
         with self._store.reading() as connection:
             rows = fetched(connection, f"{BUDGETS} WHERE dataset = ? ORDER BY id", dataset)
             return [read_budget(row) for row in rows]
@@ -263,7 +265,7 @@ class Ledger:
         return None if found is None else found.left
 
     def assumptions(self, dataset: str) -> tuple[str, ...]:
-        """Return what the budget of a data set takes for granted where it starts anew; labels say so."""
+        """Return what a budget that started anew assumes; labels state it."""
         budget = self.budget(dataset)
         return () if budget is None else budget.assumptions()
 
@@ -272,13 +274,13 @@ class Ledger:
 
         Raises:
             BudgetError: the budget does not cover it, or only other names have one.
-            PrivacyError: the budget is in another frame, or cannot weigh the release.
+            PrivacyError: the budget has another privacy definition, or cannot count the release.
         """
         records = [event_to_json(event) for event in events]
         with self._store.reading() as connection:
             budget, now = latest_budget(connection, dataset), datetime.now(UTC)
             if budget is None:
-                self._require_told(dataset, budgeted_names(connection))
+                self._require_budgeted(dataset, budgeted_names(connection))
                 return None
             counted = counted_entries(connection, budget, now)
         require_covered(budget, counted, guarantee, records)
@@ -295,14 +297,14 @@ class Ledger:
         return balance(budget, [*counted, paid])
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
-        """Return the spendings, oldest first, of one data set or of all."""
+        """Return the spendings, oldest first, of one dataset or of all."""
         where, values = ("", ()) if dataset is None else (" WHERE dataset = ?", (dataset,))
         with self._store.reading() as connection:
             rows = fetched(connection, f"{ENTRIES}{where} ORDER BY spendings.id", *values)
             return [read_entry(row) for row in rows]
 
     def datasets(self) -> list[str]:
-        """Return the names of all data sets with a spending or a budget."""
+        """Return the names of all datasets with a spending or a budget."""
         with self._store.reading() as connection:
             rows = fetched(
                 connection, "SELECT dataset FROM spendings UNION SELECT dataset FROM budgets ORDER BY 1"
@@ -310,7 +312,7 @@ class Ledger:
             return [row[0] for row in rows]
 
     def budgeted(self) -> list[str]:
-        """Return the names of all data sets with a budget."""
+        """Return the names of all datasets with a budget."""
         with self._store.reading() as connection:
             return budgeted_names(connection)
 
@@ -318,10 +320,10 @@ class Ledger:
         """Refuse a name without a budget beside others that have one, as `spend` would."""
         with self._store.reading() as connection:
             if latest_budget(connection, dataset) is None:
-                self._require_told(dataset, budgeted_names(connection))
+                self._require_budgeted(dataset, budgeted_names(connection))
 
-    def _require_told(self, dataset: str, budgeted: list[str]) -> None:
-        """Refuse a name without a budget beside others that have one, unless this ledger was told."""
+    def _require_budgeted(self, dataset: str, budgeted: list[str]) -> None:
+        """Refuse a name without a budget beside others that have one, unless `allow_unbudgeted`."""
         if budgeted and not self._allow_unbudgeted:
             raise BudgetError(
                 f"{dataset!r} has no budget in this ledger and {', '.join(map(repr, budgeted))} has; nothing "
@@ -330,7 +332,7 @@ class Ledger:
             )
 
     def recounted(self, dataset: str, delta: float) -> float | None:
-        """Return the epsilon at `delta` of all recorded events together, or None where some entry has none.
+        """Return the epsilon at `delta` of all recorded events together, or None if some entry has none.
 
         This is often far below `spent`, but holds only if no release's parameters were chosen after seeing
         an earlier release; a budget therefore never uses it.
@@ -351,7 +353,7 @@ class Ledger:
 
 @final
 class Spending:
-    """Stand for a release that is paid and not finished yet."""
+    """Represent a release that is paid for and not finished yet."""
 
     def __init__(self, ledger: Ledger, entry: Entry) -> None:
         self._ledger = ledger
@@ -363,9 +365,9 @@ class Spending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Record how it ended; where that cannot be written the entry stays open, paid all the same.
+        """Record how it ended; if that cannot be written, the entry stays open and is paid all the same.
 
-        A sentence that ends the block gets one more: that the release was paid for.
+        An error that ends the block gets one more sentence: that the release was paid for.
         """
         with contextlib.suppress(DiscreetError):
             self._ledger._close(self.entry, State.DONE if kind is None else State.FAILED)
@@ -383,10 +385,10 @@ def _check_new_budget(current: Budget | None, wanted: Budget) -> None:
     if current.guarantee.definition != wanted.guarantee.definition:
         raise PrivacyError(
             f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
-            "Set it in that frame, or keep a budget in another one under a new name."
+            "Set it with that privacy definition, or set another budget under a new name."
         )
     if current.account is not wanted.account:
-        # The better of two accounts, chosen after looking, would be an account of its own and not valid.
+        # Choosing the better of two accounts after seeing both would not be a valid account.
         raise PrivacyError(
             f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
             "Keep one in another account under a new name."

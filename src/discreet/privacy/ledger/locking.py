@@ -1,8 +1,8 @@
-"""Keep those who use one ledger apart by a lock that belongs to an open file, beside SQLite's own.
+"""Lock a ledger between its users by a lock that belongs to an open file, in addition to SQLite's own.
 
-SQLite's locks belong to a process: any thread of it that opens the ledger and closes it again, a backup for
-instance, drops them all. Then others write beside, or take the unfinished for left over and roll it back.
-This lock lies on a file of its own and ends only when the holder lets go or dies.
+SQLite's locks belong to a process: any thread that opens and closes the ledger, a backup for instance, drops
+them all. Then others could write at the same time, or roll an unfinished write back. This lock is on a
+separate file and ends only when its holder releases it or dies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from discreet.core.checks import FileError
 
 SUFFIX = ".lock"
-#: How long to wait for other processes; each holds a ledger for milliseconds. Who waits is told early.
+#: How long to wait for other processes, and when to say so; each holds a ledger for milliseconds.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.002
@@ -25,9 +25,9 @@ _PAUSE_SECONDS = 0.002
 
 @contextlib.contextmanager
 def locked(ledger: Path, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of a ledger, `alone` to write or with other readers; give up when others hold it long.
+    """Hold the lock of a ledger, `alone` to write, or shared with other readers; give up after a timeout.
 
-    Readers leave no trace: where nobody ever wrote with a lock, there is none to hold.
+    Readers create no lock file: where nobody ever wrote with a lock, there is none to hold.
     """
     path = ledger.with_name(ledger.name + SUFFIX)
     if os.name != "posix" or not (alone or path.exists()):
@@ -42,7 +42,7 @@ def locked(ledger: Path, *, alone: bool) -> Iterator[None]:
 
 
 def _acquire(path: Path, ledger: Path, alone: bool) -> int:
-    start, told = time.monotonic(), False
+    start, announced = time.monotonic(), False
     while True:
         handle = _open(path, alone)
         if _is_locked(handle, alone) and _is_at(path, handle):
@@ -51,9 +51,9 @@ def _acquire(path: Path, ledger: Path, alone: bool) -> int:
         waited = time.monotonic() - start
         if waited > PATIENCE_SECONDS:
             raise FileError(f"{ledger} cannot be used: another process holds it, so nothing was written.")
-        if waited > SILENCE_SECONDS and not told:
+        if waited > SILENCE_SECONDS and not announced:
             print(f"discreet: waiting for {ledger}, which another process is using.", file=sys.stderr)
-            told = True
+            announced = True
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -81,7 +81,7 @@ def _is_locked(handle: int, alone: bool) -> bool:
 
 
 def _is_at(path: Path, handle: int) -> bool:
-    """Tell whether the file is still the one that others will find: somebody may have removed it."""
+    """Return whether the path still names this open file: another process may have removed it."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except OSError:

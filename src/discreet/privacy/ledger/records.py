@@ -1,4 +1,4 @@
-"""Turn a ledger's rows into values and back into totals."""
+"""Read and write the rows of a ledger, and add them up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Frame = tuple[Unit, Neighbors, Trust]
 
 
 class State(StrEnum):
-    """Say how a spending ended; whichever it is, it was paid."""
+    """Say how a spending ended; in every state it was paid."""
 
     OPEN = "open"
     DONE = "done"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class Amount(NamedTuple):
-    """Hold an amount of privacy loss; its frame is known from the context."""
+    """Hold an amount of privacy loss; its privacy definition is known from the context."""
 
     epsilon: float
     delta: float
@@ -80,7 +80,7 @@ class Budget:
     after: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the promise and, beside it, the rules that differ from those of version 0.1."""
+        """Return the promise and the rules that differ from those of version 0.1."""
         rules: dict[str, Any] = {} if self.account is Account.ADDING else {"account": self.account.value}
         if self.renews is not None:
             rules["renews"] = self.renews.value
@@ -89,7 +89,7 @@ class Budget:
         return self.guarantee.to_json() | rules
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return what a budget that starts anew takes for granted; every label after it says so."""
+        """Return what a budget that starts anew assumes; every later label states it."""
         texts = []
         if self.renews is not None:
             texts.append(f"the budget is {self.renews.value}; what earlier periods released is not counted")
@@ -117,8 +117,8 @@ def insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -
 def fetched(connection: sqlite3.Connection, query: str, *values: object) -> list[tuple[Any, ...]]:
     """Return all rows at once.
 
-    A statement that is left half way keeps a lock on the file as long as anything refers to it, an error for
-    instance that says that its row is damaged, and this process would wait for itself.
+    An unfinished statement keeps a lock on the file as long as anything refers to it, for instance an error
+    about a damaged row, and this process would wait for itself.
     """
     with contextlib.closing(connection.execute(query, values)) as cursor:
         rows = cursor.fetchall()
@@ -165,18 +165,18 @@ def read_budget(row: tuple[Any, ...]) -> Budget:
 
 
 def latest_budget(connection: sqlite3.Connection, dataset: str) -> Budget | None:
-    """Return the budget of a data set that counts."""
+    """Return the latest budget of a dataset, which is the one that counts."""
     rows = fetched(connection, f"{BUDGETS} WHERE dataset = ? ORDER BY id DESC LIMIT 1", dataset)
     return read_budget(rows[0]) if rows else None
 
 
 def budgeted_names(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of all data sets with a budget."""
+    """Return the names of all datasets with a budget."""
     return [row[0] for row in fetched(connection, "SELECT DISTINCT dataset FROM budgets ORDER BY dataset")]
 
 
 def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetime) -> list[Entry]:
-    """Return the spendings that count against a budget: those of its frame since it last started anew.
+    """Return the spendings that count against a budget: its privacy definition, since it last started anew.
 
     Once a spending of the present period was seen, all after it count, even if the clock was set back.
     """
@@ -185,19 +185,19 @@ def counted_entries(connection: sqlite3.Connection, budget: Budget, now: datetim
     entries = [read_entry(row) for row in rows]
     if budget.renews is not None:
         start = budget.renews.start(now)
-        first = next((place for place, one in enumerate(entries) if one.time >= start), len(entries))
+        first = next((index for index, one in enumerate(entries) if one.time >= start), len(entries))
         entries = entries[first:]
     return [entry for entry in entries if entry.guarantee.definition == budget.guarantee.definition]
 
 
 def last_number(connection: sqlite3.Connection, dataset: str) -> int:
-    """Return the number of a data set's latest spending, or 0."""
+    """Return the number of a dataset's latest spending, or 0."""
     ((number,),) = fetched(connection, "SELECT max(id) FROM spendings WHERE dataset = ?", dataset)
     return int(number or 0)
 
 
 def spent_by_definition(connection: sqlite3.Connection, dataset: str) -> dict[Frame, Amount]:
-    """Return the totals of a data set by basic composition; frames do not add."""
+    """Return the totals of a dataset by basic composition, one for each privacy definition."""
     amounts: dict[Frame, list[Guarantee]] = {}
     for row in fetched(connection, f"{ENTRIES} WHERE dataset = ? ORDER BY spendings.id", dataset):
         promise = read_entry(row).guarantee
@@ -209,7 +209,7 @@ def spent_by_definition(connection: sqlite3.Connection, dataset: str) -> dict[Fr
 
 
 def _as_named_now(definition: object) -> str:
-    """Return a stored privacy definition with the present name of its unit; old rows have the old one."""
+    """Return a stored privacy definition with the present name of its unit; old rows have an old name."""
     unit, _, rest = str(definition).partition("/")
     try:
         return f"{Unit(unit).value}/{rest}"
@@ -218,7 +218,7 @@ def _as_named_now(definition: object) -> str:
 
 
 def _promise(record: dict[str, Any], epsilon: object, delta: object, definition: object) -> Guarantee:
-    """Return the promise of a row, which states its numbers twice: a disk that lost a bit shows."""
+    """Return the promise of a row; the row states its numbers twice, which reveals a damaged disk."""
     promise = _read_promise(record)
     if (promise.epsilon, promise.delta, "/".join(promise.definition)) != (
         epsilon,

@@ -1,4 +1,4 @@
-"""Say what a ledger holds as one JSON object."""
+"""Report the contents of a ledger as one JSON object."""
 
 from __future__ import annotations
 

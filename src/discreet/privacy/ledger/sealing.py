@@ -1,7 +1,7 @@
-"""Seal rows with a checksum, so that a bit that a disk lost anywhere in a row shows.
+"""Seal rows with a checksum, so that a damaged bit anywhere in a row is found.
 
-The checksum stands in the row's own JSON, where older versions look past it; rows that they wrote have none.
-It finds damage, not fraud: whoever may write the file can compute it.
+The checksum is in the row's own JSON, where older versions ignore it; rows that they wrote have none. It
+finds damage, not fraud: whoever may write the file can compute it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from discreet.core.checks import FileError, PrivacyError
 from discreet.privacy.ledger.locking import PATIENCE_SECONDS, SILENCE_SECONDS, locked
 
-# "DSCT" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
+# "DSCT" in ASCII, in the field of the SQLite header that names the application.
 APPLICATION = 0x44534354
 VERSION = 1
 _ROLLBACK_JOURNAL = b"\x01\x01"
@@ -84,13 +84,13 @@ class LedgerStore:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to look at the rows."""
+        """Provide a connection that reads."""
         with _gate, self._locked(alone=False), _one_sentence(self.path), self._connection() as connection:
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection that nobody else can write beside; what was added is on the disk afterwards."""
+        """Provide the only connection that writes; what it adds is on the disk afterwards."""
         if self.read_only:
             raise PrivacyError("This ledger was opened for reading. Open it without read_only=True to spend.")
         with _gate, self._locked(alone=True), _one_sentence(self.path), self._connection() as connection:
@@ -132,7 +132,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         connection.close()
         if mode == "ro" and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
-            # A writer was killed half way: its unfinished rows must be rolled back before anybody can read.
+            # A writer was killed: its unfinished rows must be rolled back before anybody can read.
             return _connect(path, "rw")
         raise
     except BaseException:
@@ -160,7 +160,7 @@ def _wait_at_most(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
-    # The low byte is the kind of error, the rest says more about it; text that is no text has no code.
+    # The low byte is the kind of error, the rest is detail; errors from decoding text have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -180,7 +180,7 @@ def _write_schema(connection: sqlite3.Connection) -> None:
 
 
 def _create(path: Path) -> None:
-    """Make a ledger aside and link it into place whole, so that nobody ever sees half of one.
+    """Make a ledger in a temporary file and link it into place, so that nobody ever sees half of one.
 
     When several processes create it at once, one link succeeds and all of them use that file.
     """
@@ -229,7 +229,7 @@ def _check_header(path: Path) -> None:
     owner, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0") or owner != APPLICATION:
         raise FileError(f"{path} is not a ledger and was left as it is.")
-    # With another way of writing, which we never chose, SQLite would wait for locks that nobody holds.
+    # In another journal mode, which we never use, SQLite would wait for locks that nobody holds.
     if header[18:20] != _ROLLBACK_JOURNAL:
         raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
     if version != VERSION:
@@ -240,16 +240,16 @@ def _check_header(path: Path) -> None:
 
 def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a ledger whose pages are damaged or whose tables and triggers are not exactly ours."""
-    # The index repeats the names of data sets: a name that changed in one place only shows here.
-    verdict = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
+    # The index repeats the names of datasets, so a name that changed in only one of them is found here.
+    findings = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    if verdict != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
+    if findings != ["ok"] or {row[0] for row in rows} != set(_SCHEMA):
         raise FileError(f"{path} is a damaged ledger and was left as it is. Restore it from a backup.")
 
 
 @contextlib.contextmanager
 def _one_sentence(path: Path | None) -> Iterator[None]:
-    """Turn what SQLite reports into one sentence."""
+    """Turn SQLite's errors into one sentence."""
     where = "The ledger in memory" if path is None else str(path)
     try:
         yield

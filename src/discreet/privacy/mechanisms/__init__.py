@@ -1,1 +1,1 @@
-"""Mechanisms: public parameters, what a release costs, the release itself, and what its tests need."""
+"""Define mechanisms: public parameters, the cost of a release, the release, and what its tests need."""

@@ -1,9 +1,9 @@
 """Add Laplace or Gaussian noise to vectors and symmetric matrices.
 
-Values are rounded to a grid of powers of two and whole steps of noise are added there (`fixed_point`). The
-grid follows from public numbers only: the noise, the sensitivity and the number of coordinates. Rounding and
-the grid cost some privacy; the noise is widened to pay for it, by a share of less than 2^-11 unless so many
-coordinates or so much noise is asked for that the grid has to be coarser.
+Values are rounded to fixed point and integer noise is added there (`fixed_point`). The fixed-point unit
+depends on public numbers only: the noise, the sensitivity and the number of coordinates. Rounding and
+discrete noise cost some privacy; the noise scale is raised to pay for it, by a share of less than 2^-11
+unless so many coordinates or so much noise is asked for that the unit has to be coarser.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 
-# A draw's support ends at 89 scales (16 sigma) or more. A secret may move a value by at most this many of
-# them, so that what lies in one support and not in the other stays negligible (see the proofs).
+# A draw's support ends at 89 scales (16 sigma) or more. A secret may move a value by at most this many
+# scales, so that the probability outside the common support stays negligible (see the proofs).
 MOST_SHIFT_LAPLACE = 32
 MOST_SHIFT_GAUSSIAN = 8
 
 
 class Additive(ABC):
-    """Noise on every coordinate, added on a grid that follows from public numbers."""
+    """Add noise to every coordinate in fixed point, with a unit that depends on public numbers only."""
 
     __slots__ = ()
 
     def release(self, vector: npt.ArrayLike | FixedPoint | RemoteSum, random: PrivacyRandom) -> Floats:
-        """Return the values, of any shape, with noise on each of them; sums in whole steps stay exact.
+        """Return the values, of any shape, with noise on each of them; fixed-point sums stay exact.
 
         Raises:
-            DataError: a value is not finite, or too large for the grid.
+            DataError: a value is not finite, or too large for the fixed point.
         """
         if isinstance(vector, RemoteSum):
             return vector.released(self, symmetric=False)
@@ -74,7 +74,7 @@ class Additive(ABC):
         Laplace, 1 / sqrt(2) of a Gaussian.
 
         Raises:
-            DataError: a value is not finite, or too large for the grid.
+            DataError: a value is not finite, or too large for the fixed point.
         """
         if isinstance(matrix, RemoteSum):
             return matrix.released(self, symmetric=True)
@@ -88,7 +88,7 @@ class Additive(ABC):
 
     @abstractmethod
     def _grid(self, size: int) -> NoiseGrid | None:
-        """Return the grid for so many coordinates; None where there is no noise to add."""
+        """Return the fixed-point format for so many coordinates; None if there is no noise to add."""
 
 
 @final
@@ -98,7 +98,7 @@ class Laplace(Additive):
 
     Guarantee
         Pure `l1_sensitivity / scale` for inputs at most `l1_sensitivity` apart in the l1 norm; under
-        composition no worse than continuous Laplace noise. The grid's rounding is included
+        composition no worse than continuous Laplace noise. Rounding to fixed point is included
         (proofs/laplace.md).
 
     Assumes
@@ -106,7 +106,7 @@ class Laplace(Additive):
 
     Parameters:
         scale: The noise has density proportional to exp(-|noise| / scale); 0 means no noise and no privacy.
-        l1_sensitivity: How far apart in the l1 norm two inputs are that must look alike; for a symmetric
+        l1_sensitivity: The largest l1 distance of the inputs from neighboring datasets; for a symmetric
             matrix the norm runs over all its entries.
 
     Example:
@@ -133,11 +133,11 @@ class Laplace(Additive):
 
     @property
     def variance(self) -> float:
-        """Return the variance of the noise on one coordinate, without what the grid adds."""
+        """Return the variance of the noise on one coordinate, without the addition for rounding."""
         return 2 * self.scale**2
 
     def event(self) -> DpEvent:
-        """Return what a release costs, for the accountant."""
+        """Return the event of a release, for the accountant."""
         import dp_accounting
 
         if self.scale == 0:
@@ -145,7 +145,7 @@ class Laplace(Additive):
         return dp_accounting.LaplaceDpEvent(round_down(Fraction(self.scale) / Fraction(self.l1_sensitivity)))
 
     def cdf(self, noise: npt.ArrayLike) -> Floats:
-        """Return the probability that the noise is at most so much, without what the grid adds."""
+        """Return the probability that the noise is at most this, without the addition for rounding."""
         x = np.asarray(noise, dtype=np.float64)
         if self.scale == 0:
             return np.asarray(x >= 0, dtype=np.float64)
@@ -155,11 +155,11 @@ class Laplace(Additive):
     def _grid(self, size: int) -> NoiseGrid | None:
         if self.scale == 0 or size == 0:
             return None
-        # One step a coordinate for rounding, one because the noise itself is discrete.
-        steps = Fraction(2 * size)
+        # One unit a coordinate for rounding, one because the noise itself is discrete.
+        units = Fraction(2 * size)
         scale, sensitivity = Fraction(self.scale), Fraction(self.l1_sensitivity)
-        exponent = grid_exponent(scale, sensitivity / steps)
-        noise = scale * (1 / power_of_two(exponent) + steps / sensitivity)
+        exponent = grid_exponent(scale, sensitivity / units)
+        noise = scale * (1 / power_of_two(exponent) + units / sensitivity)
         return NoiseGrid(
             exponent=exponent,
             noise=fixed_point_noise(noise),
@@ -175,7 +175,7 @@ class Gaussian(Additive):
 
     Guarantee
         What continuous Gaussian noise of multiplier `sigma / l2_sensitivity` guarantees, alone and composed,
-        for inputs at most `l2_sensitivity` apart in the l2 norm. The grid's rounding is included
+        for inputs at most `l2_sensitivity` apart in the l2 norm. Rounding to fixed point is included
         (proofs/gaussian.md).
 
     Assumes
@@ -183,7 +183,7 @@ class Gaussian(Additive):
 
     Parameters:
         sigma: The standard deviation of the noise; 0 means no noise and no privacy.
-        l2_sensitivity: How far apart in the l2 norm two inputs are that must look alike; for a symmetric
+        l2_sensitivity: The largest l2 distance of the inputs from neighboring datasets; for a symmetric
             matrix this is the Frobenius norm of the whole matrix.
 
     Example:
@@ -213,11 +213,11 @@ class Gaussian(Additive):
 
     @property
     def variance(self) -> float:
-        """Return the variance of the noise on one coordinate, without what the grid adds."""
+        """Return the variance of the noise on one coordinate, without the addition for rounding."""
         return self.sigma**2
 
     def event(self) -> DpEvent:
-        """Return what a release costs, for the accountant."""
+        """Return the event of a release, for the accountant."""
         import dp_accounting
 
         if self.sigma == 0:
@@ -225,7 +225,7 @@ class Gaussian(Additive):
         return dp_accounting.GaussianDpEvent(round_down(Fraction(self.sigma) / Fraction(self.l2_sensitivity)))
 
     def cdf(self, noise: npt.ArrayLike) -> Floats:
-        """Return the probability that the noise is at most so much, without what the grid adds."""
+        """Return the probability that the noise is at most this, without the addition for rounding."""
         x = np.asarray(noise, dtype=np.float64)
         if self.sigma == 0:
             return np.asarray(x >= 0, dtype=np.float64)
@@ -234,12 +234,12 @@ class Gaussian(Additive):
     def _grid(self, size: int) -> NoiseGrid | None:
         if self.sigma == 0 or size == 0:
             return None
-        # Rounding moves each coordinate's difference by at most one step.
-        steps = root_above(Fraction(size))
+        # Rounding moves each coordinate's difference by at most one unit.
+        units = root_above(Fraction(size))
         sigma, sensitivity = Fraction(self.sigma), Fraction(self.l2_sensitivity)
-        exponent = grid_exponent(sigma, sensitivity / steps)
-        noise = sigma * (1 / power_of_two(exponent) + steps / sensitivity)
-        # Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2.
+        exponent = grid_exponent(sigma, sensitivity / units)
+        noise = sigma * (1 / power_of_two(exponent) + units / sensitivity)
+        # Discrete noise of variance s^2 + 4 protects as much as continuous noise of variance s^2.
         return NoiseGrid(
             exponent=exponent,
             noise=fixed_point_noise(root_above(noise**2 + 4)),
@@ -265,7 +265,7 @@ def _check_noise(
 
 
 def _least_noise(exact: Fraction, epsilon: float) -> float:
-    """Return the noise as a float that stays enough when the event rounds down and the accountant up."""
+    """Return the noise as a float that suffices when the event rounds down and the accountant up."""
     require(exact < 2**1000, "epsilon", epsilon, "asks for more noise than a float can hold", "Raise it.")
     return round_up(exact * (1 + Fraction(1, 2**40)))
 

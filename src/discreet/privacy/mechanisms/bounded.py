@@ -1,8 +1,8 @@
 """Perturb one rating on its own scale: bounded and clamped Laplace, and one that hides missing ratings too.
 
-Ratings are put on a public grid and answered on a public grid, so that what is drawn from is a table of
-64-bit counts whose largest log-ratio can be computed. A draw inverts the distribution: it takes one word and
-as many comparisons whatever the rating, where redrawing until the answer fits would let time tell.
+Ratings and reports are rounded to public grids, so that reports are drawn from a table of 64-bit counts whose
+largest log-ratio can be computed. A draw inverts the distribution: it takes one word and the same number of
+comparisons for every rating. Redrawing until the report fits would leak through its running time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 _MOST_STEPS_PER_SCALE = 2.0**16
-_MOST_CELLS = 1 << 26
+_MOST_ENTRIES = 1 << 26
 
 
 @final
@@ -94,7 +94,7 @@ class ClampedLaplace(GridMechanism):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModifiedLaplace:
-    """Report a rating with Laplace noise, or that there is none; and now and then pretend the opposite.
+    """Report a rating with Laplace noise, or as missing; with a known probability report the opposite.
 
     A rating is reported with noise of scale (high - low) / epsilon with probability `keep()`, which is
     e^(epsilon/2) / (1 + e^(epsilon/2)), and as missing otherwise; a missing one is reported as missing with
@@ -102,12 +102,12 @@ class ModifiedLaplace:
     `report_range()`, which is public. Missing is a mask beside the numbers, never NaN.
 
     Guarantee
-        Pure `epsilon` for one cell, between any two ratings and between any rating and none, against anyone;
-        n cells of one person cost n times epsilon (proofs/modified_laplace.md). Exact: it holds for the
-        64-bit counts drawn from.
+        Pure `epsilon` for one rating, between any two ratings and between any rating and none, against
+        anyone; n ratings of one person cost n times epsilon (proofs/modified_laplace.md). Exact: it holds for
+        the 64-bit counts drawn from.
 
     Parameters:
-        epsilon: The largest log-ratio between any two cells.
+        epsilon: The largest log-ratio between any two inputs, a missing rating included.
         low: The least rating.
         high: The largest rating.
         points: The number of grid points of [low, high]; odd, so that the middle is one.
@@ -133,16 +133,16 @@ class ModifiedLaplace:
         require(steps <= _MOST_STEPS_PER_SCALE, "(points - 1) / epsilon", steps, "must be at most 2^16", do)
 
     def event(self) -> DpEvent:
-        """Return what this costs: a pure epsilon."""
+        """Return the cost: a pure epsilon."""
         return pure_event(self.epsilon)
 
     @recorded
     def release(
         self, ratings: npt.ArrayLike, random: PrivacyRandom, *, present: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Return which cells are reported as rated, and their reports (the middle of the scale elsewhere).
+        """Return which entries are reported as rated, and their reports (the middle of the scale elsewhere).
 
-        `present` tells which cells hold a rating; the numbers in the others are not looked at, only checked.
+        `present` marks the entries that hold a rating; the numbers in the others are checked and not used.
         """
         steps, mask = self._steps(ratings), np.asarray(present)
         if mask.dtype != np.bool_ or mask.shape != steps.shape:
@@ -154,24 +154,24 @@ class ModifiedLaplace:
         return reported, self._numbers(np.where(reported, clamped, 0))
 
     def pretend(self, size: int, random: PrivacyRandom) -> Floats:
-        """Return reports of missing cells that are reported as rated: noise around the middle, clamped."""
+        """Return reports of missing entries that are reported as rated: noise around the middle, clamped."""
         noise = self._noise()
         return self._numbers(np.clip(noise.draw((size,), random), -noise.reach, noise.reach))
 
     def tables(self) -> tuple[CountTable, ClampedNoise]:
-        """Return what is drawn from: whether to report (a row for missing, one for rated), and the noise."""
+        """Return the tables: whether to report (a row for missing, one for rated), and the noise."""
         return _coin(self.epsilon), self._noise()
 
     def keep(self) -> float:
-        """Return the probability that a rated cell is reported as rated (and a missing one as missing)."""
+        """Return the probability that a rated entry is reported as rated (and a missing one as missing)."""
         return 1 - self.fake()
 
     def fake(self) -> float:
-        """Return the probability that a missing cell is reported as rated (and a rated one as missing)."""
+        """Return the probability that a missing entry is reported as rated (and a rated one as missing)."""
         return float(_coin(self.epsilon).transition()[0, 1])
 
     def grid(self) -> Floats:
-        """Return the points on which ratings are put."""
+        """Return the grid points of ratings."""
         return np.clip(self._numbers(np.arange(self.points) - self.points // 2), self.low, self.high)
 
     def report_range(self) -> tuple[float, float]:
@@ -182,10 +182,9 @@ class ModifiedLaplace:
     def channel(self) -> Channel:
         """Return the channel from ratings to reports, given that a rating is reported as one."""
         reach = self._noise().reach
-        cells = self.points * (2 * reach + 1)
-        require(
-            cells <= _MOST_CELLS, "channel cells", cells, f"exceed {_MOST_CELLS}", "Use likelihood() instead."
-        )
+        entries = self.points * (2 * reach + 1)
+        do = "Use likelihood() instead."
+        require(entries <= _MOST_ENTRIES, "channel entries", entries, f"exceed {_MOST_ENTRIES}", do)
         outputs, inputs = np.arange(-reach, reach + 1), np.arange(self.points) - self.points // 2
         transition = self._noise().mass(outputs[None, :], inputs[:, None])
         return Channel(inputs=self.grid(), outputs=self._numbers(outputs), transition=transition)
@@ -214,12 +213,12 @@ class ModifiedLaplace:
         )
 
     def presence(self, reported: npt.ArrayLike) -> Floats:
-        """Return for every cell an unbiased, unclipped estimate of whether it was rated."""
+        """Return for every entry an unbiased, unclipped estimate of whether it was rated."""
         counted = np.asarray(reported, dtype=np.bool_).astype(np.float64)
         return (counted - self.fake()) / (self.keep() - self.fake())
 
     def largest_log_ratio(self) -> float:
-        """Return the largest log-ratio over all cells and reports, computed from the counts drawn from."""
+        """Return the largest log-ratio over all inputs and reports, computed from the counts drawn from."""
         truth, lie = _coin(self.epsilon).counts()[0].tolist()
         most, middle, least = self._noise().extremes()
         odds = Fraction(truth, lie)

@@ -1,7 +1,7 @@
-"""Answer for cells of which most are empty: what a rated one reports, and what an empty one pretends.
+"""Randomize whole rows of a rating matrix, rated and missing entries alike.
 
-Both mechanisms report a rated cell as rated with probability `keep` and pretend a rating at an empty one with
-probability `fake`; where they pretend is drawn by gaps.
+Both mechanisms report a rated entry as rated with probability `keep`, and a missing entry as rated with
+probability `fake`; the positions of these fake ratings are drawn by gaps.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 Codes = npt.NDArray[np.int64]
 
-#: Grid points of a continuous scale, and the most steps a scale may have to be answered step by step.
+#: Points of a continuous scale, and the most steps of a scale whose ratings are reported as levels.
 POINTS, MOST_LEVELS = 65, 21
 _MOST_EPSILON = 32.0
 
 
 class CellMechanism(ABC):
-    """Perturb cells, rated or empty. Answers are codes: places among `outputs()`, numbers on the scale."""
+    """Perturb entries, rated or missing; reports are codes: indices into `outputs()`."""
 
     __slots__ = ()
 
@@ -46,52 +46,52 @@ class CellMechanism(ABC):
     @property
     @abstractmethod
     def keep(self) -> float:
-        """Return the probability that a rated cell is reported as rated."""
+        """Return the probability that a rated entry is reported as rated."""
 
     @property
     @abstractmethod
     def gap(self) -> float:
-        """Return the scale of the gaps between empty cells that pretend; 0 if none does."""
+        """Return the scale of the gaps between fake ratings; 0 if there are none."""
 
     @property
     def fake(self) -> float:
-        """Return the probability that an empty cell is reported as rated, as drawn by gaps."""
+        """Return the probability that a missing entry is reported as rated, as drawn by gaps."""
         return realized(self.gap)
 
     @abstractmethod
     def event(self) -> DpEvent:
-        """Return what one cell costs."""
+        """Return the cost of one entry."""
 
     @abstractmethod
     def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
-        """Return which rated cells are reported as rated, and the codes of those."""
+        """Return which rated entries are reported as rated, and their codes."""
 
     @abstractmethod
     def pretend(self, size: int, random: PrivacyRandom) -> Codes:
-        """Return codes for empty cells that are reported as rated."""
+        """Return codes for missing entries that are reported as rated."""
 
     @abstractmethod
     def outputs(self) -> Floats:
-        """Return the number on the rating scale that each code stands for, rising."""
+        """Return the number on the rating scale of each code, ascending."""
 
     @abstractmethod
     def unbiased(self) -> Floats:
         """Return for each code a number whose mean, given a rating that is reported, is the rating.
 
-        Given that the cell was empty its mean is the middle of the scale.
+        Given a missing entry that is reported as rated, its mean is the middle of the scale.
         """
 
     @abstractmethod
     def channel(self) -> Channel:
-        """Return the channel from ratings to reports, given that the cell is reported as rated."""
+        """Return the channel from ratings to reports, given that the entry is reported as rated."""
 
     @abstractmethod
     def pretended(self) -> Floats:
-        """Return how likely each code is at an empty cell that is reported as rated."""
+        """Return the probability of each code at a missing entry that is reported as rated."""
 
     def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Refuse: an answer for rated cells only would tell which were rated."""
-        raise DataError("This mechanism hides which items were rated; answer for the whole catalog.")
+        """Refuse: reports for rated entries only would reveal which items were rated."""
+        raise DataError("This mechanism hides which items were rated; report for the whole catalog.")
 
     @property
     def middle(self) -> float:
@@ -99,25 +99,25 @@ class CellMechanism(ABC):
         return self.low + (self.high - self.low) / 2
 
     def rated_variance(self) -> float:
-        """Return the variance of `unbiased` around a reported rating, a mean over the scale."""
+        """Return the variance of `unbiased` around a reported rating, averaged over the scale."""
         channel, numbers = self.channel(), self.unbiased()
-        places = [0, len(channel.inputs) // 2, len(channel.inputs) - 1]
-        spread = (numbers[None, :] - channel.inputs[places, None]) ** 2
-        return float(np.mean(np.einsum("ij,ij->i", channel.transition[places], spread)))
+        inputs = [0, len(channel.inputs) // 2, len(channel.inputs) - 1]
+        spread = (numbers[None, :] - channel.inputs[inputs, None]) ** 2
+        return float(np.mean(np.einsum("ij,ij->i", channel.transition[inputs], spread)))
 
     def fake_variance(self) -> float:
-        """Return the variance of `unbiased` at an empty cell that is reported as rated."""
+        """Return the variance of `unbiased` at a missing entry that is reported as rated."""
         return float(self.pretended() @ (self.unbiased() - self.middle) ** 2)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenStars(CellMechanism):
-    """Report stars by randomized response in which "not rated" is one of the answers.
+    """Report stars by randomized response, with "not rated" as one of the levels.
 
     Guarantee
-        Pure `epsilon` for one cell, between any two ratings and between any rating and none, against anyone
-        (proofs/local_nuclear.md; the table of answers is that of proofs/randomized_response.md).
+        Pure `epsilon` for one rating, between any two ratings and between any rating and none, against anyone
+        (proofs/local_nuclear.md; the table of reports is that of proofs/randomized_response.md).
 
     Example:
         >>> stars = HiddenStars(epsilon=2.0)
@@ -141,36 +141,36 @@ class HiddenStars(CellMechanism):
 
     @property
     def levels(self) -> int:
-        """Return how many ratings there are."""
+        """Return the number of rating levels."""
         return round((self.high - self.low) / self.step) + 1
 
     @property
     def keep(self) -> float:
-        """Return the probability that a rated cell is reported as rated: the truth or another rating."""
+        """Return the probability that a rated entry is reported as rated: the truth or another rating."""
         return float(self._transition()[1, 1:].sum())
 
     @property
     def gap(self) -> float:
-        """Return the scale of gaps at which empty cells pretend at least as often as the table says."""
+        """Return the scale of gaps at which fake ratings are at least as frequent as the table says."""
         return gap_scale(self._response().fake())
 
     def event(self) -> DpEvent:
-        """Return what one cell costs."""
+        """Return the cost of one entry."""
         return self._response().event()
 
     def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
-        """Return which rated cells are reported as rated, and the codes of those."""
+        """Return which rated entries are reported as rated, and their codes."""
         numbers = np.clip(finite_array("ratings", ratings), self.low, self.high)
         answers = self._response().release(np.rint((numbers - self.low) / self.step) + 1, random)
-        told = answers > 0
-        return told, answers[told] - 1
+        reported = answers > 0
+        return reported, answers[reported] - 1
 
     def table(self) -> CountTable:
-        """Return what a rated cell's answer is drawn from: a row for each rating; outcome 0 is silence."""
+        """Return the table for rated entries: a row for each rating; outcome 0 is "not rated"."""
         return CountTable(starts=self._response().table().starts[1:])
 
     def pretend(self, size: int, random: PrivacyRandom) -> Codes:
-        """Return ratings that are all equally likely."""
+        """Return uniformly random ratings."""
         return uniform_below(self.levels, size, random)
 
     def outputs(self) -> Floats:
@@ -178,7 +178,7 @@ class HiddenStars(CellMechanism):
         return np.linspace(self.low, self.high, self.levels)
 
     def unbiased(self) -> Floats:
-        """Return what inverting the channel makes of each report."""
+        """Return the score of each report under the inverted channel."""
         return self.channel().unbiased(self.outputs())
 
     def channel(self) -> Channel:
@@ -201,11 +201,11 @@ class HiddenStars(CellMechanism):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenNumbers(CellMechanism):
-    """Report numbers with Laplace noise, now and then nothing, and numbers around the middle for nothing.
+    """Report numbers with Laplace noise, some as missing, and some missing ones as noise around the middle.
 
     Guarantee
-        Pure `epsilon` for one cell, between any two ratings and between any rating and none, against anyone
-        (proofs/local_nuclear.md; the table of answers is that of proofs/modified_laplace.md).
+        Pure `epsilon` for one rating, between any two ratings and between any rating and none, against anyone
+        (proofs/local_nuclear.md; the table of reports is that of proofs/modified_laplace.md).
 
     Example:
         >>> numbers = HiddenNumbers(epsilon=2.0, points=5)
@@ -224,26 +224,26 @@ class HiddenNumbers(CellMechanism):
 
     @property
     def keep(self) -> float:
-        """Return the probability that a rated cell is reported as rated."""
+        """Return the probability that a rated entry is reported as rated."""
         return self._laplace().keep()
 
     @property
     def gap(self) -> float:
-        """Return the scale of gaps at which empty cells pretend at least as often as the table says."""
+        """Return the scale of gaps at which fake ratings are at least as frequent as the table says."""
         return gap_scale(self._laplace().fake())
 
     def event(self) -> DpEvent:
-        """Return what one cell costs."""
+        """Return the cost of one entry."""
         return self._laplace().event()
 
     def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
-        """Return which rated cells are reported as rated, and the codes of those."""
+        """Return which rated entries are reported as rated, and their codes."""
         numbers = np.clip(finite_array("ratings", ratings), self.low, self.high)
-        told, reports = self._laplace().release(numbers, random, present=np.ones(numbers.shape, np.bool_))
-        return told, self._codes(reports[told])
+        reported, reports = self._laplace().release(numbers, random, present=np.ones(numbers.shape, np.bool_))
+        return reported, self._codes(reports[reported])
 
     def tables(self) -> tuple[CountTable, ClampedNoise]:
-        """Return what a rated cell's answer is drawn from: silence or not (one row), and the noise."""
+        """Return the tables for rated entries: reported or not (one row), and the noise."""
         coin, noise = self._laplace().tables()
         return CountTable(starts=coin.starts[1:]), noise
 
@@ -287,5 +287,5 @@ class HiddenNumbers(CellMechanism):
 
 
 def _drawable(epsilon: float) -> None:
-    """Refuse an epsilon at which pretended answers are too rare for a draw to reach the next one."""
+    """Refuse an epsilon at which fake ratings are too rare for a draw to reach the next one."""
     require(epsilon <= _MOST_EPSILON, "epsilon", epsilon, f"must be at most {_MOST_EPSILON:g} here")

@@ -1,8 +1,8 @@
-"""Describe a finite noisy channel twice: in whole numbers to draw from, and in floats to compute with.
+"""Describe a finite noisy channel twice: by integers to draw from, and by floats to compute with.
 
 A local mechanism with finitely many outcomes is a `CountTable`: row i says how many of the 2^64 equally
-likely words lead from input i to each outcome. The table itself is what is drawn from, so the largest
-log-ratio read off its counts is the loss of the code, not of a formula beside it.
+likely words lead from input i to each outcome. Reports are drawn from the table itself, so the largest
+log-ratio of its counts is the privacy loss of the code, not just of a formula.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Counts = npt.NDArray[np.uint64]
 WORDS = 1 << 64
 LEAST_EPSILON = 1e-6
 MOST_EPSILON = 700.0
-# Rows are computed in float64, then rounded to counts; both together move a log-ratio by far less than this.
+# Rows are computed in float64, then rounded to counts; together this moves a log-ratio by far less than this.
 ROUNDING = 2.0**-32
 
 
@@ -43,7 +43,7 @@ def local_epsilon(epsilon: object) -> float:
 def count_above(log_odds: float, others: int) -> int:
     """Return the least n with n / 2^64 >= 1 / (e^log_odds + others), computed with 60 digits."""
     with localcontext(prec=60):
-        # The last digits are given away so that the count is never one too small.
+        # The last digits are rounded away so that the count is never too small by one.
         odds = Decimal(log_odds).exp() * (1 - Decimal(10) ** -55)
         return math.ceil(Fraction(WORDS) / Fraction(odds + others))
 
@@ -111,7 +111,7 @@ class CountTable:
         return np.diff(self.starts, axis=1, append=np.uint64(0))
 
     def transition(self) -> Floats:
-        """Return the same in float64 probabilities."""
+        """Return the table as float64 probabilities."""
         return self.counts() / float(WORDS)
 
     def largest_log_ratio(self) -> float:
@@ -138,7 +138,7 @@ class CountTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channel:
-    """Say what a report tells about its input: the numbers on both sides and the transition probabilities.
+    """Hold the values of inputs and reports and the transition probabilities between them.
 
     `transition[i, j]` is the probability that the input `inputs[i]` is reported as `outputs[j]`.
     """

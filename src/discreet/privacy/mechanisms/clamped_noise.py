@@ -1,4 +1,4 @@
-"""Tabulate Laplace noise on whole steps that is added to a rating and clamped far outside the scale."""
+"""Tabulate Laplace noise on grid steps that is added to a rating and clamped far outside the scale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REACH = 16.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClampedNoise:
-    """Hold noise on whole steps as counts of 2^64 words, its tails lumped where clamping hides them anyway.
+    """Hold noise on grid steps as counts of 2^64 words, its tails lumped where clamping hides them anyway.
 
     A rating is a step in [-half, half], a report one in [-reach, reach], a move one in [-farthest, farthest]
     with farthest = reach + half.
@@ -54,7 +54,7 @@ class ClampedNoise:
         at = reports - ratings + self.farthest
         first = np.where(reports == -self.reach, 0, at)
         after = np.where(reports == self.reach, starts.size - 1, at + 1)
-        # Words wrap at 2^64, where the last outcome ends: the difference is right all the same.
+        # Words wrap at 2^64, where the last outcome ends; the difference is still right.
         words: Counts = starts[after] - starts[first]
         return words / np.float64(WORDS)
 

@@ -1,7 +1,7 @@
-"""Round values to a grid of powers of two and add whole steps of noise there.
+"""Round values to fixed point, with a power of two as unit, and add integer noise there.
 
-No floating-point artifact of the noise can tell the input: every output is a whole number of steps, and
-which numbers are possible does not depend on the data. Arrays are worked on in chunks.
+No floating-point artifact of the noise can reveal the input: every output is a whole number of units, and the
+set of possible outputs does not depend on the data. Arrays are processed in chunks.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.sampling.draws import LARGEST_SCALE
 
 Integers = npt.NDArray[np.int64]
-# Adds noise of a width, in steps, to whole numbers in place.
+# Adds noise of a given scale, in fixed-point units, to integers in place.
 Adder = Callable[[Integers, float, PrivacyRandom], None]
 
-# What the grid may cost in noise, as a share of it; a finer grid costs less and overflows sooner.
-_GRID_COST = Fraction(1, 2**12)
-# At least so many steps in the noise, so that rounding is lost in it; at most so many, to fit an int64.
-_LEAST_STEPS, _MOST_STEPS = 2**10, 2**50
+# The share of the noise that rounding may cost; a finer unit costs less and overflows sooner.
+_ROUNDING_COST = Fraction(1, 2**12)
+# Units in the noise scale: at least so many, so that rounding is negligible; at most so many, for int64.
+_LEAST_UNITS, _MOST_UNITS = 2**10, 2**50
 _TOO_FAR = 2.0**62
 _CHUNK = 1 << 16
 _BLOCK_ROWS = 64
 
 
 class FixedPoint(NamedTuple):
-    """Hold numbers exactly, as whole counts of steps of 2^-bits: also beyond the 53 digits of a float."""
+    """Hold numbers exactly, as integers in units of 2^-bits, even beyond the 53 bits of a float."""
 
     counts: Integers
     bits: int
 
 
 class RemoteSum(ABC):
-    """Stand for a sum that others hold: they add the noise, and what is released comes from them."""
+    """Represent a sum that other parties hold: they add the noise and release the result."""
 
     @abstractmethod
     def released(self, noise: object, *, symmetric: bool) -> Floats:
-        """Return what those who hold the sum released with this noise."""
+        """Return what the parties released with this noise."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseGrid:
-    """Say how far apart the grid points are, 2^exponent, and how many steps wide the noise is.
+    """Define a fixed-point format of unit 2^exponent, and the scale of the noise in these units.
 
-    `off_diagonal` is its width off the diagonal of a symmetric matrix.
+    `off_diagonal` is the noise scale off the diagonal of a symmetric matrix.
     """
 
     exponent: int
@@ -64,9 +64,9 @@ class NoiseGrid:
     add: Adder
 
     def release(self, values: npt.NDArray[Any], random: PrivacyRandom, bits: int | None = None) -> Floats:
-        """Return the values with noise; the result is the only array of their size that is made.
+        """Return the values with noise; the result is the only array of their size that is allocated.
 
-        With `bits` the values are whole counts of steps of 2^-bits.
+        With `bits` the values are integers in units of 2^-bits.
         """
         out = np.empty(values.shape, dtype=np.float64)
         source, target = values.reshape(-1), out.reshape(-1)
@@ -85,8 +85,8 @@ class NoiseGrid:
             stop = min(start + _BLOCK_ROWS, size)
             rows = slice(start, stop)
             exact = values[rows, start:].copy() if bits is not None else finite_floats(values[rows, start:])
-            # Of the square at the left only the upper half counts; the rest is noised in vain, and without
-            # its values, so that even a draw that is thrown away never saw them.
+            # Only the upper half of the left square is used. The rest is set to zero first, so that even the
+            # noisy entries that are discarded do not depend on the values.
             exact[:, : stop - start] = np.triu(exact[:, : stop - start], 1)
             block = self._noisy(exact, self.off_diagonal, random, bits)
             upper = np.triu(block[:, : stop - start], 1)
@@ -99,11 +99,11 @@ class NoiseGrid:
     def _noisy(
         self, values: npt.NDArray[Any], noise: float, random: PrivacyRandom, bits: int | None
     ) -> Floats:
-        """Round, add noise and go back; scaling by a power of two is exact."""
-        steps = self._nearest(finite_floats(values)) if bits is None else self._shifted(values, bits)
-        self.add(steps, noise, random)
+        """Round, add noise and scale back; scaling by a power of two is exact."""
+        units = self._nearest(finite_floats(values)) if bits is None else self._shifted(values, bits)
+        self.add(units, noise, random)
         with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(steps.astype(np.float64), self.exponent)
+            return np.ldexp(units.astype(np.float64), self.exponent)
 
     def _nearest(self, values: Floats) -> Integers:
         with np.errstate(over="ignore", under="ignore"):
@@ -112,7 +112,7 @@ class NoiseGrid:
             return scaled.astype(np.int64, order="C")
 
     def _shifted(self, counts: Integers, bits: int) -> Integers:
-        """Round whole counts of steps of 2^-bits to the grid, halves to even, as `rint` does for floats."""
+        """Round integers in units of 2^-bits to units of 2^exponent, halves to even, as `rint` does."""
         coarser = bits + self.exponent
         if coarser <= 0:
             most = int(_TOO_FAR) >> min(-coarser, 62)
@@ -128,24 +128,24 @@ class NoiseGrid:
     def _refuse_far(self, beyond: bool) -> None:
         if beyond:
             raise DataError(
-                f"A value is beyond 2^{62 + self.exponent}, the end of the grid that this noise needs. "
+                f"A value is beyond 2^{62 + self.exponent}, the limit of this noise's fixed point. "
                 "Clip the values, or release fewer of them at a time."
             )
 
 
 def grid_exponent(noise: Fraction, finest_needed: Fraction) -> int:
-    """Return the exponent of a step that is small against the noise and costs little of the sensitivity.
+    """Return the exponent of a unit that is small against the noise and adds little to the sensitivity.
 
-    A step of `finest_needed` would double the sensitivity.
+    A unit of `finest_needed` would double the sensitivity.
     """
-    fine = floor_log2(min(noise / _LEAST_STEPS, finest_needed * _GRID_COST))
-    return max(fine, floor_log2(noise / _MOST_STEPS) + 1)
+    fine = floor_log2(min(noise / _LEAST_UNITS, finest_needed * _ROUNDING_COST))
+    return max(fine, floor_log2(noise / _MOST_UNITS) + 1)
 
 
 def fixed_point_noise(noise: Fraction) -> float:
-    """Return the width as a float, rounded up."""
+    """Return the noise scale in fixed-point units as a float, rounded up."""
     require(
-        noise <= LARGEST_SCALE, "noise", float(noise), "must be at most 2^55 steps", "Release fewer values."
+        noise <= LARGEST_SCALE, "noise", float(noise), "must be at most 2^55 units", "Release fewer values."
     )
     return round_up(noise)
 
@@ -182,7 +182,7 @@ def finite_floats(values: npt.NDArray[Any]) -> Floats:
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise DataError("The values hold NaN or infinity; remove such values first.")
-    # Beyond 2^53 a float skips whole numbers, which the sensitivity knows nothing of.
+    # Beyond 2^53 floats skip integers, which the sensitivity does not account for.
     if values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
         raise DataError("A whole number beyond 2^53 does not fit a float; clip the values first.")
     return numbers

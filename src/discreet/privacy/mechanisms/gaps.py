@@ -1,7 +1,7 @@
-"""Choose which empty cells pretend to be rated by drawing the gaps between them.
+"""Choose which missing entries are reported as rated, by drawing the gaps between them.
 
-A device so works in proportion to what it sends, not to the catalog. The scale of the gaps is rounded so that
-cells pretend a little more often than the mechanism's table says: that only hides more
+A device then works in proportion to what it sends, not to the catalog. The scale of the gaps is rounded so
+that fake ratings are slightly more frequent than in the mechanism's table, which only hides more
 (proofs/local_nuclear.md).
 """
 
@@ -19,19 +19,19 @@ from discreet.core.checks import require
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling.draws import geometric
 
-# Empty cells pretend by this share more often than the table says; it covers every rounding of a float.
+# Fake ratings are more frequent than in the table by this share; it covers every rounding of a float.
 MARGIN = Fraction(1, 2**40)
 
 
 def pretending_cells(gap: float, cells: int, random: PrivacyRandom) -> npt.NDArray[np.int64]:
-    """Return which of `cells` cells pretend, rising; each does independently with `realized(gap)`."""
-    found, place, rate = [np.zeros(0, np.int64)], -1, realized(gap)
-    while rate > 0 and place < cells:
-        expected = (cells - place) * rate
+    """Return which of `cells` entries are fake ratings, ascending; each independently by `realized(gap)`."""
+    found, last, rate = [np.zeros(0, np.int64)], -1, realized(gap)
+    while rate > 0 and last < cells:
+        expected = (cells - last) * rate
         size = int(expected + 4 * math.sqrt(expected) + 16)
-        steps = place + np.cumsum(np.minimum(geometric(gap, size, random), cells) + 1)
-        found.append(steps[steps < cells])
-        place = int(steps[-1])
+        positions = last + np.cumsum(np.minimum(geometric(gap, size, random), cells) + 1)
+        found.append(positions[positions < cells])
+        last = int(positions[-1])
     return np.concatenate(found)
 
 
@@ -46,5 +46,5 @@ def gap_scale(fake: float) -> float:
 
 
 def realized(gap: float) -> float:
-    """Return the probability that a cell pretends when gaps have this scale; 0 stands for never."""
+    """Return the probability of a fake rating when gaps have this scale; 0 stands for never."""
     return -math.expm1(-1 / gap) if gap else 0.0

@@ -1,4 +1,4 @@
-"""Share what the mechanisms on a grid have in common: the scale of ratings, its points, and their channel."""
+"""Share what mechanisms on a grid of ratings have in common: the scale, its points, and their channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_POINTS = 2049
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridMechanism(ABC):
-    """Share what a mechanism needs whose ratings and reports live on the same grid of [low, high].
+    """Perturb ratings whose values and reports are on the same grid of [low, high].
 
     Parameters:
         epsilon: The largest log-ratio between any two ratings.
@@ -47,7 +47,7 @@ class GridMechanism(ABC):
         """Return P(report | rating) on the grid when the noise loses `decay` of its log-density a step."""
 
     def event(self) -> DpEvent:
-        """Return what this costs: a pure epsilon."""
+        """Return the cost: a pure epsilon."""
         return pure_event(self.epsilon)
 
     def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
@@ -55,7 +55,7 @@ class GridMechanism(ABC):
         return self._numbers(_grid_table(self).draw(self._index("ratings", ratings), random))
 
     def grid(self) -> Floats:
-        """Return the points on which ratings and reports live."""
+        """Return the grid points of ratings and reports."""
         return self._numbers(np.arange(self.points))
 
     def channel(self) -> Channel:
@@ -130,7 +130,7 @@ def nearest_step(values: Floats, low: float, high: float, points: int) -> Indice
 
 @lru_cache(maxsize=4)
 def _grid_table(mechanism: GridMechanism) -> CountTable:
-    # The promise is kept by the counts, so the formula behind them aims a rounding below epsilon.
+    # The counts must keep the promise, so the formula behind them aims slightly below epsilon.
     decay = (mechanism.epsilon - ROUNDING) / (mechanism.points - 1)
     return CountTable.of_probabilities(mechanism._probabilities(decay)).kept(mechanism.epsilon)
 

@@ -1,4 +1,4 @@
-"""Answer with a known chance of a lie: flipped verdicts, and ratings among which "none" is one."""
+"""Randomize responses with known probabilities: flipped binary ratings, and ratings or "not rated"."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MOST_LEVELS = 1024
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """Flip a verdict, +1 or -1, with a known probability.
+    """Flip a binary rating, +1 or -1, with a known probability.
 
-    Without flip rates both verdicts are flipped with probability 1 / (1 + e^epsilon). With them, a +1 is
-    flipped with probability `flip_positive` and a -1 with `flip_negative`, and all four ratios are checked.
+    Without flip rates both are flipped with probability 1 / (1 + e^epsilon). With them, a +1 is flipped with
+    probability `flip_positive` and a -1 with `flip_negative`, and all four ratios are checked.
 
     Guarantee
-        Pure `epsilon` for one verdict, between +1 and -1, against anyone (proofs/sign_flip.md). Exact: it
-        holds for the 64-bit counts that are drawn from.
+        Pure `epsilon` for one binary rating, between +1 and -1, against anyone (proofs/sign_flip.md). Exact:
+        it holds for the 64-bit counts that are drawn from.
 
     Raises:
         ParameterError: if epsilon is out of range or the flip rates reveal more than epsilon.
@@ -55,22 +55,22 @@ class SignFlip:
         for name in ("flip_positive", "flip_negative"):
             rate = probability(name, getattr(self, name))
             require(
-                rate > 0, name, rate, "must be greater than 0", "A verdict that is never flipped is revealed."
+                rate > 0, name, rate, "must be greater than 0", "A rating that is never flipped is revealed."
             )
             object.__setattr__(self, name, rate)
         total = self.flip_positive + self.flip_negative
-        do = "Lower one of them: at 1 the report would say nothing."
+        do = "Lower one of them: at 1 the report would carry no information."
         require(total < 1, "flip_positive + flip_negative", total, "must be below 1", do)
         loss = self.largest_log_ratio()
         do = f"Raise epsilon to at least {loss!r} or move the flip rates towards each other."
         require(loss <= self.epsilon, "epsilon", self.epsilon, "is less than these flip rates reveal", do)
 
     def event(self) -> DpEvent:
-        """Return what this costs: a pure epsilon."""
+        """Return the cost: a pure epsilon."""
         return pure_event(self.epsilon)
 
     def release(self, verdicts: npt.ArrayLike, random: PrivacyRandom) -> npt.NDArray[np.int8]:
-        """Return the verdicts, each flipped or not."""
+        """Return the binary ratings, each flipped or not."""
         rows = _positive(verdicts)
         return (2 * _flip_table(self).draw(rows.astype(np.int64), random) - 1).astype(np.int8)
 
@@ -85,7 +85,7 @@ class SignFlip:
         return Channel(inputs=signs, outputs=signs, transition=self.transition())
 
     def transition(self) -> Floats:
-        """Return P(report | verdict); rows and columns stand for -1 and +1."""
+        """Return P(report | binary rating); rows and columns stand for -1 and +1."""
         return _flip_table(self).transition()
 
     def inverse(self) -> Floats:
@@ -93,7 +93,7 @@ class SignFlip:
         return self.channel().inverse()
 
     def mean(self, verdicts: npt.ArrayLike) -> Floats:
-        """Return E[report]; a number between -1 and +1 stands for the mean of many verdicts."""
+        """Return E[report]; a number between -1 and +1 stands for the mean of many binary ratings."""
         positive, negative = self.flip_rates()
         means = finite_array("verdicts", verdicts)
         return (1 - positive - negative) * means + (negative - positive)
@@ -103,16 +103,16 @@ class SignFlip:
         return 1 - self.mean(verdicts) ** 2
 
     def decode(self, reports: npt.ArrayLike) -> Floats:
-        """Return for every report (or mean of reports) an unbiased, unclipped estimate of the verdict."""
+        """Return for every report (or mean of reports) an unbiased, unclipped estimate of the rating."""
         positive, negative = self.flip_rates()
         return (finite_array("reports", reports) - (negative - positive)) / (1 - positive - negative)
 
     def inverse_mean(self, means: npt.ArrayLike) -> Floats:
-        """Return the mean verdict behind a mean report, clipped to [-1, 1]."""
+        """Return the mean binary rating behind a mean report, clipped to [-1, 1]."""
         return np.clip(self.decode(means), -1.0, 1.0)
 
     def likelihood(self, reports: npt.ArrayLike, verdicts: npt.ArrayLike) -> Floats:
-        """Return P(report | verdict) for arrays that broadcast against each other."""
+        """Return P(report | binary rating) for arrays that broadcast against each other."""
         return self.transition()[_positive(verdicts).astype(np.int64), _positive(reports).astype(np.int64)]
 
     def largest_log_ratio(self) -> float:
@@ -128,9 +128,9 @@ class RandomizedResponse:
     The true code is kept with probability e^epsilon / (e^epsilon + levels).
 
     Guarantee
-        Pure `epsilon` for one cell, between any two codes, 0 = "not rated" included, against anyone; n cells
-        of one person cost n times epsilon (proofs/randomized_response.md). Exact: it holds for the 64-bit
-        counts drawn from.
+        Pure `epsilon` for one rating, between any two codes, 0 = "not rated" included, against anyone; n
+        ratings of one person cost n times epsilon (proofs/randomized_response.md). Exact: it holds for the
+        64-bit counts drawn from.
 
     Raises:
         ParameterError: if epsilon is out of range or `levels` is not a whole number from 1 to 1024.
@@ -149,7 +149,7 @@ class RandomizedResponse:
         object.__setattr__(self, "levels", integer("levels", self.levels, least=1, most=_MOST_LEVELS))
 
     def event(self) -> DpEvent:
-        """Return what this costs: a pure epsilon."""
+        """Return the cost: a pure epsilon."""
         return pure_event(self.epsilon)
 
     def release(self, codes: npt.ArrayLike, random: PrivacyRandom) -> npt.NDArray[np.int64]:
@@ -161,7 +161,7 @@ class RandomizedResponse:
         return float(self.transition()[0, 0])
 
     def fake(self) -> float:
-        """Return the probability that a missing cell is reported as some rating."""
+        """Return the probability that a missing rating is reported as some rating."""
         return float(self.levels * self.transition()[0, 1])
 
     def channel(self) -> Channel:
@@ -174,7 +174,7 @@ class RandomizedResponse:
         return _response_table(self).transition()
 
     def table(self) -> CountTable:
-        """Return what reports are drawn from, a row for each code."""
+        """Return the table that reports are drawn from, a row for each code."""
         return _response_table(self)
 
     def inverse(self) -> Floats:
@@ -223,7 +223,7 @@ def _positive(verdicts: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     numbers = finite_array("verdicts", verdicts)
     positive: npt.NDArray[np.bool_] = numbers == 1
     if not bool(np.all(positive | (numbers == -1))):
-        raise DataError("verdicts must be +1 or -1; map ratings to verdicts first.")
+        raise DataError("Binary ratings must be +1 or -1; map ratings to them first.")
     return positive
 
 

@@ -1,4 +1,4 @@
-"""Sum a sample in which small records are rare but heavy, so that every record costs the same."""
+"""Sum an importance sample: small records are drawn rarely and weighted up, at the same cost for each."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 Mask = npt.NDArray[np.bool_]
 
-# Norms are taken this much too large and epsilon this much too small: float64 errs by far less in both.
+# Norms are rounded up and epsilon down by these margins; the error of float64 is far smaller in both.
 _NORM_MARGIN = 2.0**-30
 _LOSS_MARGIN = 2.0**-40
 _BISECTIONS = 48
-# Records are rounded towards zero on a grid at least this many binary digits finer than the noise scale.
-_GRID_DIGITS = 30
+# Records are truncated to fixed point, with a unit at least this many binary digits finer than the noise.
+_UNIT_DIGITS = 30
 _LARGEST_SUM = 2.0**61
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportanceSampling:
-    """Draw each vector with its own probability 1 / w, sum those drawn w times each, and add Laplace noise.
+    """Draw each vector with its own probability 1 / w, sum the drawn ones weighted by w, add Laplace noise.
 
-    A vector of l1 norm s costs w s / scale once it is drawn, and log(1 + (e^(w s / scale) - 1) / w) when that
-    is left to chance. Its weight is the largest, up to `max_weight`, that keeps this at most epsilon:
-    the smaller a vector, the rarer and heavier it is, and the fewer are read.
+    A vector of l1 norm s costs w s / scale once it is drawn, and log(1 + (e^(w s / scale) - 1) / w) with
+    amplification by sampling. Its weight is the largest, up to `max_weight`, that keeps this at most epsilon:
+    the smaller a vector, the rarer it is drawn and the larger its weight.
 
     Guarantee
-        Pure `epsilon` between data sets one of which has one vector more; replacing a vector costs twice
+        Pure `epsilon` between datasets one of which has one vector more; replacing a vector costs twice
         that. A weight depends on its own vector and on public numbers only (proofs/importance_sampling.md).
 
     Assumes
@@ -99,19 +99,19 @@ class ImportanceSampling:
         return pure_event(self.epsilon)
 
     def release(self, vectors: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the noisy, all but unbiased sum of the rows of a matrix.
+        """Return the noisy, almost unbiased sum of the rows of a matrix.
 
-        Rounding towards zero moves each row's share by less than 2^-30 of the noise scale a coordinate.
+        Truncation moves each coordinate of a drawn row by less than 2^-30 of the noise scale.
         """
         rows = finite_array("vectors", vectors)
         if rows.ndim != 2:
-            raise DataError("vectors must be a matrix with one row a record.")
+            raise DataError("vectors must be a matrix with one row for each record.")
         drawn, weights = self.sample(np.abs(rows).sum(axis=1), random)
-        grid = 2.0 ** (math.floor(math.log2(self.scale)) - _GRID_DIGITS)
-        self._require_room(len(rows), grid)
-        total: Indices = np.trunc(rows[drawn] * (weights[drawn] / grid)[:, None]).astype(np.int64).sum(axis=0)
-        add_discrete_laplace(total, self.scale / grid, random)
-        return total.astype(np.float64) * grid
+        unit = 2.0 ** (math.floor(math.log2(self.scale)) - _UNIT_DIGITS)
+        self._require_no_overflow(len(rows), unit)
+        total: Indices = np.trunc(rows[drawn] * (weights[drawn] / unit)[:, None]).astype(np.int64).sum(axis=0)
+        add_discrete_laplace(total, self.scale / unit, random)
+        return total.astype(np.float64) * unit
 
     def sample(self, norms: npt.ArrayLike, random: PrivacyRandom) -> tuple[Mask, Floats]:
         """Return which vectors are drawn, by their l1 norms, and the weights of all."""
@@ -136,7 +136,7 @@ class ImportanceSampling:
         return lower
 
     def loss(self, norms: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
-        """Return what adding or removing each vector reveals when it is drawn and weighted so."""
+        """Return the privacy loss of adding or removing each vector at these weights."""
         given = finite_array("weights", weights)
         require(not bool(np.any(given < 1)), "weights", "one below 1", "must be at least 1")
         return _amplified(self._sizes(norms), given)
@@ -150,14 +150,14 @@ class ImportanceSampling:
         lengths = finite_array("norms", norms)
         if bool(np.any(lengths < 0)):
             raise DataError("norms must be at least 0.")
-        # A vector clipped to the largest norm may come out a rounding above it; the margin covers that.
+        # A vector clipped to the largest norm may exceed it by a rounding; the margin covers that.
         if bool(np.any(lengths > self.largest_norm() * (1 + _NORM_MARGIN / 4))):
             raise DataError("A vector's l1 norm exceeds largest_norm(); clip the vectors or raise the scale.")
         return lengths * ((1 + _NORM_MARGIN) / self.scale)
 
-    def _require_room(self, count: int, grid: float) -> None:
-        # A weight keeps w s / scale at most epsilon + log w, so this is the largest sum in grid steps.
-        most = count * (self.epsilon + math.log(self.max_weight)) * self.scale / grid
+    def _require_no_overflow(self, count: int, unit: float) -> None:
+        # A weight keeps w s / scale at most epsilon + log w, so this is the largest sum in units.
+        most = count * (self.epsilon + math.log(self.max_weight)) * self.scale / unit
         if most > _LARGEST_SUM:
             raise ParameterError(f"{count} vectors overflow the sum. Sum them in parts.")
 
@@ -169,7 +169,7 @@ def _amplified(sizes: Floats, weights: Floats) -> Floats:
 
 
 def _draw_starts(weights: Floats) -> npt.NDArray[np.uint64]:
-    """Return a row for each vector: from the second word on it is drawn, which happens to 2^64 / w words."""
+    """Return a table row for each vector: about 2^64 / w of the words draw it, those from entry 1 on."""
     words = np.floor(float(WORDS) / weights)
     always = words >= float(WORDS)
     counts = np.where(always, 0.0, words).astype(np.uint64)

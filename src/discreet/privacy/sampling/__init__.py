@@ -1,1 +1,1 @@
-"""Exact integer noise: the draws, and the compiled loops behind them."""
+"""Draw exact integer noise: the samplers and their compiled loops."""

@@ -164,7 +164,7 @@ def _feed_bytes(
     usual: int,
     *tables: Any,
 ) -> None:
-    """Bring random bytes until every element is drawn; what a kernel leaves of them is thrown away."""
+    """Supply random bytes until every element is drawn; bytes that a kernel leaves are discarded."""
     done = 0
     while done < target.size:
         left = target.size - done
@@ -181,7 +181,7 @@ def _flat(target: Integers) -> Integers:
 
 def _checked_scale(name: str, value: float) -> Fraction:
     number = positive_finite(name, value)
-    require(number <= LARGEST_SCALE, name, value, "must be at most 2^55", "Measure on a coarser grid.")
+    require(number <= LARGEST_SCALE, name, value, "must be at most 2^55", "Measure in coarser units.")
     return Fraction(number)
 
 
@@ -213,11 +213,11 @@ def _digits(scale: Fraction, count: int) -> tuple[Words, Words]:
 
 @lru_cache(maxsize=1)
 def _decay() -> tuple[Words, Words]:
-    """Return exp(-byte / 2^(1 + 8 place)): what one byte of the exponent leaves to be accepted."""
+    """Return exp(-byte / 2^(1 + 8 position)): the acceptance probability of one byte of the exponent."""
     words = []
-    for place in range(kernels.TABLED_BYTES):
+    for position in range(kernels.TABLED_BYTES):
         for byte in range(256):
-            power = _PRECISE.exp(-_decimal(Fraction(byte, 2 ** (1 + 8 * place))))
+            power = _PRECISE.exp(-_decimal(Fraction(byte, 2 ** (1 + 8 * position))))
             words.append(min(int(_PRECISE.multiply(power, _UNIT)), 2**128 - 1))
     high, low = _split_all(words)
     shape = (kernels.TABLED_BYTES, 256)
@@ -226,7 +226,7 @@ def _decay() -> tuple[Words, Words]:
 
 @lru_cache(maxsize=256)
 def _rate(sigma: Fraction, digits: int) -> Words:
-    """Return 1 / sigma as the acceptance wants it: for a magnitude that was moved up to 62 binary digits."""
+    """Return 1 / sigma as the acceptance step needs it: for a magnitude shifted up to 62 binary digits."""
     rate = math.floor(Fraction(2 ** (kernels.RATIO_BITS + 64)) / (sigma * 2 ** (62 - digits)))
     return np.array(_split(min(rate, 2**128 - 1)), dtype=np.uint64)
 

@@ -1,8 +1,8 @@
 """Turn random bytes into exact integer draws: the compiled loops behind `sampling`.
 
-Every kernel takes a stream of random bytes, goes on from draw `done` and returns how far it came before the
-bytes could run out; the caller brings more. A probability is a pair of 64-bit words, high and low, in units
-of 2^-128, and no floating-point number takes part (proofs/sampling.md).
+Every kernel takes a stream of random bytes, continues from draw `done` and returns the number of draws done
+before the bytes could run out; the caller supplies more. A probability is a pair of 64-bit words, high and
+low, in units of 2^-128; no floating-point number is involved (proofs/sampling.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ZERO, _ONE, _MOST = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 _BYTE, _HALF, _HALF_MASK = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
 _TOP_BYTE, _BYTE_MASK, _REST_MASK = np.uint64(56), np.uint64(0xFF), np.uint64((1 << 56) - 1)
 
-# Draws made together, so that comparing bytes is vector work.
+# Draws made together, so that bytes are compared by vector instructions.
 BLOCK = 64
 
 BYTES_PER_DECISION = 16
@@ -53,7 +53,7 @@ def _break_tie(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple
 
 @njit(cache=True, nogil=True)
 def _decide(stream: Bytes, at: int, high: np.uint64, low: np.uint64) -> tuple[bool, int]:
-    """Return true with probability (high, low), and the place after the bytes read: nearly always one."""
+    """Return true with probability (high, low), and the position after the bytes read: nearly always one."""
     first, lead = np.uint64(stream[at]), high >> _TOP_BYTE
     if first == lead:
         return _break_tie(stream, at + 1, high, low)
@@ -152,9 +152,9 @@ def _survives(
     stream: Bytes, at: int, exponent_high: np.uint64, exponent_low: np.uint64, high: Words, low: Words
 ) -> tuple[bool, int]:
     """Return true with probability exp(-exponent), an exponent below 128 in units of 2^-121."""
-    for place in range(TABLED_BYTES):
-        byte = (exponent_high >> np.uint64(56 - 8 * place)) & _BYTE_MASK
-        survived, at = _decide(stream, at, high[place, byte], low[place, byte])
+    for position in range(TABLED_BYTES):
+        byte = (exponent_high >> np.uint64(56 - 8 * position)) & _BYTE_MASK
+        survived, at = _decide(stream, at, high[position, byte], low[position, byte])
         if not survived:
             return False, at
     rest_high = ((exponent_high << np.uint64(16)) >> np.uint64(9)) | (exponent_low >> np.uint64(57))

@@ -1,7 +1,8 @@
-"""Let a draw pass the tape of an audit: the one hook at the mechanisms' interface.
+"""Let an audit record draws: the only hook at the interface of the mechanisms.
 
-A tape sits on a simulated source only, and what such a source touches is marked for ever, so no release that
-protects anybody passes one. Without a tape a draw pays one look at an attribute (proofs/sampling.md).
+Only a simulated source can have a recording, and everything such a source touches is marked, so no release
+that protects anybody is recorded. Without a recording, a draw costs one more attribute lookup
+(proofs/sampling.md).
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ Output = TypeVar("Output")
 
 
 def recorded(draw: Callable[Given, Output]) -> Callable[Given, Output]:
-    """Return the draw; where its argument `random` carries a tape, what goes in and out passes it."""
+    """Wrap a draw: if its argument `random` has a recording, its arguments and result go through it."""
     form = signature(draw)
-    place = list(form.parameters).index("random")
+    position = list(form.parameters).index("random")
 
     @wraps(draw)
     def through(*arguments: Given.args, **options: Given.kwargs) -> Output:
-        random: Any = options["random"] if "random" in options else arguments[place]
+        random: Any = options["random"] if "random" in options else arguments[position]
         if random.recording is None:
             return draw(*arguments, **options)
         given = form.bind(*arguments, **options).arguments
-        # What is drawn inside belongs to this draw, and does not pass a second time.
-        told: Output = random.recording.passing(draw, {**given, "random": random.unrecorded()})
-        return told
+        # Nested draws belong to this draw and are not recorded again.
+        drawn: Output = random.recording.passing(draw, {**given, "random": random.unrecorded()})
+        return drawn
 
     return through
