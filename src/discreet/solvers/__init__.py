@@ -1,1 +1,1 @@
-"""Fit models by pure numerical functions that know neither people nor privacy."""
+"""Fit models by pure numerical functions, independent of users and privacy."""

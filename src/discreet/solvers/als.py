@@ -16,7 +16,7 @@ from discreet.core.kernels import compiled, dot, sum_features
 from discreet.core.randomness import experiment_generator
 from discreet.core.rows import Rows, require_fit, run_over_rows
 
-# Typical length of a starting vector: small, so that the first answers come from the data.
+# Typical norm of a starting vector: small, so that the data dominate the first sweep.
 _START = 0.1
 
 
@@ -58,7 +58,7 @@ def ridge_solutions(
         ridge: R as a number, a diagonal or a positive definite matrix.
         scales: one factor a row on the ridge; 1 if not given.
         prior_mean: m, one vector for all rows or one for each; zero if not given.
-        offsets: what each column contributes by itself; zero if not given.
+        offsets: the own effect of each column; zero if not given.
     """
     require_fit(rows, features.shape[0])
     size, dtype = features.shape[1], features.dtype
@@ -100,19 +100,19 @@ def require_twins(by_user: Rows, by_item: Rows) -> None:
         raise ParameterError("by_item is not the transpose of by_user; build both from the same ratings.")
 
 
-# Ratings whose features are laid side by side before their Gram matrix is summed: 64 factors of that many
+# Entries whose features are copied to a block before their Gram matrix is summed: 64 factors of that many
 # float32 numbers stay in the first-level cache.
 _BLOCK = 96
 # The vector width that blocks are padded to, and the tile of the Gram matrix summed at once.
 _LANES = 8
 _TILE = 4
-# Squared residual below which conjugate gradients have nothing left to improve.
+# Squared residual below which conjugate gradients stop.
 _SOLVED = 1e-20
 
 
 @compiled
 def _begin(normal: Array, right: Array, scale: float, precision: Array, prior: Array) -> None:
-    """Start the normal equations of a row with its prior; unknowns beyond the prior's are pinned to zero."""
+    """Start the normal equations of a row with its prior; padded unknowns are fixed at zero."""
     for a in range(right.size):
         for b in range(a):
             normal[a, b] = 0
@@ -128,7 +128,7 @@ def _begin(normal: Array, right: Array, scale: float, precision: Array, prior: A
 def _fill_block(
     block: Array, right: Array, columns: Array, linear: Array, weights: Array, offsets: Array, features: Array
 ) -> int:
-    """Lay weighted features side by side, add their linear terms to `right`, return the padded width."""
+    """Copy weighted features to a block, add their linear terms to `right`, return the padded width."""
     for j in range(columns.size):
         feature = features[columns[j]]
         weight = linear.dtype.type(weights[j] if weights.size else 1)
@@ -211,9 +211,10 @@ def ridge_rows(
     prior: Array,
     out: Array,
 ) -> None:
-    """Solve `(scale P + sum w f f') x = scale prior + sum (linear - w offset) f` for rows that have cells.
+    """Solve `(scale P + sum w f f') x = scale prior + sum (linear - w offset) f` for non-empty rows.
 
-    Empty `weights` stand for ones; `prior` has one row for all or one for each. Rows without cells are left.
+    Empty `weights` stand for ones; `prior` has one row for all or one for each. Empty rows are left as they
+    are.
     """
     size = features.shape[1]
     padded = (size + _TILE - 1) // _TILE * _TILE
@@ -225,10 +226,8 @@ def ridge_rows(
             continue
         _begin(normal, right, scales[row], precision, prior[row if prior.shape[0] > 1 else 0])
         for first in range(indptr[row], indptr[row + 1], _BLOCK):
-            cells = slice(first, min(first + _BLOCK, indptr[row + 1]))
-            width = _fill_block(
-                block, right, columns[cells], linear[cells], weights[cells], offsets, features
-            )
+            part = slice(first, min(first + _BLOCK, indptr[row + 1]))
+            width = _fill_block(block, right, columns[part], linear[part], weights[part], offsets, features)
             _add_gram(normal, block, width)
         _solve_in_place(normal, right)
         for a in range(size):
@@ -251,8 +250,8 @@ def _times_gram(gram: Array, ridge: float, vector: Array, out: Array) -> None:
 
 
 @compiled
-def _add_cells(features: Array, columns: Array, weights: Array, vector: Array, out: Array) -> None:
-    """Add `sum w f (f . vector)` over the cells of one row to `out`, four cells at a time."""
+def _add_entries(features: Array, columns: Array, weights: Array, vector: Array, out: Array) -> None:
+    """Add `sum w f (f . vector)` over the entries of one row to `out`, four at a time."""
     whole = columns.size - columns.size % 4
     for j in range(0, whole, 4):
         f0, f1 = features[columns[j]], features[columns[j + 1]]
@@ -293,9 +292,9 @@ def conjugate_rows(
     steps: int,
     out: Array,
 ) -> None:
-    """Move each row of `out` towards the answer of `(gram + ridge I + sum w f f') x = sum linear f`.
+    """Move each row of `out` towards the solution of `(gram + ridge I + sum w f f') x = sum linear f`.
 
-    Takes `steps` conjugate-gradient steps from what `out` holds; rows without cells become zero.
+    Takes `steps` conjugate-gradient steps from the present `out`; empty rows become zero.
     """
     size = features.shape[1]
     residual = np.empty(size, features.dtype)
@@ -303,15 +302,15 @@ def conjugate_rows(
     image = np.empty(size, features.dtype)
     for row in range(start, stop):
         answer, ridge = out[row], ridges[row]
-        cells = slice(indptr[row], indptr[row + 1])
-        items, own = columns[cells], weights[cells]
+        entries = slice(indptr[row], indptr[row + 1])
+        items, own = columns[entries], weights[entries]
         if items.size == 0:
             for a in range(size):
                 answer[a] = 0
             continue
         _times_gram(gram, ridge, answer, image)
-        _add_cells(features, items, own, answer, image)
-        sum_features(features, items, linear[cells], residual)
+        _add_entries(features, items, own, answer, image)
+        sum_features(features, items, linear[entries], residual)
         for a in range(size):
             residual[a] -= image[a]
             direction[a] = residual[a]
@@ -320,7 +319,7 @@ def conjugate_rows(
             if error < _SOLVED:
                 break
             _times_gram(gram, ridge, direction, image)
-            _add_cells(features, items, own, direction, image)
+            _add_entries(features, items, own, direction, image)
             length = error / dot(direction, image)
             for a in range(size):
                 answer[a] += length * direction[a]

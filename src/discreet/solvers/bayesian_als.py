@@ -1,17 +1,17 @@
 """Factor ratings by alternating least squares in which both sides carry posterior variances.
 
-Each half of a sweep solves one small ridge problem for every row while the other side stands still. Where
-the other side is unsure of a vector, its variance enters like a ridge, and after each sweep the ridges become
-what the vectors found say: how far rows differ along each direction, and how far ratings lie from
-predictions. So no setting has to be searched, and directions that explain nothing die out. The cost is linear
-in the ratings; people are passed in blocks, and the answer does not depend on the number of threads.
+Each half of a sweep solves one small ridge problem for every row while the other side is fixed. The posterior
+variance of the other side's vectors enters like a ridge. After each sweep the ridges are re-estimated from
+the variance of rows along each direction and the residual variance of ratings. So no setting has to be
+searched, and directions that explain nothing vanish. The cost is linear in the ratings; users are processed
+in blocks, and the result does not depend on the number of threads.
 
 References:
     Lim, Teh. Variational Bayesian approach to movie rating prediction. KDD Cup 2007.
 
-A row of one side predicts by `(bias, 1, factors) . (1, own bias, own factors)` of the other side. What is
-believed of a row is one line of numbers: the expected `(bias, 1, factors)`, then its expected square, packed
-by its lower triangle. Sums have one number more, the squared values.
+A row of one side predicts by `(bias, 1, factors) . (1, own bias, own factors)` of the other side. The
+posterior of a row is one line of numbers: the expected `(bias, 1, factors)`, then its expected outer product,
+packed as a lower triangle. Sums have one number more, the squared values.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from discreet.core.rows import Rows, run
 from discreet.solvers.als import require_twins
 from discreet.solvers.spectrum import with_fixed_signs
 
-# People whose beliefs are held at once: with 16 factors they take 12 MB.
+# Users whose posteriors are held at once: with 16 factors they take 12 MB.
 _BLOCK = 16_384
-# Cells that cost as much to handle as solving a row costs.
-_CELLS_PER_ROW = 30
+# The cost of solving a row, in entries.
+_ENTRIES_PER_ROW = 30
 # Parts of the ratings' variance that biases and factors are expected to explain before anything is known.
 _START_BIASES, _START_FACTORS = 0.2, 0.1
 # Directions along which predictions vary by less than this part of the noise are dropped in the end.
@@ -41,7 +41,7 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beliefs:
-    """Hold what is believed of items (a line each, see the kernels), how people differ, and the noise.
+    """Hold the items' posteriors (a line each, see the module), both sides' priors, and the noise.
 
     `people` and `items` are precisions: the inverse mean squares of `(bias, factors)` on each side. `noise`
     is the variance of ratings around predictions.
@@ -70,22 +70,22 @@ class Beliefs:
 
 
 def packed_size(size: int) -> int:
-    """Return how many numbers the lower triangle of a matrix has."""
+    """Return the number of entries of a lower triangle."""
     return size * (size + 1) // 2
 
 
 def line_size(factors: int) -> int:
-    """Return how many numbers say what is believed of a row."""
+    """Return the number of entries of a row's posterior."""
     return factors + 2 + packed_size(factors + 2)
 
 
 def lines_of(biases: Floats, factors: Floats, spreads: Array) -> Singles:
-    """Return beliefs by expected biases and factors and the lower triangles of their covariances."""
-    places = np.insert(np.column_stack([biases, factors]), 1, 1.0, axis=1)
-    left, right = np.tril_indices(places.shape[1])
-    squares = places[:, left] * places[:, right]
+    """Return posteriors from expected biases and factors and the lower triangles of their covariances."""
+    means = np.insert(np.column_stack([biases, factors]), 1, 1.0, axis=1)
+    left, right = np.tril_indices(means.shape[1])
+    squares = means[:, left] * means[:, right]
     squares[:, (left != 1) & (right != 1)] += spreads
-    return np.concatenate([places, squares], axis=1).astype(np.float32)
+    return np.concatenate([means, squares], axis=1).astype(np.float32)
 
 
 def spreads_of(lines: Array, factors: int) -> Floats:
@@ -93,14 +93,14 @@ def spreads_of(lines: Array, factors: int) -> Floats:
     size = factors + 2
     left, right = np.tril_indices(size)
     wanted = (left != 1) & (right != 1)
-    places, left, right = lines[:, :size].astype(np.float64), left[wanted], right[wanted]
-    return lines[:, size:][:, wanted] - places[:, left] * places[:, right]
+    means, left, right = lines[:, :size].astype(np.float64), left[wanted], right[wanted]
+    return lines[:, size:][:, wanted] - means[:, left] * means[:, right]
 
 
 def settle(known: Beliefs, counts: Array) -> Beliefs:
-    """Return the beliefs along main directions, sorted, by how much they explain of the counted ratings.
+    """Return the posteriors along principal directions, sorted by the variance they explain.
 
-    Along each factor people differ by 1; directions that explain next to nothing are dropped.
+    Users have unit variance along each factor; directions that explain next to nothing are dropped.
     """
     turn = np.linalg.cholesky(np.linalg.inv(known.people)[1:, 1:])
     expected = known.item_factors @ turn
@@ -130,7 +130,7 @@ def _turned(spreads: Floats, turn: Floats) -> Floats:
 
 
 def start(by_user: Rows, n_items: int, factors: int, seed: int) -> Beliefs:
-    """Return beliefs before the first sweep: small random vectors that differ between factors."""
+    """Return the posteriors before the first sweep: small random vectors that differ between factors."""
     if not by_user.values.size:
         raise DataError("There are no ratings to learn from.")
     mean = float(by_user.values.mean(dtype=np.float64))
@@ -151,7 +151,7 @@ def start(by_user: Rows, n_items: int, factors: int, seed: int) -> Beliefs:
 
 
 def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
-    """Return what one pass over people and items makes of earlier beliefs."""
+    """Return the posteriors after one pass over users and items."""
     require_twins(by_user, by_item)
     factors, size = known.factors, line_size(known.factors)
     sums, squares = np.zeros((by_item.n_rows, size + 1)), np.zeros(size)
@@ -161,8 +161,8 @@ def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
         lines = believe(by_user, first, last, known)
         rated = np.diff(by_user.indptr[first : last + 1]) > 0
         squares += lines[rated].sum(axis=0, dtype=np.float64)
-        cells = slice(by_user.indptr[first], by_user.indptr[last])
-        ends = begins + np.bincount(by_user.columns[cells], minlength=by_item.n_rows)
+        entries = slice(by_user.indptr[first], by_user.indptr[last])
+        ends = begins + np.bincount(by_user.columns[entries], minlength=by_item.n_rows)
         shared = (begins, ends, by_item.columns, by_item.values, np.float32(known.mean), first, factors + 2)
         run(add_cells, _cost(ends - begins, 1), *shared, lines, sums)
         begins = ends
@@ -175,7 +175,7 @@ def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
 
 
 def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
-    """Return what is to be believed of a range of people, each from their own ratings only."""
+    """Return the posteriors of a range of users, each from their own ratings only."""
     sums = np.zeros((last - first, known.lines.shape[1] + 1))
     begins, ends = rows.indptr[first:last], rows.indptr[first + 1 : last + 1]
     shared = (begins, ends, rows.columns, rows.values, np.float32(known.mean), 0, known.factors + 2)
@@ -185,18 +185,18 @@ def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
 
 def _solved(sums: Floats, precision: Floats, noise: float) -> tuple[Singles, Singles]:
     out = np.empty(sums.shape, np.float32)
-    run(solve_rows, _cost(np.zeros(len(sums)), _CELLS_PER_ROW), sums, precision, noise, out)
+    run(solve_rows, _cost(np.zeros(len(sums)), _ENTRIES_PER_ROW), sums, precision, noise, out)
     if not np.isfinite(out).all():
-        raise DataError("A row has no finite answer: the ratings or the beliefs are not finite.")
+        raise DataError("A row has no finite answer: the ratings or the posteriors are not finite.")
     return np.ascontiguousarray(out[:, :-1]), out[:, -1]
 
 
-def _cost(cells: Array, row: int) -> Array:
-    return np.concatenate(([0], np.cumsum(cells + row)))
+def _cost(entries: Array, row: int) -> Array:
+    return np.concatenate(([0], np.cumsum(entries + row)))
 
 
 def _precision(squares: Floats, factors: int) -> Floats:
-    """Return the inverse of a mean square; biases and factors are taken to be unrelated."""
+    """Return the inverse of a mean square; biases and factors are assumed uncorrelated."""
     full = np.zeros((factors + 2, factors + 2))
     full[np.tril_indices(factors + 2)] = squares[factors + 2 :]
     full = np.delete(np.delete(full + np.tril(full, -1).T, 1, 0), 1, 1)
@@ -215,22 +215,22 @@ _FEW = 256
 def _add_few(
     columns: Array, values: Array, mean: float, first: int, size: int, beliefs: Array, out: Array
 ) -> None:
-    """Add up a few cells, two at a time: sums are loaded and stored half as often."""
+    """Add up a few entries, two at a time: sums are loaded and stored half as often."""
     # Loops over slices from their start are compiled to vector instructions, those from `size` on are not.
-    places, squares = out[:size], out[size : out.size - 1]
-    for cell in range(0, columns.size - 1, 2):
-        one, other = beliefs[columns[cell] - first], beliefs[columns[cell + 1] - first]
-        left, right = values[cell] - mean, values[cell + 1] - mean
-        for a in range(places.size):
-            places[a] += left * one[a] + right * other[a]
+    means, squares = out[:size], out[size : out.size - 1]
+    for entry in range(0, columns.size - 1, 2):
+        one, other = beliefs[columns[entry] - first], beliefs[columns[entry + 1] - first]
+        left, right = values[entry] - mean, values[entry + 1] - mean
+        for a in range(means.size):
+            means[a] += left * one[a] + right * other[a]
         one, other = one[size:], other[size:]
         for a in range(squares.size):
             squares[a] += one[a] + other[a]
         out[out.size - 1] += left * left + right * right
     if columns.size % 2:
         one, left = beliefs[columns[columns.size - 1] - first], values[columns.size - 1] - mean
-        for a in range(places.size):
-            places[a] += left * one[a]
+        for a in range(means.size):
+            means[a] += left * one[a]
         one = one[size:]
         for a in range(squares.size):
             squares[a] += one[a]
@@ -251,18 +251,18 @@ def add_cells(
     beliefs: Array,
     sums: Array,
 ) -> None:
-    """Add to each row's sums what is believed of its columns, the first `size` numbers times the value.
+    """Add to each row's sums the posteriors of its columns, the first `size` numbers times the value.
 
-    `beliefs` starts with the one of column `first`; a row's cells are those from `begins` to `ends`.
+    `beliefs` starts with the one of column `first`; a row's entries are those from `begins` to `ends`.
     """
-    # Cells are added in single precision where they stay in the cache, a few at a time, then to the sums.
+    # Entries are added in single precision, a few at a time within the cache, then to the sums.
     few = np.empty(beliefs.shape[1] + 1, beliefs.dtype)
     for row in range(start, stop):
         total = sums[row]
         for part in range(begins[row], ends[row], _FEW):
             few[:] = 0
-            cells = slice(part, min(part + _FEW, ends[row]))
-            _add_few(columns[cells], values[cells], mean, first, size, beliefs, few)
+            entries = slice(part, min(part + _FEW, ends[row]))
+            _add_few(columns[entries], values[entries], mean, first, size, beliefs, few)
             for a in range(few.size):
                 total[a] += few[a]
 
@@ -295,7 +295,7 @@ def _invert(normal: Array, triangle: Array, inverse: Array) -> None:
 
 @compiled
 def _pack(answer: Array, spread: Array, belief: Array) -> None:
-    """Write a belief from the expected bias and factors of a row and their covariance."""
+    """Write the posterior of a row from its expected bias and factors and their covariance."""
     size = answer.size + 1
     belief[0], belief[1] = answer[0], 1
     belief[size] = answer[0] * answer[0] + spread[0, 0]
@@ -312,7 +312,7 @@ def _pack(answer: Array, spread: Array, belief: Array) -> None:
 
 @compiled
 def _missed(total: Array, answer: Array, spread: Array) -> float:
-    """Return what a row's predictions are expected to miss, squared and summed over its cells."""
+    """Return the expected squared error of a row's predictions, summed over its entries."""
     size = answer.size + 1
     missed, at = total[total.size - 1] + total[size] - 2 * total[0], size + 1
     for a in range(answer.size):
@@ -327,7 +327,7 @@ def _missed(total: Array, answer: Array, spread: Array) -> float:
 
 @compiled
 def solve_rows(start: int, stop: int, sums: Array, precision: Array, noise: float, beliefs: Array) -> None:
-    """Write what is to be believed of each row, and behind it what its predictions are expected to miss."""
+    """Write the posterior of each row, and after it the expected squared error of its predictions."""
     size = precision.shape[0]
     normal, triangle = np.empty((size, size)), np.empty((size, size))
     spread, right, answer = np.empty((size, size)), np.empty(size), np.empty(size)

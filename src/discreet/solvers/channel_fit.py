@@ -1,13 +1,11 @@
 """Fit biases and factors to reports by the likelihood of the channel that made them.
 
-Every rating spreads around its expectation, and the channel says how likely each report is for each rating;
-so every report has a score (the slope of its log-likelihood in the expected rating) and every expectation an
-information. Rows are moved by Fisher scoring, with a normal prior whose spread is learned from the reports
-themselves: where they tell nothing, the priors are all there is, and factors vanish.
+Ratings are in units in which their scale is [0, 1]. A rating spreads around its expectation, and the channel
+gives the probability of each report for each rating. So every report has a score, the slope of its
+log-likelihood in the expected rating, and every expected rating has a Fisher information, that of one report.
 
-Ratings are in units in which their scale is [0, 1]. A rating spreads around its expectation; the channel says
-how likely each report is for each rating. So every report has a score, the slope of its log-likelihood in the
-expected rating, and every expectation an information: how much one report tells about it.
+Rows are moved by Fisher scoring, with a normal prior whose spread is learned from the reports. Where reports
+carry no information, the prior remains and factors vanish.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ from discreet.solvers import report_kernels
 
 # Everything below is in units in which the scale of ratings is [0, 1].
 _OFFSET = 0.5
-# How far, a priori, the overall mean lies from the middle, and how much a public feature moves an effect.
+# Prior standard deviations: of the overall mean around the middle, and of the effect of a public feature.
 _MEAN_SPREAD, _FEATURE_SPREAD = 0.125, 0.05
 _START_SPREAD = 0.1
 _LEAST_SPREAD = 1e-3
 _START_FACTORS = 0.3
 # A factor that moves predictions by less than this (standard deviation) is dropped.
 _LEAST_FACTOR = 2e-3
-# Passes before factors join: they explain what biases leave.
+# Passes before factors join: they explain the residuals of the biases.
 _BIAS_ITERATIONS = 6
 
 
 class Reports(NamedTuple):
-    """Hold the codes of reports by row: `columns` is the other side, `codes` the place among the outputs."""
+    """Hold the codes of reports by row: `columns` is the other side, `codes` the index of the output."""
 
     indptr: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
@@ -50,7 +48,7 @@ class Reports(NamedTuple):
 class Side:
     """Hold one side's posterior: E[x x'] of every row, and the prior that was learned for it.
 
-    A vector is (own bias, 1, factors) for people and (1, own bias, factors) for items.
+    A vector is (own bias, 1, factors) for users and (1, own bias, factors) for items.
     """
 
     second: Floats
@@ -69,7 +67,7 @@ class Side:
         return cls(second=second, bias=bias, features=features, theta=theta, spreads=spreads)
 
     def extended(self, factors: Floats, spread: float) -> Side:
-        """Return this side with factors of these means, taken for certain, behind its biases."""
+        """Return this side with factors of these means and no variance appended to its biases."""
         size = 2 + factors.shape[1]
         second = np.zeros((len(factors), size, size))
         second[:, :2, :2] = self.second
@@ -94,30 +92,30 @@ class Side:
         return np.asarray(np.einsum("iaa->ia", self.second) - self.means**2)
 
     def learn_prior(self, theta_spreads: Floats, *, fixed_factors: bool) -> Side:
-        """Return this side with the prior that its posterior suggests, rows counting by what they tell."""
+        """Return this side with the prior fitted to its posterior, rows weighted by their information."""
         mean, variance = self.means[:, self.bias], self.variances[:, self.bias]
         prior, spread = self.features @ self.theta, self.spreads[self.bias] ** 2
-        told = np.clip(1 / np.maximum(variance, 1e-12) - 1 / spread, 0.0, None)
+        information = np.clip(1 / np.maximum(variance, 1e-12) - 1 / spread, 0.0, None)
         target = mean / np.maximum(variance, 1e-12) - prior / spread
-        discount = 1 / (1 + told * spread)
-        weighted = self.features * (told * discount)[:, None]
+        discount = 1 / (1 + information * spread)
+        weighted = self.features * (information * discount)[:, None]
         theta = np.linalg.solve(
             weighted.T @ self.features + np.diag(theta_spreads**-2), self.features.T @ (target * discount)
         )
         moved = mean + (variance / spread) * (self.features @ (theta - self.theta))
         spreads = self.spreads.copy()
-        share = told * spread * discount
+        share = information * spread * discount
         off = (moved - self.features @ theta) ** 2 + variance
         spreads[self.bias] = max(np.sqrt(share @ off / max(share.sum(), 1e-9)), _LEAST_SPREAD)
         if not fixed_factors:
-            # The fixed point of the evidence: squares over the number of directions that reports decide.
+            # The fixed point of the evidence: squares over the number of directions that reports determine.
             decided = np.sum(1 - self.variances[:, 2:] / self.spreads[2:] ** 2, axis=0)
             squares = np.sum(self.means[:, 2:] ** 2, axis=0)
             spreads[2:] = np.sqrt(np.maximum(squares, 1e-12) / np.maximum(decided, 1e-6))
         return replace(self, theta=theta, spreads=spreads)
 
     def keep(self, which: npt.NDArray[np.int64]) -> Side:
-        """Return this side with some coordinates only."""
+        """Return this side with only these coordinates."""
         return replace(
             self, second=self.second[:, which][:, :, which].copy(), spreads=self.spreads[which].copy()
         )
@@ -125,7 +123,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelFit:
-    """Predict `1/2 + person . item` in units of the scale."""
+    """Predict `1/2 + user . item` in units of the scale."""
 
     people: Side
     items: Side
@@ -148,7 +146,7 @@ def fit_channel(
     item_features: Floats | None = None,
     report: Callable[[int], None] = lambda done: None,
 ) -> ChannelFit:
-    """Fit by variational Fisher scoring; spreads of effects and factors are learned as it goes.
+    """Fit by variational Fisher scoring; spreads of effects and factors are learned along the way.
 
     The reports by item are the same as by user. Features are public and move the prior means of the biases.
     """
@@ -172,7 +170,7 @@ def fit_channel(
 
 
 def _require_reports(reports: Reports, n_columns: int, response: Response) -> None:
-    """Refuse reports that do not belong together: compiled loops do not look before they read."""
+    """Refuse reports whose arrays are inconsistent: compiled loops do not check bounds."""
     require_fit(Rows(*reports[:2], reports.codes.astype(np.float32)), n_columns)
     codes = reports.codes
     if codes.size == 0 or codes.min() < 0 or codes.max() >= response.score.shape[1]:
@@ -189,10 +187,10 @@ def _with_one(features: Floats) -> Floats:
 
 def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:
     out = own.second.copy()
-    # The other side is read again and again: in half the bytes more of it stays close to the processor.
+    # The other side is read again and again: in single precision more of it stays in the cache.
     others = other.second.reshape(len(other.second), -1).astype(np.float32)
     grid = np.array([_OFFSET, response.grid[0], response.grid[1] - response.grid[0]])
-    places = np.array([own.bias, own.known, other.known])
+    coordinates = np.array([own.bias, own.known, other.known])
     run(
         report_kernels.channel_rows,
         reports.indptr + 20 * np.arange(reports.indptr.size),
@@ -200,7 +198,7 @@ def _move(reports: Reports, own: Side, other: Side, response: Response) -> Side:
         reports.columns,
         reports.codes,
         others,
-        places,
+        coordinates,
         own.spreads**-2,
         own.features @ own.theta,
         grid,
@@ -228,7 +226,7 @@ _BISECTIONS = 60
 
 
 class Response(NamedTuple):
-    """Tabulate, over a grid of expected ratings, what every report says."""
+    """Tabulate, over a grid of expected ratings, the score of every report and its moments."""
 
     grid: Floats
     score: Singles

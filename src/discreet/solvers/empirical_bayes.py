@@ -20,7 +20,7 @@ _COORDINATE_SPREAD_AT_START = 0.3
 
 
 class EmpiricalBayes(NamedTuple):
-    """Hold the posterior mean and variance of every effect, and which part of its spread is known by them."""
+    """Hold the posterior mean and variance of every effect, and the share of its spread that is known."""
 
     mean: Floats
     variance: Floats
@@ -30,21 +30,21 @@ class EmpiricalBayes(NamedTuple):
 def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Floats) -> EmpiricalBayes:
     """Estimate effects b from sums = counts * b + noise, with b spread normally around features @ theta.
 
-    Theta and the spread are fitted by expectation-maximization in which every item counts by how much its
-    sum tells (its signal's share of the variance): the plain likelihood would let a long tail of silent items
-    decide how strongly the others vary.
+    Theta and the spread are fitted by expectation-maximization in which every item is weighted by the share
+    of signal in its sum's variance: in the plain likelihood a long tail of items without signal would decide
+    the spread of the others.
     """
     variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), sums.shape)
     theta: Floats = np.zeros(features.shape[1])
     spread = _SPREAD_AT_START
     for _ in range(_STEPS):
         posterior = _posterior(sums, counts, variance, features @ theta, spread)
-        told = posterior.known
-        weighted = features * told[:, None]
+        known = posterior.known
+        weighted = features * known[:, None]
         normal = weighted.T @ features + _RIDGE * np.eye(features.shape[1])
         theta = np.linalg.solve(normal, weighted.T @ posterior.mean).astype(np.float64, copy=False)
         off = (posterior.mean - features @ theta) ** 2 + posterior.variance
-        spread = max(float(told @ off) / max(float(told.sum()), _RIDGE), _SMALLEST_SPREAD)
+        spread = max(float(known @ off) / max(float(known.sum()), _RIDGE), _SMALLEST_SPREAD)
     return _posterior(sums, counts, variance, features @ theta, spread)
 
 
@@ -62,12 +62,12 @@ def _posterior(
 def shrink_vectors(sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats) -> Floats:
     """Estimate vectors z from sums = counts * z @ moment + noise, with z spread around `center`.
 
-    Each coordinate has a spread of its own, fitted as in `shrink`. The normal matrices of all items are
-    diagonal in one basis, so a step costs items times the square of the vectors' length.
+    Each coordinate has its own spread, fitted as in `shrink`. The normal matrices of all items are diagonal
+    in one basis, so a step costs the number of items times the square of the number of factors.
     """
-    told = sums - counts[:, None] * (center @ moment)
+    residuals = sums - counts[:, None] * (center @ moment)
     precision = counts**2 / variance
-    right = (counts / variance)[:, None] * (told @ moment)
+    right = (counts / variance)[:, None] * (residuals @ moment)
     spread = np.full(sums.shape[1], _VECTOR_SPREAD_AT_START)
     for _ in range(_VECTOR_STEPS):
         offset, left = _vector_posterior(precision, right, moment, spread)
@@ -89,28 +89,28 @@ def _vector_posterior(
 
 
 def shrink_coordinates(sums: Floats, counts: Floats, variance: Floats) -> Floats:
-    """Estimate vectors z from sums = counts * z + noise, with each coordinate spread around 0 by its own."""
+    """Estimate vectors z from sums = counts * z + noise; each coordinate has its own spread around 0."""
     precision = (counts**2 / variance)[:, None]
-    told = sums / counts[:, None]
+    means = sums / counts[:, None]
     spread = np.full(sums.shape[1], _COORDINATE_SPREAD_AT_START)
     for _ in range(_VECTOR_STEPS):
         share = precision / (precision + 1 / spread)
-        seen = (share * ((share * told) ** 2 + spread * (1 - share))).sum(axis=0)
+        seen = (share * ((share * means) ** 2 + spread * (1 - share))).sum(axis=0)
         spread = np.maximum(seen / np.maximum(share.sum(axis=0), 1e-9), _SMALLEST_SPREAD)
-    shrunk: Floats = precision / (precision + 1 / spread) * told
+    shrunk: Floats = precision / (precision + 1 / spread) * means
     return shrunk
 
 
 _LEAST_VOTES = 0.05
 _LEAST_VARIANCE = 1e-9
-# A sum of votes that is mostly noise is taken for at least this part of what its noise alone would give.
+# A weighted sum of votes that is mostly noise is raised to this share of the sum of `raised` votes.
 _LEAST_PART = 0.05
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteEstimate:
-    """Hold items' votes (a person's votes have length 1) and the variance of their noise."""
+    """Hold items' votes (a user's votes have norm 1) and the variance of their noise."""
 
     votes: Floats
     variance: Floats
@@ -121,7 +121,7 @@ class VoteEstimate:
         return cls(votes=votes, variance=np.full(votes.size, max(noise**2, _LEAST_VARIANCE)))
 
     def with_more(self, counted: Floats, noise: float, item_weights: Floats) -> VoteEstimate:
-        """Take in a release of votes weighed by `pull`, up to one factor that the sums tell."""
+        """Merge a release of votes weighted by `item_weights`, up to one factor estimated from the sums."""
         factor = self._factor(counted, item_weights) * item_weights
         variance = np.maximum((noise / factor) ** 2, _LEAST_VARIANCE)
         together = 1 / (1 / self.variance + 1 / variance)
@@ -135,7 +135,7 @@ class VoteEstimate:
 
     @property
     def raised(self) -> Floats:
-        """Return the votes, none below its own noise."""
+        """Return the votes, each raised to at least its own noise."""
         return np.maximum(self.votes, np.maximum(self.error, _LEAST_VOTES))
 
     @property
@@ -147,7 +147,7 @@ class VoteEstimate:
         return np.maximum(raised, 1e-150)
 
     def expected(self, counted: Floats, item_weights: Floats) -> Floats:
-        """Return what a release weighed by `pull` counted of each item, read off the merged votes."""
+        """Return items' expected counts in a release weighted by `item_weights`, from the merged votes."""
         return self.raised * item_weights * self._factor(counted, item_weights)
 
     def _factor(self, counted: Floats, item_weights: Floats) -> float:

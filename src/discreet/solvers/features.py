@@ -12,7 +12,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import integer
 from discreet.core.randomness import experiment_generator
 
-# Ridges tried, in units of the mean square of the inputs' singular values; the last says that nothing helps.
+# Ridges tried, in units of the mean square of the inputs' singular values; the last one predicts the mean.
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e12)
 
 
@@ -30,23 +30,23 @@ class RidgeMap(NamedTuple):
 
 
 def ridge_map(inputs: Floats, targets: Floats, weights: Floats) -> RidgeMap:
-    """Fit `targets` by `inputs`; rows count by their weights, each target has a ridge of its own.
+    """Fit `targets` by `inputs` with row weights; each target has its own ridge.
 
-    The ridge is the one whose predictions of every row from all others are best, in closed form.
+    The ridge minimizes the leave-one-out error, in closed form.
     """
     share = weights / max(float(weights.sum()), 1e-300)
     center, offset = share @ inputs, share @ targets
     root = np.sqrt(share)[:, None]
     left, sizes, right = np.linalg.svd(root * (inputs - center), full_matrices=False)
-    told = root * (targets - offset)
-    along = left.T @ told
+    centered = root * (targets - offset)
+    along = left.T @ centered
     unit = max(float(np.mean(sizes**2)) if sizes.size else 0.0, 1e-300)
     best, slopes = np.full(targets.shape[1], np.inf), np.zeros((inputs.shape[1], targets.shape[1]))
     for ridge in _RIDGES:
         kept = sizes**2 / (sizes**2 + ridge * unit)
-        # How much a row's own target moves its prediction; the offset takes its share, too.
+        # Leverage: how much a row's own target moves its prediction, through the offset too.
         own = np.minimum((left**2) @ kept + share, 1 - 1e-9)
-        missed = ((told - left @ (kept[:, None] * along)) / (1 - own)[:, None]) ** 2
+        missed = ((centered - left @ (kept[:, None] * along)) / (1 - own)[:, None]) ** 2
         error = missed.sum(axis=0)
         turned = right.T @ ((kept / np.maximum(sizes, 1e-300))[:, None] * along)
         slopes = np.where(error < best, turned, slopes)
@@ -54,10 +54,10 @@ def ridge_map(inputs: Floats, targets: Floats, weights: Floats) -> RidgeMap:
     return RidgeMap(center, slopes, offset)
 
 
-# Counts are raised by this before they are divided by: a row of one cell must not stand out.
+# Added to counts before dividing by them, so that a row with one entry does not stand out.
 _DAMPING = 5.0
 _ITERATIONS = 12
-# Features are in standard deviations; nothing counts as further out than this.
+# Features are in standard deviations, clipped to this.
 _FURTHEST = 3.0
 
 
@@ -66,15 +66,15 @@ def pattern_features(
 ) -> tuple[Floats, Floats]:
     """Return features of rows and of columns: the logarithm of the count, and leading singular directions.
 
-    The directions are those of the matrix of ones at the stored cells, divided by the roots of its counts.
+    The directions are those of the matrix of ones at the stored entries, divided by the roots of its counts.
     """
     n_rows = indptr.size - 1
     directions = min(integer("directions", directions, least=0), n_rows, n_columns)
     row_counts = np.diff(indptr).astype(np.float64)
     column_counts = np.bincount(columns, minlength=n_columns).astype(np.float64)
     row_root, column_root = (1 / np.sqrt(counts + _DAMPING) for counts in (row_counts, column_counts))
-    cells = np.repeat(row_root, np.diff(indptr)) * column_root[columns]
-    matrix = sp.csr_matrix((cells, columns, indptr), shape=(n_rows, n_columns))
+    entries = np.repeat(row_root, np.diff(indptr)) * column_root[columns]
+    matrix = sp.csr_matrix((entries, columns, indptr), shape=(n_rows, n_columns))
     right = experiment_generator(0, "patterns").standard_normal((n_columns, directions))
     for _ in range(_ITERATIONS):
         right = np.linalg.qr(np.asarray(matrix.T @ (matrix @ right)))[0]
@@ -88,7 +88,7 @@ def pattern_features(
 
 
 def _standardized(features: Floats, counts: Floats) -> Floats:
-    """Return features with mean 0 and variance 1 over the cells; one that is constant becomes 0."""
+    """Return features with mean 0 and variance 1 over the entries; a constant feature becomes 0."""
     weights = counts / max(counts.sum(), 1.0)
     centered = features - weights @ features
     scale = np.sqrt(weights @ centered**2)

@@ -1,7 +1,7 @@
-"""Answer for a few rows with plain numpy, and for more with compiled loops.
+"""Solve a few rows with plain numpy, and more with compiled loops.
 
-One person's list is a matter of microseconds; loading a compiler for it would take a second. How many rows
-there are decides alone, so the same question always has the same answer; the two ways differ by rounding.
+One user's list takes microseconds; loading the compiler for it would take a second. The number of rows alone
+decides, so the same input always has the same result; the two ways differ by rounding.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from discreet.core.arrays import Array
 from discreet.core.checks import DataError
 from discreet.core.rows import Rows, multiply, predict_cells, require_cells, require_fit
 
-# Rows, or single cells, up to which nothing is compiled.
+# Rows, or single entries, up to which nothing is compiled.
 FEW = 32
-_FEW_CELLS = 1024
+_FEW_ENTRIES = 1024
 
 
 def ridge_vectors(rows: Rows, features: Array, **options: Any) -> Array:
-    """Return what `solvers.als.solve_rows` does; a few rows are solved one by one."""
+    """Return the same as `solvers.als.solve_rows`; a few rows are solved one by one."""
     if rows.n_rows <= FEW:
         return _solve(rows, features, **options)
     from discreet.solvers.als import solve_rows
@@ -59,7 +59,7 @@ def weighted_sums(rows: Rows, dense: Array) -> Array:
 
 def products(left: Array, right: Array, rows: Array, columns: Array) -> Array:
     """Return `left[row] . right[column]` for every pair in `rows` and `columns`."""
-    if np.size(rows) > _FEW_CELLS:
+    if np.size(rows) > _FEW_ENTRIES:
         return predict_cells(left, right, rows, columns)
     require_cells(left, right, rows, columns)
     found: Array = np.einsum("cf,cf->c", left[rows], right[columns])

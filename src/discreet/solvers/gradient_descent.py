@@ -26,7 +26,7 @@ def descend(
     seed: int = 0,
     report: Callable[[int], None] = lambda done: None,
 ) -> tuple[Floats, Floats]:
-    """Return row and column factors after some passes over the cells, each in a new order.
+    """Return row and column factors after `epochs` passes over the entries, each in a new order.
 
     They start around the value at which every prediction is the middle of a scale from 0 to 1.
     """
@@ -44,5 +44,5 @@ def descend(
         )
         report(done + 1)
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise DataError("The steps were too long and the factors ran away; lower the rate.")
+        raise DataError("The factors diverged because the steps were too long; lower the rate.")
     return left, right

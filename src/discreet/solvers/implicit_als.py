@@ -1,8 +1,8 @@
-"""Factor clicks by alternating least squares with confidence weights.
+"""Factor implicit feedback by alternating least squares with confidence weights.
 
-All cells count, also those without a click; one Gram matrix shared by all rows stands for them, so that an
-iteration stays linear in the clicks. Training takes a few conjugate-gradient steps a row from the last
-answer, which ranks as well as exact solves do; folding in people solves exactly.
+All entries count, also those without an interaction; one Gram matrix shared by all rows stands for them, so
+an iteration stays linear in the interactions. Training takes a few conjugate-gradient steps a row from the
+previous solution, which ranks as well as exact solves do; fold-in solves exactly.
 
 References:
     Hu, Koren, Volinsky. Collaborative filtering for implicit feedback datasets. ICDM 2008.
@@ -26,10 +26,10 @@ from discreet.solvers.als import require_twins, starting_factors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """Say how much a click counts: `1 + alpha * value`, where a cell without one counts 1.
+    """Define the confidence of an interaction, `1 + alpha * value`; an entry without one has 1.
 
-    The loss is the confidence times the squared distance to 1 (to 0 where there is no click), plus
-    `regularization` times the squared length of every vector.
+    The loss is the confidence times the squared distance to 1 (to 0 without an interaction), plus
+    `regularization` times the squared norm of every vector.
     """
 
     alpha: float = 1.0
@@ -42,7 +42,7 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitFactorization:
-    """Score a cell by `user factors . item factors`."""
+    """Score a user and an item by `user factors . item factors`."""
 
     user_factors: Array
     item_factors: Array
@@ -60,10 +60,10 @@ def implicit_als(
     initial: ImplicitFactorization | None = None,
     dtype: npt.DTypeLike = np.float32,
 ) -> ImplicitFactorization:
-    """Fit factors to clicks, by user and, the same ones, by item.
+    """Fit factors to interactions, given by user and, transposed, by item.
 
     `steps` conjugate-gradient steps update a row; `None` solves it exactly, and then the loss never rises.
-    Only the items' starting factors are random. `initial` continues from an earlier answer.
+    Only the items' starting factors are random. `initial` continues from an earlier fit.
     """
     factors = integer("factors", factors, least=1)
     require_twins(by_user, by_item)
@@ -74,39 +74,39 @@ def implicit_als(
     users, items = model.user_factors.copy(), model.item_factors.copy()
     sides = [(_weighted(by_user, confidence), items, users), (_weighted(by_item, confidence), users, items)]
     for _ in range(integer("iterations", iterations, least=0)):
-        for clicks, features, out in sides:
-            _update(clicks, features, confidence.regularization, steps, out)
+        for interactions, features, out in sides:
+            _update(interactions, features, confidence.regularization, steps, out)
     return ImplicitFactorization(user_factors=users, item_factors=items)
 
 
 def fold_in_implicit(histories: Rows, item_factors: Array, confidence: Confidence) -> Array:
-    """Return the vectors of many people at once, each exactly and from their own clicks only."""
+    """Return the vectors of many users at once, each exactly and from their own interactions only."""
     require_fit(histories, item_factors.shape[0])
     out = np.zeros((histories.n_rows, item_factors.shape[1]), item_factors.dtype)
     _update(_weighted(histories, confidence), item_factors, confidence.regularization, None, out)
     return out
 
 
-def _weighted(clicks: Rows, confidence: Confidence) -> Rows:
-    """Return each click's confidence as its value and what it has beyond an empty cell as its weight."""
-    extra = np.float32(confidence.alpha) * clicks.values
-    weighted = clicks._replace(values=1 + extra, weights=extra)
+def _weighted(interactions: Rows, confidence: Confidence) -> Rows:
+    """Return each interaction's confidence as its value, and its excess over 1 as its weight."""
+    extra = np.float32(confidence.alpha) * interactions.values
+    weighted = interactions._replace(values=1 + extra, weights=extra)
     if extra.size and not extra.min() >= 0:
-        raise DataError("The clicks have values that are negative or NaN; leave such cells out.")
+        raise DataError("The interactions have values that are negative or NaN; leave such values out.")
     return weighted
 
 
-def _update(clicks: Rows, features: Array, regularization: float, steps: int | None, out: Array) -> None:
-    """Move `out` to, or towards, the best vectors for fixed `features`; rows without clicks become zero."""
+def _update(rows: Rows, features: Array, regularization: float, steps: int | None, out: Array) -> None:
+    """Move `out` to, or towards, the best vectors for fixed `features`; empty rows become zero."""
     dtype = features.dtype
-    gram, linear = features.T @ features, clicks.values.astype(dtype, copy=False)
+    gram, linear = features.T @ features, rows.values.astype(dtype, copy=False)
     if steps is not None:
-        ridges = np.full(clicks.n_rows, regularization, dtype)
-        shared = (linear, clicks.weights, features, gram, ridges, integer("steps", steps, least=1))
-        run_over_rows(als_kernels.conjugate_rows, clicks, *shared, out)
+        ridges = np.full(rows.n_rows, regularization, dtype)
+        shared = (linear, rows.weights, features, gram, ridges, integer("steps", steps, least=1))
+        run_over_rows(als_kernels.conjugate_rows, rows, *shared, out)
         return
     out[:] = 0
     no_offsets, no_prior = np.zeros(len(features), dtype), np.zeros((1, gram.shape[0]), dtype)
     precision = gram + regularization * np.eye(gram.shape[0], dtype=dtype)
-    shared_exact = (features, precision, np.ones(clicks.n_rows, dtype), no_prior)
-    run_over_rows(als_kernels.ridge_rows, clicks, linear, clicks.weights, no_offsets, *shared_exact, out)
+    shared_exact = (features, precision, np.ones(rows.n_rows, dtype), no_prior)
+    run_over_rows(als_kernels.ridge_rows, rows, linear, rows.weights, no_offsets, *shared_exact, out)

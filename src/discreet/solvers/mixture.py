@@ -20,19 +20,19 @@ from discreet.core.rows import Rows, residuals, run_over_rows
 from discreet.solvers import report_kernels
 from discreet.solvers.als import require_twins, solve_rows
 
-# A Gaussian that explains less than this many cells is dead: nobody would miss it.
+# A Gaussian that explains fewer entries than this is dropped.
 _LEAST_COUNT = 1e-6
-# Widths stay above this part of the first one: a Gaussian must not close in on a single cell.
+# Widths stay above this part of the largest: a Gaussian must not collapse onto a single entry.
 _LEAST_WIDTH = 1e-3
 _CONVERGED = 1e-4
 
-#: Fit factors to weighted cells, given by user, by item, and with the item factors so far.
+#: Fit factors to weighted entries, given by user, by item, and with the item factors so far.
 FactorStep = Callable[[Rows, Rows, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture:
-    """Hold the Gaussians: each one's share of the cells and its variance."""
+    """Hold the Gaussians: each one's share of the entries and its variance."""
 
     shares: Floats
     variances: Floats
@@ -55,7 +55,7 @@ class MixtureFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """Hold what the E-step computes: how likely each Gaussian made each cell, and its sums."""
+    """Hold the result of the E-step: each entry's component probabilities, and their sums."""
 
     likely: npt.NDArray[np.float32]
     log_likelihood: float
@@ -100,13 +100,13 @@ def fit_mixture(
     initial: MixtureFit | None = None,
     step: FactorStep | None = None,
 ) -> MixtureFit:
-    """Fit factors and noise to numbers by user and, the same ones, by item.
+    """Fit factors and noise to numbers given by user and, transposed, by item.
 
     Parameters
-        order: position in `by_user` of every cell of `by_item`.
+        order: position in `by_user` of every entry of `by_item`.
         regularization: precision of the normal prior on every factor; half of it is the price of a square.
-        initial: continue from an earlier answer instead of a random start.
-        step: how factors are fitted to weighted cells; one sweep of alternating least squares if not given.
+        initial: continue from an earlier fit instead of a random start.
+        step: how factors are fitted to weighted entries; one sweep of alternating least squares if not given.
     """
     require_twins(by_user, by_item)
     ridge = positive_finite("regularization", regularization)
@@ -116,9 +116,9 @@ def fit_mixture(
     objective = list(fit.objective)
     converged = False
     for _ in range(integer("iterations", iterations, least=0)):
-        told = expect(by_user, left, right, mixture)
-        objective.append(told.log_likelihood - 0.5 * ridge * float((left**2).sum() + (right**2).sum()))
-        mixture, weights = _update(mixture, told)
+        expected = expect(by_user, left, right, mixture)
+        objective.append(expected.log_likelihood - 0.5 * ridge * float((left**2).sum() + (right**2).sum()))
+        mixture, weights = _update(mixture, expected)
         before = left
         weighted = by_user._replace(weights=weights), by_item._replace(weights=weights[order])
         left, right = fit_factors(*weighted, right)
@@ -144,13 +144,13 @@ def _sweep(ridge: float) -> FactorStep:
     return sweep
 
 
-def _update(mixture: Mixture, told: Expectation) -> tuple[Mixture, npt.NDArray[np.float32]]:
-    """Return shares and variances without Gaussians that died, and with them the precision of every cell."""
-    alive = told.counts >= _LEAST_COUNT
-    shares = told.counts[alive] / told.counts[alive].sum()
-    floor = _LEAST_WIDTH**2 * mixture.variances.max()
-    variances = np.maximum(told.squares[alive] / told.counts[alive], floor)
-    precisions = told.likely[:, alive] @ (1 / variances).astype(np.float32)
+def _update(mixture: Mixture, expected: Expectation) -> tuple[Mixture, npt.NDArray[np.float32]]:
+    """Return shares and variances without empty Gaussians, and the precision of every entry."""
+    kept = expected.counts >= _LEAST_COUNT
+    shares = expected.counts[kept] / expected.counts[kept].sum()
+    least = _LEAST_WIDTH**2 * mixture.variances.max()
+    variances = np.maximum(expected.squares[kept] / expected.counts[kept], least)
+    precisions = expected.likely[:, kept] @ (1 / variances).astype(np.float32)
     return Mixture(shares=shares, variances=variances), precisions
 
 

@@ -18,7 +18,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, finite_array, positive_finite
 
 _BISECTIONS = 200
-# Below this share of the largest number in the problem a coordinate of b counts as zero.
+# A coordinate of b below this share of the largest number in the problem counts as zero.
 _NEGLIGIBLE = 1e-12
 
 
@@ -89,14 +89,14 @@ def _ratio(coordinates: Floats, values: Floats, far: float = 0.0) -> Floats:
 
 
 def _completed(points: Floats, values: Floats, hollow: npt.NDArray[np.bool_], radius: float) -> Floats:
-    """Go to the sphere along the lowest eigenvector where A is indefinite and b does not say which way."""
+    """Move to the sphere along the lowest eigenvector where A is indefinite and b is orthogonal to it."""
     missing = np.sqrt(np.maximum(radius**2 - np.sum(points**2, axis=1), 0.0))
     points[:, 0] = np.where(hollow[:, 0], np.hypot(points[:, 0], missing), points[:, 0])
     return points
 
 
 def _inside(points: Floats, radius: float) -> Floats:
-    """Take back what rounding put outside."""
+    """Project points that rounding put outside back onto the sphere."""
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     kept: Floats = points * (radius / np.maximum(lengths, radius))
     return kept

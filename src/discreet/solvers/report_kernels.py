@@ -40,7 +40,7 @@ def channel_rows(
     columns: Array,
     codes: Array,
     others: Array,
-    places: Array,
+    coordinates: Array,
     precision: Array,
     priors: Array,
     grid: Array,
@@ -50,10 +50,10 @@ def channel_rows(
 ) -> None:
     """Move each row one step of Fisher scoring to its posterior, given the other side's second moments.
 
-    `out` and, flattened, `others` hold E[x x'] of every row; the coordinate `known` of a vector is 1, so
-    that column is its mean. `places` is (bias, known, the other side's known), `grid` (offset, first, step).
+    `out` and, flattened, `others` hold E[x x'] of every row; the coordinate `known` of a vector is 1, so that
+    column is its mean. `coordinates` is (bias, known, the other side's known), `grid` (offset, first, step).
     """
-    bias, known, other_known = places[0], places[1], places[2]
+    bias, known, other_known = coordinates[0], coordinates[1], coordinates[2]
     offset, first, step = grid[0], grid[1], grid[2]
     size = precision.size
     gram, right = np.empty((size, size)), np.empty(size)
@@ -62,18 +62,18 @@ def channel_rows(
         sums[:] = 0.0
         right[:] = 0.0
         own = out[row, :, known].copy()
-        for cell in range(indptr[row], indptr[row + 1]):
-            other = others[columns[cell]]
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = others[columns[entry]]
             expected = offset
             for a in range(size):
                 expected += own[a] * other[a * size + other_known]
-            place = (expected - first) / step
-            index = int(min(max(place + 0.5, 0.0), information.size - 1.0))
+            position = (expected - first) / step
+            index = int(min(max(position + 0.5, 0.0), information.size - 1.0))
             expected = min(max(expected, first), first + step * (information.size - 1.0))
             weight = information[index]
-            ridge_pull = weight * (expected - offset) + score[index, codes[cell]]
+            target = weight * (expected - offset) + score[index, codes[entry]]
             for a in range(size):
-                right[a] += ridge_pull * other[a * size + other_known]
+                right[a] += target * other[a * size + other_known]
             for a in range(size * size):
                 sums[a] += weight * other[a]
         _solve_row(gram, right, priors[row], bias, known, precision)
@@ -93,7 +93,7 @@ def mixture_rows(
     precisions: Array,
     out: tuple[Array, Array],
 ) -> None:
-    """Write how likely each component made each cell, and for each row: log-likelihood, counts and squares.
+    """Write each entry's component probabilities, and for each row: log-likelihood, counts and squares.
 
     `log_heights` is each component's log-density at 0, its share included.
     """
@@ -105,8 +105,8 @@ def mixture_rows(
     for row in range(start, stop):
         sums[row, :] = 0.0
         product = 1.0
-        for cell in range(indptr[row], indptr[row + 1]):
-            square = residuals[cell] * residuals[cell]
+        for entry in range(indptr[row], indptr[row + 1]):
+            square = residuals[entry] * residuals[entry]
             total = 1.0
             # Relative to the widest component no term overflows, and its own is 1.
             for k in range(size):
@@ -116,11 +116,11 @@ def mixture_rows(
             scale = 1.0 / total
             for k in range(size):
                 share = terms[k] * scale
-                likely[cell, k] = share
+                likely[entry, k] = share
                 sums[row, 1 + k] += share
                 sums[row, 1 + size + k] += share * square
             sums[row, 0] += log_heights[widest] - 0.5 * precisions[widest] * square
-            # One logarithm for many cells: totals are at least 1, so only the product's size matters.
+            # One logarithm for many entries: totals are at least 1, so only overflow must be avoided.
             product *= total
             if product > _LARGE:
                 sums[row, 0] += np.log(product)
@@ -139,11 +139,11 @@ def gradient_epoch(
     left: Array,
     right: Array,
 ) -> None:
-    """Take one stochastic gradient step for every cell, in this order."""
-    for place in range(order.size):
-        cell = order[place]
-        user, item = left[rows[cell]], right[columns[cell]]
-        error = values[cell] - dot(user, item)
+    """Take one stochastic gradient step for every entry, in this order."""
+    for position in range(order.size):
+        entry = order[position]
+        user, item = left[rows[entry]], right[columns[entry]]
+        error = values[entry] - dot(user, item)
         for a in range(user.size):
             old = user[a]
             user[a] += rate * (error * item[a] - regularization * old)

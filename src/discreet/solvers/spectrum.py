@@ -1,13 +1,12 @@
 """Separate signal from noise in a second moment, and fix the signs of its eigenvectors.
 
-Nobody tells the moment's diagonal, and a matrix without its diagonal has negative eigenvalues as large as
-its signal: they say nothing about noise. So the edge of the noise is computed from what is known, the noise
-that was added and the number of rows, and the diagonal is filled in from the directions that stand out.
-Everything here works on released numbers.
+The moment's diagonal is not contributed, and a matrix without its diagonal has negative eigenvalues as large
+as its signal, so they do not measure the noise. The edge of the noise is therefore computed from what is
+known: the noise that was added and the number of rows. The diagonal is filled in from the directions above
+the edge. Everything here works on released numbers.
 
-A library's choice depends on rounding, and so on the processor. What is released, and what noise is added to,
-must not: otherwise one seed gives two models. This is a file of its own because every decomposition needs it
-whose vectors outlive their products.
+A library picks the signs of eigenvectors by rounding, so they depend on the processor. Releases must not:
+otherwise one seed gives two models. Every decomposition whose vectors are kept fixes its signs here.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from scipy.sparse.linalg import eigsh
 
 from discreet.core.arrays import Floats
 
-# How often the diagonal is filled in from the directions that it then helps to find.
+# Rounds of filling in the diagonal and finding the directions again.
 _ROUNDS = 6
 # Up to this many columns all eigenvalues are computed; beyond it only the outermost.
 _SMALL = 1600
 _TINY = 1e-9
-# Parts of the columns that are looked at alone.
+# Shares of the columns that are tried alone.
 _PARTS_TRIED = tuple(0.7**k for k in range(6))
 
 
 class Outstanding(NamedTuple):
-    """Hold the eigenvalues beyond the edge, largest first, what is signal in them, and their unit vectors."""
+    """Hold the eigenvalues above the edge, largest first, their signal part, and their unit vectors."""
 
     values: Floats
     strengths: Floats
@@ -43,8 +42,8 @@ def edge_of_noise(size: int, noise: float, rows: float) -> float:
     """Return the largest eigenvalue that noise and chance alone give a moment of `size` columns.
 
     Off the diagonal a symmetric release with the multiplier `noise` has a variance of noise^2/2. Rows of
-    length 1 without any structure add rows/size^2 to it. Such a matrix fills a half circle with this edge;
-    where rows are few, one row alone has an eigenvalue of 1 besides.
+    norm 1 without any structure add rows/size^2 to it. The spectrum of such a matrix is a semicircle with
+    this edge; if rows are few, a single row adds an eigenvalue of 1.
     """
     chance = max(rows, 0.0) / size
     return 2 * math.sqrt(size * noise**2 / 2 + chance) + min(1.0, chance)
@@ -53,10 +52,10 @@ def edge_of_noise(size: int, noise: float, rows: float) -> float:
 def outstanding(
     moment: Floats, noise: float, rows: float, *, most: int, above_edge: float = 1.05
 ) -> Outstanding:
-    """Return, at most so many, the directions whose eigenvalues pass the edge by the factor `above_edge`.
+    """Return at most `most` directions whose eigenvalues exceed the edge by the factor `above_edge`.
 
-    `moment` is symmetric, its diagonal is not looked at. Noise lengthens an eigenvalue and turns its vector;
-    `strengths` are what is left of the values for the directions as they were found.
+    `moment` is symmetric; its diagonal is ignored. Noise enlarges an eigenvalue and rotates its vector;
+    `strengths` are the signal along the directions as found.
     """
     edge = edge_of_noise(len(moment), noise, rows)
     least = max(above_edge * edge, _TINY)
@@ -88,10 +87,10 @@ def clearest_part(
     above_edge: float,
     beyond: int = 0,
 ) -> tuple[npt.NDArray[np.int64], Outstanding]:
-    """Return the columns, so many of the best, that show most when looked at alone, and what they show.
+    """Return the leading share of the columns with the most signal above the edge, and its directions.
 
-    With every column the edge of the noise rises, with weak ones the signal hardly does. The first `beyond`
-    directions do not count. Without noise all columns are best.
+    Every column raises the edge of the noise, and weak ones hardly raise the signal. The first `beyond`
+    directions do not count. Without noise all columns are used.
     """
     parts = _PARTS_TRIED if noise else (1.0,)
     tried = []
@@ -113,7 +112,7 @@ def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
     return values[order], with_fixed_signs(vectors[:, order])
 
 
-# Entries so close to the largest count as equal, so that rounding does not choose among them either.
+# Entries this close to the largest count as equal, so that rounding does not choose among them.
 _EQUAL = 1 - 1e-6
 
 

@@ -1,1 +1,1 @@
-"""Matrices of low rank: the nuclear ball, its projections, and what is minimized over it."""
+"""Optimize over low-rank matrices: the nuclear-norm ball, its projections, losses and solvers."""

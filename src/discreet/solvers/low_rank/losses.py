@@ -1,4 +1,4 @@
-"""Evaluate one-bit losses on the observed entries, and count how often a gradient is asked for."""
+"""Evaluate one-bit losses on the observed entries, and limit the number of gradient calls."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _NO_LINE = np.zeros(0)
 
 
 class Oracle(Protocol):
-    """What a solver may ask about the scores of the observed cells."""
+    """Define what a solver may ask about the scores of the observed entries."""
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
-        """Return the objective and its slope in each observed cell."""
+        """Return the objective and its slope in each observed entry."""
 
     def gradient(self, scores: Floats) -> Floats:
-        """Return the slope in each observed cell."""
+        """Return the slope in each observed entry."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitLoss:
-    """Add up -log P(verdict | score) over the observed cells.
+    """Add up -log P(binary rating | score) over the observed entries.
 
-    A verdict is +1 with probability h(score / scale), h the logistic or the normal distribution function.
-    With `flips` the verdicts are reports: a +1 became a -1 with the first probability, a -1 a +1 with the
-    second, and the likelihood knows it. `linear` adds `linear . scores`, `ridge` adds `ridge / 2 |scores|^2`.
-    Beyond `straight_beyond` the logarithm goes on as a straight line, so its slope stays what it is there.
+    A binary rating is +1 with probability h(score / scale), h the logistic or the normal distribution
+    function. With `flips` the `verdicts` are reports: a +1 was flipped with the first probability, a -1 with
+    the second, and the likelihood accounts for it. `linear` adds `linear . scores`, `ridge` adds
+    `ridge / 2 |scores|^2`. Beyond `straight_beyond` the logarithm continues linearly, with constant slope.
     """
 
     verdicts: npt.NDArray[np.int8]
@@ -65,13 +65,13 @@ class OneBitLoss:
         non_negative("ridge", self.ridge)
         positive("straight_beyond", self.straight_beyond)
         if self.linear is not None and self.linear.shape != self.verdicts.shape:
-            raise DataError("The linear term must have one number for each verdict.")
+            raise DataError("The linear term must have one number for each binary rating.")
 
     def value_and_gradient(self, scores: Floats) -> tuple[float, Floats]:
-        """Return the loss and its slope in each cell."""
+        """Return the loss and its slope in each entry."""
         if scores.shape != self.verdicts.shape:
             raise DataError(
-                f"{scores.size} scores do not fit {self.verdicts.size} verdicts; give one a verdict."
+                f"{scores.size} scores do not fit {self.verdicts.size} binary ratings; give one for each."
             )
         out = np.empty((2, scores.size))
         linear = _NO_LINE if self.linear is None else self.linear
@@ -88,16 +88,16 @@ class OneBitLoss:
         return float(out[0].sum()), out[1]
 
     def gradient(self, scores: Floats) -> Floats:
-        """Return the slope in each cell."""
+        """Return the slope in each entry."""
         return self.value_and_gradient(scores)[1]
 
 
 @final
 class MeteredGradient:
-    """Hand out a gradient a fixed number of times, and the objective never.
+    """Return a gradient a fixed number of times, and never the objective.
 
-    Privacy enters through `release`, which noises what is asked for. Whoever asks once too often, or looks at
-    the exact objective (a line search, a stopping rule), gets an error instead of an answer that nobody paid
+    Privacy enters through `release`, which adds the noise. A call beyond the limit, or for the exact
+    objective (a line search, a stopping rule), raises an error instead of making a release that was not paid
     for.
     """
 
@@ -126,12 +126,12 @@ class MeteredGradient:
 
 
 def curvature_at_0(link: Link, scale: float) -> float:
-    """Return the second derivative of one cell's loss at score 0."""
+    """Return the second derivative of one entry's loss at score 0."""
     return (0.25 if link == "logistic" else 2 / math.pi) / scale**2
 
 
 def steepness(link: Link, scale: float, bound: float) -> float:
-    """Return the largest difference between the slopes of the two verdicts over |score| <= bound.
+    """Return the largest difference between the slopes of the two binary ratings over |score| <= bound.
 
     This is sup h'/(h (1 - h)). For the logistic link it is 1 / scale everywhere; for the probit link it grows
     with |score|, so the supremum sits at the bound.
@@ -143,9 +143,9 @@ def steepness(link: Link, scale: float, bound: float) -> float:
 
 
 def curvature_ratio(link: Link, scale: float, bound: float, ridge: float) -> float:
-    """Return the largest log-ratio of (curvature + ridge) between the two verdicts over |score| <= bound.
+    """Return the largest log-ratio of (curvature + ridge) between both binary ratings over |score| <= bound.
 
-    0 for the logistic link, whose curvature does not depend on the verdict.
+    It is 0 for the logistic link, whose curvature does not depend on the rating.
     """
     if link == "logistic":
         return 0.0
@@ -170,7 +170,7 @@ Array = npt.NDArray[Any]
 _SQRT_HALF = math.sqrt(0.5)
 _DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 _LOG_DENSITY_AT_0 = math.log(_DENSITY_AT_0)
-# From here on the complementary error function loses digits and a continued fraction has them all.
+# Below this the complementary error function loses digits, and a continued fraction is exact.
 _TAIL = -5.0
 _FRACTION_TERMS = 60
 
@@ -207,12 +207,12 @@ def plain_pair(x: float, probit: bool) -> tuple[float, float]:
 
 
 @compiled
-def flipped_pair(x: float, probit: bool, told: float, lied: float) -> tuple[float, float]:
-    """Return -log c(x) and its slope, c(x) = told h(x) + lied (1 - h(x)), for what was reported."""
+def flipped_pair(x: float, probit: bool, kept: float, flipped: float) -> tuple[float, float]:
+    """Return -log c(x) and its slope, c(x) = kept h(x) + flipped (1 - h(x)), for a report."""
     value, slope = plain_pair(x, probit)
     chance = math.exp(-value)
-    mixed = lied + (told - lied) * chance
-    return -math.log(mixed), (told - lied) * chance * slope / mixed
+    mixed = flipped + (kept - flipped) * chance
+    return -math.log(mixed), (kept - flipped) * chance * slope / mixed
 
 
 @compiled
@@ -230,20 +230,20 @@ def one_bit_range(
     straight_beyond: float,
     out: Array,
 ) -> None:
-    """Write the loss and the slope of a range of cells into the two rows of `out`."""
-    flipped = flip_positive > 0 or flip_negative > 0
-    for cell in range(start, stop):
-        score = scores[cell]
-        sign = 1.0 if verdicts[cell] > 0 else -1.0
+    """Write the loss and the slope of a range of entries into the two rows of `out`."""
+    noisy = flip_positive > 0 or flip_negative > 0
+    for entry in range(start, stop):
+        score = scores[entry]
+        sign = 1.0 if verdicts[entry] > 0 else -1.0
         inside = min(max(score, -straight_beyond), straight_beyond)
         x = sign * inside / scale
-        if flipped:
-            lied = flip_negative if sign > 0 else flip_positive
-            told = 1 - (flip_positive if sign > 0 else flip_negative)
-            value, slope = flipped_pair(x, probit, told, lied)
+        if noisy:
+            flipped = flip_negative if sign > 0 else flip_positive
+            kept = 1 - (flip_positive if sign > 0 else flip_negative)
+            value, slope = flipped_pair(x, probit, kept, flipped)
         else:
             value, slope = plain_pair(x, probit)
         slope *= sign / scale
-        extra = linear[cell] if linear.size else 0.0
-        out[0, cell] = value + slope * (score - inside) + (extra + 0.5 * ridge * score) * score
-        out[1, cell] = slope + extra + ridge * score
+        extra = linear[entry] if linear.size else 0.0
+        out[0, entry] = value + slope * (score - inside) + (extra + 0.5 * ridge * score) * score
+        out[1, entry] = slope + extra + ridge * score

@@ -24,10 +24,10 @@ _SMALL_SIDE = 160
 # Vectors computed beyond those expected to survive; they make the others converge.
 _SPARE_SHARE, _SPARE = 0.25, 6
 _MOST_SWEEPS = 12
-# The largest matrix (half a gigabyte) that is decomposed in full when the radius holds almost nothing back.
-_MOST_CELLS = 1 << 26
+# The largest matrix (half a gigabyte) that is decomposed in full when the radius hardly limits the rank.
+_MOST_ENTRIES = 1 << 26
 _NEGLIGIBLE = 1e-12
-# Squared sizes of directions that count as dependent on longer ones; what is kept is orthonormal to 1e-10.
+# Relative squared norm below which a direction counts as dependent; the rest is orthonormal to 1e-10.
 _DEPENDENT = 1e-6
 _TINY = 1e-300
 
@@ -98,10 +98,10 @@ class LowRank:
 
 @final
 class ObservedEntries:
-    """Know which cells of a matrix are observed, by row and by column.
+    """Hold which entries of a matrix are observed, by row and by column.
 
     Assumes
-        Columns are sorted within a row and no cell stands twice.
+        Columns are sorted within a row and no entry occurs twice.
     """
 
     __slots__ = ("_by_column", "_order", "columns", "indptr", "rows", "shape")
@@ -116,21 +116,21 @@ class ObservedEntries:
 
     @property
     def size(self) -> int:
-        """Return the number of observed cells."""
+        """Return the number of observed entries."""
         return self.columns.size
 
     def row_counts(self) -> npt.NDArray[np.int64]:
-        """Return the number of observed cells of every row."""
+        """Return the number of observed entries of every row."""
         return np.diff(self.indptr)
 
     def column_counts(self) -> npt.NDArray[np.int64]:
-        """Return the number of observed cells of every column."""
+        """Return the number of observed entries of every column."""
         return np.diff(self._by_column[0])
 
     def of(self, matrix: LowRank) -> Floats:
-        """Return a matrix's entries in the observed cells."""
-        cells: Floats = predict_cells(matrix.scaled(), matrix.right, self.rows, self.columns)
-        return cells
+        """Return the observed entries of a matrix."""
+        entries: Floats = predict_cells(matrix.scaled(), matrix.right, self.rows, self.columns)
+        return entries
 
     def times(self, values: Floats, dense: Floats) -> Floats:
         """Return the sparse matrix of these values times a dense one."""
@@ -195,33 +195,33 @@ def project_nuclear(operator: LowRankPlusSparse, radius: float, *, tolerance: fl
         if _certain(found.values, radius):
             return _shrunk(found, radius)
         start = _filled(found.right, min(most, 2 * start.shape[1]))
-    cells = operator.shape[0] * operator.shape[1]
-    do = f"A matrix of {cells:,} cells cannot be kept in full; lower the radius."
-    require(cells <= _MOST_CELLS, "radius", radius, f"leaves more than {most // 3} singular values", do)
+    entries = operator.shape[0] * operator.shape[1]
+    do = f"A matrix of {entries:,} entries cannot be kept in full; lower the radius."
+    require(entries <= _MOST_ENTRIES, "radius", radius, f"leaves more than {most // 3} singular values", do)
     return _shrunk(LowRank.of_dense(operator.dense()), radius)
 
 
 def threshold(values: Floats, radius: float) -> float:
-    """Return how much to take from falling values so that what stays positive adds up to `radius`."""
+    """Return the soft threshold for falling values: the positive rest adds up to `radius`."""
     if float(values.sum()) <= radius:
         return 0.0
     cuts = (np.cumsum(values) - radius) / np.arange(1, values.size + 1)
-    # Beside values that dwarf it the radius is lost to rounding, and no value is above its own cut.
+    # If the radius is lost to rounding beside huge values, no value is above its own cut.
     left = np.flatnonzero(values > cuts)
     return float(cuts[left[-1] if left.size else 0])
 
 
 def project_dense(matrix: Floats, radius: float) -> Floats:
-    """Return the nearest point of the nuclear ball, by a full decomposition."""
+    """Return the nearest point of the nuclear-norm ball, by a full decomposition."""
     return _shrunk(LowRank.of_dense(matrix), radius).dense()
 
 
 def project_both(
     matrix: Floats, radius: float, bound: float | Floats, *, tolerance: float = 1e-5, most: int = 500
 ) -> Floats:
-    """Return the nearest matrix in the nuclear ball with no |entry| above its bound.
+    """Return the nearest matrix in the nuclear-norm ball with no |entry| above its bound.
 
-    This is Dykstra's alternation seen as ascent on the dual, where `pull` is what the box takes away, with
+    This is Dykstra's alternation as ascent on the dual, where `correction` is what the box clips, with
     Nesterov's momentum and restarts: ten times fewer decompositions than the plain alternation.
     """
     size = max(float(np.linalg.norm(matrix)), _TINY)
@@ -248,7 +248,7 @@ def _shrunk(found: LowRank, radius: float) -> LowRank:
 
 
 def _certain(values: Floats, radius: float) -> bool:
-    """Tell whether no value below the last can survive: the threshold is at least the last."""
+    """Return whether no value below the last can survive: the threshold is at least the last."""
     return float((values - values[-1]).sum()) >= radius
 
 
@@ -268,8 +268,8 @@ def _filled(basis: Floats, size: int) -> Floats:
 def _leading(operator: LowRankPlusSparse, start: Floats, radius: float, tolerance: float) -> LowRank:
     """Return approximate leading singular triplets, as many as `start` has columns.
 
-    A sweep looks in the directions in which the triplets so far are wrong. What is known of them is used
-    again, so it multiplies by the matrix and by its transpose once, with as many columns as `start`.
+    A sweep adds the directions of the triplets' residuals. Earlier products are reused, so a sweep multiplies
+    by the matrix and by its transpose once, with as many columns as `start`.
     """
     left, upper = np.linalg.qr(operator.times(start))
     found = _combined(left, upper, start, start.shape[1])
@@ -284,7 +284,7 @@ def _leading(operator: LowRankPlusSparse, start: Floats, radius: float, toleranc
 
 
 def _improved(operator: LowRankPlusSparse, found: LowRank, wrong: Floats) -> LowRank:
-    """Return the best triplets in the space of those found and of what is wrong with them."""
+    """Return the best triplets in the space of those found and of their residuals."""
     fresh = _orthonormal(wrong / np.maximum(np.linalg.norm(wrong, axis=0), _TINY), found.right)
     pushed = operator.times(fresh)
     shared = found.left.T @ pushed
@@ -294,7 +294,7 @@ def _improved(operator: LowRankPlusSparse, found: LowRank, wrong: Floats) -> Low
 
 
 def _orthonormal(columns: Floats, beside: Floats) -> Floats:
-    """Return an orthonormal basis of what the columns add to `beside`, without what is mostly rounding."""
+    """Return an orthonormal basis of what the columns add to `beside`, without directions of rounding."""
     columns = columns - beside @ (beside.T @ columns)
     sizes, turns = np.linalg.eigh(columns.T @ columns)
     kept = sizes > _DEPENDENT * max(float(sizes[-1]), _TINY)
@@ -309,23 +309,23 @@ def _combined(left: Floats, core: Floats, right: Floats, rank: int) -> LowRank:
 
 
 def _settled(found: LowRank, wrong: Floats, radius: float, tolerance: float) -> bool:
-    """Tell whether the triplets that survive the threshold are accurate, each as far as it counts."""
+    """Return whether the triplets that survive the threshold are accurate, in proportion to their weight."""
     cut = threshold(found.values, radius)
     weight = np.maximum(found.values - cut, 0) / found.values[0]
     return bool(np.all(np.linalg.norm(wrong, axis=0) * weight <= tolerance * found.values[0]))
 
 
 class Projection(NamedTuple):
-    """Hold a projection: orthonormal columns, and how much of each one is kept."""
+    """Hold a projection: orthonormal columns, and the share of each that is kept."""
 
     basis: Floats
     kept: Floats
 
 
 def project_moment(moment: Floats, *, radius: float, noise: float, most: int) -> Projection:
-    """Return the map that lowers the rows' singular values onto the ball, from their noisy second moment.
+    """Return the map that projects the rows' singular values onto the ball, from their noisy second moment.
 
-    The noise is taken off the eigenvalues first, and what it alone could have made is dropped.
+    The noise is first subtracted from the eigenvalues, and those not above it are dropped.
     """
     values, vectors = np.linalg.eigh(moment)
     values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]

@@ -1,11 +1,10 @@
-"""Find the matrix of least nuclear norm that fits observed cells, and prove how close to the least it is.
+"""Find the matrix of least nuclear norm that fits observed entries, with a certificate of optimality.
 
-The nuclear norm of M is the least (|U|^2 + |V|^2) / 2 over all M = U V', so that with a price on the norm the
-problem is alternating ridge regression; the price is then moved until the misfit is the one asked for. Where
-the price is close to the largest singular value, sweeps change the length of the product slowly, so then
-it is set to the best one. A factorization with too few columns can get stuck: singular vectors of the slope
-that still pay for themselves are added as columns until none is left, which makes the answer the global one.
-The dual value proves it.
+The nuclear norm of M is the least (|U|^2 + |V|^2) / 2 over all M = U V', so with a price on the norm the
+problem is alternating ridge regression; the price is then adjusted until the misfit is `rho`. If the price is
+close to the largest singular value, sweeps change the norm of the product slowly, so it is set to its
+optimum. A factorization with too few columns can get stuck: singular vectors of the slope that lower the
+objective are added as columns until none is left, which makes the solution global. The dual value proves it.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ from discreet.solvers.spectrum import column_signs
 
 Triples = tuple[Floats, Floats, Floats]
 
-# From here on the sparse products run on several threads, and keeping others away is worth milliseconds.
+# From this many entries on, the sparse products run on several threads and other threads are limited.
 _SHARED_WORK = 20_000
 # Matrices up to this size are decomposed whole and solved in one call.
 _SMALL = 200
-# Columns gained at once when the slope still has directions that pay.
+# Columns added at once when the slope still has directions that lower the objective.
 _NEW_COLUMNS = 8
 _SWEEPS = 5
-# From this many cells a column on, rows take a few conjugate-gradient steps instead of being solved: a sweep
-# then costs cells times columns and not times their square.
-_MANY_CELLS = 5_000
+# From this many entries a column on, rows take a few conjugate-gradient steps instead of being solved: a
+# sweep then costs entries times columns and not times their square.
+_MANY_ENTRIES = 5_000
 _STEPS = 3
 # Singular values below this share of the largest are dropped, and prices below it are not tried.
 _NEGLIGIBLE = 1e-6
 # How the misfit grows with a power of the price: the first guess, and the least and largest believed.
 _POWER, _LEAST_POWER, _LARGEST_POWER = 0.5, 0.02, 1.5
-# A certificate costs a decomposition, so before the misfit is right it is looked at now and then only.
-_ROUNDS_BETWEEN_LOOKS = 5
-# At the answer many singular values of the slope equal the price, and an iterative method takes for ever to
+# A certificate costs a decomposition, so before the misfit is right it is computed only every few rounds.
+_ROUNDS_BETWEEN_CERTIFICATES = 5
+# At the solution many singular values of the slope equal the price, and an iterative method is very slow to
 # separate their vectors. A large basis and residuals of 1e-6 (the square of this tolerance) suffice for the
 # values.
 _BASIS, _VECTOR_TOLERANCE = 40, 1e-3
@@ -92,11 +91,11 @@ def recover(
     most_columns: int | None = None,
     start: Recovery | None = None,
 ) -> Recovery:
-    """Minimize |M|_* subject to sum w (M - Z)^2 <= rho^2 over the stored cells.
+    """Minimize |M|_* subject to sum w (M - Z)^2 <= rho^2 over the stored entries.
 
     Stops when the misfit is `rho` up to a share of `tolerance` and the gap at most twice that, or after
-    `sweeps`; `misfit` and `gap` say what was reached. `most_columns` bounds memory and time: an answer that
-    would need more columns comes with the gap that this leaves. `start` is an answer for another `rho`.
+    `sweeps`; `misfit` and `gap` report what was reached. `most_columns` bounds memory and time: a solution
+    that would need more columns has a larger gap. `start` is a solution for another `rho`.
     """
     require_fit(cells, n_columns)
     non_negative("rho", rho)
@@ -141,7 +140,7 @@ def _with_fixed_signs(u: Floats, s: Floats, v: Floats) -> Triples:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Problem:
-    """Hold the cells by row and by column, and what depends on them alone."""
+    """Hold the entries by row and by column, and what depends on them alone."""
 
     by_row: Rows
     by_column: Rows
@@ -155,11 +154,11 @@ class _Problem:
     @classmethod
     def of(cls, cells: Rows, n_columns: int) -> Self:
         shape = (cells.n_rows, n_columns)
-        places = csr_array((np.arange(cells.columns.size), cells.columns, cells.indptr), shape=shape).tocsc()
-        order = places.data
+        turned = csr_array((np.arange(cells.columns.size), cells.columns, cells.indptr), shape=shape).tocsc()
+        order = turned.data
         by_column = Rows(
-            places.indptr.astype(np.int64),
-            places.indices.astype(np.int32),
+            turned.indptr.astype(np.int64),
+            turned.indices.astype(np.int32),
             cells.values[order],
             cells.weights[order] if cells.weights is not None else None,
         )
@@ -181,11 +180,11 @@ class _Problem:
         return self.misfit(self.values)
 
     def misfit(self, off: Floats) -> float:
-        """Return the weighted length of residuals."""
+        """Return the weighted norm of residuals."""
         return math.sqrt(float(self.weights @ off**2))
 
     def residuals(self, left: Floats, right: Floats) -> Floats:
-        """Return Z - M at the stored cells."""
+        """Return Z - M at the stored entries."""
         if max(self.shape) <= _SMALL:
             shown = np.einsum("ij,ij->i", left[self.rows], right[self.by_row.columns])
             return np.asarray(self.values - shown)
@@ -227,7 +226,7 @@ class _Problem:
     def widened(
         self, left: Floats, right: Floats, price: float, limit: int, known: Triples | None = None
     ) -> tuple[Floats, Floats]:
-        """Add the singular directions of the slope that pay, each as far as it alone should go."""
+        """Add the singular directions of the slope above the price, each with its own best step."""
         count = min(_NEW_COLUMNS, limit - left.shape[1])
         if count <= 0:
             return left, right
@@ -243,7 +242,7 @@ class _Problem:
         return float(self.weights @ (left[self.rows] * right[self.by_row.columns]) ** 2)
 
     def first_price(self, rho: float, first: Triples) -> float:
-        """Return where one direction alone would make the misfit rho."""
+        """Return the price at which one direction alone would make the misfit rho."""
         u, s, v = first
         top = float(s[0])
         fall = self.bend(u[:, 0], v[:, 0]) * (self.norm**2 - rho**2)
@@ -277,7 +276,7 @@ class _Problem:
 def _descend(
     problem: _Problem, rho: float, tolerance: float, sweeps: int, limit: int, start: Recovery | None
 ) -> Recovery:
-    """Alternate sweeps, moves of the price and looks at the certificate."""
+    """Alternate sweeps, updates of the price and certificates."""
     first = largest_singular(problem.slope(problem.values), min(_NEW_COLUMNS, limit))
     top = float(first[1][0])
     price = _PricePath(
@@ -295,7 +294,7 @@ def _descend(
         left, right, off = problem.scaled(left, right, price.price)
         misfit = problem.misfit(off)
         fits = abs(misfit - rho) <= tolerance * rho
-        if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_LOOKS * _SWEEPS) == 0:
+        if fits or done >= sweeps or done % (_ROUNDS_BETWEEN_CERTIFICATES * _SWEEPS) == 0:
             answer, steepest = problem.certified(left, right, off, rho, done)
             left, right = answer.left, answer.right
             if (fits and answer.gap <= 2 * tolerance) or done >= sweeps:
@@ -333,9 +332,9 @@ def _terms(rows: Rows) -> tuple[Array, Array, Array, Array]:
 
 
 def _moved(rows: Rows, features: Floats, vectors: Floats, price: float) -> Floats:
-    """Return the vectors of all rows, moved towards the answers of their ridge problems or there at once."""
+    """Return the vectors of all rows, moved towards the solutions of their ridge problems or solved."""
     size = features.shape[1]
-    if rows.values.size < _MANY_CELLS * size:
+    if rows.values.size < _MANY_ENTRIES * size:
         return np.asarray(solve_rows(rows, features, ridge=price))
     _, _, linear, weights = _terms(rows)
     gram, ridges, out = np.zeros((size, size)), np.full(rows.n_rows, price), vectors.copy()

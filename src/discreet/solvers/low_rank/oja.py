@@ -1,7 +1,7 @@
-"""Find the leading direction of a symmetric matrix that can only be multiplied with vectors, perhaps noisily.
+"""Find the leading eigenvector of a symmetric matrix from (noisy) products with vectors.
 
-Nothing larger than a few vectors is held. The products come from a function handed in: a solver does not know
-whether they carry noise, only how many it may ask for.
+Only a few vectors are held in memory. The products come from a given function: the solver does not know
+whether they are noisy, only how many it may ask for.
 
 References:
     Oja. Simplified neuron model as a principal component analyzer. Journal of Mathematical Biology 1982.
@@ -22,10 +22,10 @@ Product = Callable[[Floats], Floats]
 
 
 class LeadingDirection(NamedTuple):
-    """Hold a direction, the matrix's product with it, and how large the matrix is along it.
+    """Hold a direction, the matrix's product with it, and its Rayleigh quotient.
 
-    `product` is the mean of `averaged` products with nearly this direction, so that independent noise in them
-    has shrunk by that factor in variance.
+    `product` is the mean of `averaged` products with nearly this direction, so the variance of independent
+    noise is smaller by that factor.
     """
 
     vector: Floats
@@ -56,11 +56,11 @@ def oja(product: Product, start: Floats, *, steps: int) -> LeadingDirection:
 
 
 def unit(vector: Floats) -> Floats:
-    """Return the vector scaled to length 1; a zero vector stays as it is."""
+    """Return the vector scaled to norm 1; a zero vector stays as it is."""
     length = float(np.linalg.norm(vector))
     return vector / length if length > 0 else vector
 
 
 def random_signs(size: int, *purpose: str | int) -> Floats:
-    """Return a public starting point: signs that follow from `purpose` alone."""
+    """Return a public starting point: random signs determined by `purpose` alone."""
     return experiment_generator(0, "signs", *purpose).choice(np.array([-1.0, 1.0]), size)

@@ -1,4 +1,4 @@
-"""Minimize over the nuclear ball by spectral projected gradients, or walk a fixed number of noised steps."""
+"""Minimize over the nuclear-norm ball by spectral projected gradients, or by fixed numbers of noisy steps."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MOST_HALVINGS = 30
 
 
 class Domain(Protocol[Point]):
-    """A convex set of matrices and how to move in it."""
+    """Define a convex set of matrices and how to move in it."""
 
     def zero(self) -> Point:
         """Return the matrix of zeros."""
 
     def scores(self, point: Point) -> Floats:
-        """Return the scores of the observed cells."""
+        """Return the scores of the observed entries."""
 
     def step(self, point: Point, gradient: Floats, length: float) -> Point:
         """Return the point of the set nearest to `point - length * gradient`."""
@@ -53,9 +53,9 @@ class Domain(Protocol[Point]):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NuclearBall:
-    """Matrices whose singular values add up to at most `radius`, kept as thin factors.
+    """Hold matrices whose singular values add up to at most `radius`, as thin factors.
 
-    `weights` multiply the entry of each observed cell: the scores are `weights * matrix[cells]`.
+    `weights` multiply the observed entries: the scores are `weights * matrix[cells]`.
     """
 
     cells: ObservedEntries
@@ -68,7 +68,7 @@ class NuclearBall:
         return LowRank.zero(self.cells.shape)
 
     def scores(self, point: LowRank) -> Floats:
-        """Return the weighted entries of the observed cells."""
+        """Return the weighted observed entries."""
         return _weighted(self.cells.of(point), self.weights)
 
     def step(self, point: LowRank, gradient: Floats, length: float) -> LowRank:
@@ -94,7 +94,7 @@ class NuclearBall:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedNuclearBall:
-    """Small matrices in the nuclear ball with no |entry| above its limit, kept in full."""
+    """Hold small matrices in the nuclear-norm ball with no |entry| above its limit, in full."""
 
     cells: ObservedEntries
     radius: float
@@ -108,7 +108,7 @@ class BoundedNuclearBall:
         return np.zeros(self.cells.shape)
 
     def scores(self, point: Floats) -> Floats:
-        """Return the weighted entries of the observed cells."""
+        """Return the weighted observed entries."""
         return _weighted(point[self.cells.rows, self.cells.columns], self.weights)
 
     def step(self, point: Floats, gradient: Floats, length: float) -> Floats:
@@ -134,7 +134,7 @@ class BoundedNuclearBall:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Hold where a solver ended; `promised` is what one more step promised to gain, relative to the value."""
+    """Hold the result of a solver; `promised` is the predicted relative gain of one more step."""
 
     matrix: LowRank
     value: float
@@ -167,7 +167,7 @@ def minimize(
     References:
         Birgin, Martinez and Raydan, "Nonmonotone spectral projected gradient methods on convex sets", 2000.
     """
-    state = _look(oracle, domain, domain.zero())
+    state = _evaluate(oracle, domain, domain.zero())
     best, length, promised = state, first_length, np.inf
     recent = deque([state.value], maxlen=_MEMORY)
     done = 0
@@ -197,11 +197,11 @@ def walk(
     spectral: bool = False,
     report: Report | None = None,
 ) -> LowRank:
-    """Take exactly `steps` projected steps along whatever gradients the oracle hands out.
+    """Take exactly `steps` projected steps along the gradients that the oracle returns.
 
     The first has the given `length`, and so have the others unless `spectral`: then they have the
-    Barzilai-Borwein lengths of the gradients handed out so far. Nothing else is asked of the oracle, and
-    nothing about the answers decides how often it is asked.
+    Barzilai-Borwein lengths of the gradients returned so far. Nothing else is asked of the oracle, and the
+    number of calls does not depend on its answers.
     """
     point, before = domain.zero(), None
     for done in range(1, steps + 1):
@@ -215,7 +215,7 @@ def walk(
     return domain.matrix(point)
 
 
-def _look(oracle: Oracle, domain: Domain[Point], point: Point) -> _State[Point]:
+def _evaluate(oracle: Oracle, domain: Domain[Point], point: Point) -> _State[Point]:
     scores = domain.scores(point)
     value, gradient = oracle.value_and_gradient(scores)
     return _State(point, scores, value, gradient)
