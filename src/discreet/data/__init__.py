@@ -1,4 +1,4 @@
-"""Hold who rated what: read it, bound it, split it; nothing here knows about privacy or models."""
+"""Read, hold, bound and split ratings; nothing here depends on privacy or models."""
 
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions

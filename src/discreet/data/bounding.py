@@ -1,7 +1,7 @@
-"""Bound what one person can contribute, by rules that look at nothing but that person's own ratings.
+"""Bound each user's contribution, by rules that read only that user's own ratings.
 
-A rule that looked at other people (keep the rarest items, keep the first lines of the file) would let one
-person change which ratings of another are used, and no sensitivity would hold.
+A rule that depends on other users (keep the rarest items, keep the first lines of the file) would let one
+user change which ratings of another are used, and no sensitivity would hold.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def keep_per_user(
     catalog: Vocabulary,
     cap: int,
 ) -> npt.NDArray[np.bool_]:
-    """Mark at most `cap` ratings a person: the latest, and among equals (or without times) by a public hash.
+    """Mark at most `cap` ratings a user: the latest, and among equals (or without times) by a public hash.
 
     The hash mixes the person's and the item's external ids: it depends neither on the numbering, which other
     people shape, nor on the order of the file, and it favors no item. A person whose id is a row number has
@@ -60,7 +60,7 @@ def keep_per_user(
     if heavy.size == 0:
         return keep
     item_hash = hash_ids(catalog)
-    # Hashed twice, so that a person and an item with the same id do not cancel out.
+    # Hashed twice, so that a user and an item with the same id do not cancel out.
     named = None if users.is_positional else mix(hash_ids(users.take(heavy)))
     for first, last in _blocks(lengths[heavy]):
         people, sizes = heavy[first:last], lengths[heavy[first:last]]
@@ -88,23 +88,21 @@ def _mark_least(
     limit = np.repeat(limits, sizes)
     below: npt.NDArray[np.bool_] = age < limit
     level: npt.NDArray[np.bool_] = age == limit
-    room = cap - np.add.reduceat(below, starts, dtype=np.int64)
-    source = np.add.reduceat(level, starts, dtype=np.int64)
-    crowded = source > room
-    if crowded.any():
-        tied = np.flatnonzero(level & np.repeat(crowded, sizes))
-        run = np.repeat(np.arange(room[crowded].size), source[crowded])
-        place = np.arange(tied.size) - np.repeat(
-            np.cumsum(source[crowded]) - source[crowded], source[crowded]
-        )
+    left = cap - np.add.reduceat(below, starts, dtype=np.int64)
+    ties = np.add.reduceat(level, starts, dtype=np.int64)
+    excess = ties > left
+    if excess.any():
+        tied = np.flatnonzero(level & np.repeat(excess, sizes))
+        run = np.repeat(np.arange(left[excess].size), ties[excess])
+        position = np.arange(tied.size) - np.repeat(np.cumsum(ties[excess]) - ties[excess], ties[excess])
         in_order = tied[np.lexsort((draw[tied], run))]
-        level[in_order[place >= room[crowded][run]]] = False
+        level[in_order[position >= left[excess][run]]] = False
     return below | level
 
 
 def hash_ids(vocabulary: Vocabulary) -> npt.NDArray[np.uint64]:
     """Return a fixed public 64-bit hash of each id; it never changes between versions."""
-    # Whole numbers are hashed as text: whether ids are read as numbers depends on other people's ids.
+    # Whole numbers are hashed as text: whether ids are read as numbers depends on other users' ids.
     texts = [str(identifier) for identifier in vocabulary.series.to_list()]
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     letters = np.frombuffer("".join(texts).encode("utf-32-le"), dtype="<u4")
@@ -130,7 +128,7 @@ def mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _blocks(lengths: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut rows into runs of about four million ratings, so that sorting needs little room."""
+    """Cut rows into runs of about four million ratings, so that sorting needs little memory."""
     ends = np.cumsum(lengths)
     cuts = np.flatnonzero(np.diff(ends // _BLOCK, prepend=0)).tolist()
     edges = [0, *[cut for cut in cuts if cut > 0], lengths.size]

@@ -35,7 +35,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sorted:
-    """Hold ratings by person, items in order; `listed` is the order they came in, None if it is this one."""
+    """Hold ratings by user, items in order; `listed` is the order they came in, None if it is this one."""
 
     indptr: npt.NDArray[np.int64]
     items: Codes
@@ -141,7 +141,7 @@ def sort_ratings(
     size: tuple[int, int],
     duplicates: Duplicates = "refuse",
 ) -> Sorted:
-    """Sort by person and item, and refuse or merge ratings of the same pair; `size` counts both."""
+    """Sort by user and item, and refuse or merge ratings of the same pair; `size` counts both."""
     one_of("duplicates", duplicates, get_args(Duplicates))
     indptr, items, order = by_person_and_item(rows, items, *size)
     if order is not None:
@@ -190,9 +190,9 @@ def group(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index]:
     """Sort by key (each below `groups`); return where groups start, what was carried along, and the order."""
     starts: npt.NDArray[Any] = _positions(keys.size + 1)
-    # One stored cell a row, whose column is the key: turning rows into columns sorts by key.
-    cells: Any = sp.csr_array((carried, keys, starts), shape=(keys.size, groups)).tocsc()
-    return cells.indptr.astype(np.int64), cells.data, cells.indices
+    # One stored entry a row, whose column is the key: conversion to columns sorts by key.
+    turned: Any = sp.csr_array((carried, keys, starts), shape=(keys.size, groups)).tocsc()
+    return turned.indptr.astype(np.int64), turned.data, turned.indices
 
 
 def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int64]:
@@ -203,14 +203,14 @@ def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int
 
 
 def is_sorted(keys: npt.NDArray[Any]) -> bool:
-    """Tell whether the keys never fall."""
+    """Return whether the keys never fall."""
     return bool(np.all(keys[1:] >= keys[:-1]))
 
 
 def by_person_and_item(
     rows: npt.NDArray[np.int32], items: npt.NDArray[np.int32], n_users: int, n_items: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], Index | None]:
-    """Return where each person's ratings start, the sorted items, and the order, None if it was this."""
+    """Return where each user's ratings start, the sorted items, and the order, None if already sorted."""
     if rows.size <= _FEW:
         return _by_comparing(rows, items, n_users)
     if not is_sorted(rows):
@@ -252,7 +252,7 @@ def sort_runs(numbers: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> 
 
 
 def rows_are_sorted(indptr: npt.NDArray[np.int64], items: npt.NDArray[np.int32]) -> bool:
-    """Tell whether the items never fall inside a row."""
+    """Return whether the items never fall inside a row."""
     falls = items[1:] < items[:-1]
     falls[row_boundaries(indptr, items.size)] = False
     return not falls.any()

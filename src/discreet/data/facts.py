@@ -21,7 +21,7 @@ _USUAL_STEPS = (1.0, 0.5)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
-    """Say what is public about a data set before anybody looks into it.
+    """State what is public about a dataset before anybody looks into it.
 
     `step=None` means that any value between `low` and `high` may occur; `max_per_user=None` that no cap is
     declared; `n_users`, about how many people there are, is never read from the data. `from_file` names the

@@ -33,9 +33,9 @@ _RECORD = {"item", "rating", "time"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserHistory:
-    """Hold what one person rated or chose, each item once; `times` is None where there is no order.
+    """Hold the ratings or interactions of one user, each item once; `times` is None without an order.
 
-    Only how times compare matters. `user` is who this is, for models that hold rows of their own people.
+    Only the order of times matters. `user` is the user's id, for models that hold rows of their own users.
     """
 
     items: list[ItemId]
@@ -52,11 +52,11 @@ class UserHistory:
         user: ItemId | None = None,
     ) -> UserHistory:
         """Return the history of these rows; of an item that comes twice the last row counts."""
-        last = sorted({item: place for place, item in enumerate(items)}.values())
+        last = sorted({item: index for index, item in enumerate(items)}.values())
         return cls(
-            items=[items[place] for place in last],
-            ratings=None if ratings is None else [ratings[place] for place in last],
-            times=None if times is None else np.array([times[place] for place in last], dtype=np.int64),
+            items=[items[index] for index in last],
+            ratings=None if ratings is None else [ratings[index] for index in last],
+            times=None if times is None else np.array([times[index] for index in last], dtype=np.int64),
             user=user,
         )
 
@@ -70,7 +70,7 @@ History: TypeAlias = (
 
 
 def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> Interactions:
-    """Return `data` as interactions; facts that only `read` and `from_frame` can be told are taken from it.
+    """Return `data` as interactions; facts that only `read` and `from_frame` accept are taken from it.
 
     With `implicit` ratings are not read. The message of a refusal names the type and nothing of the content.
     """
@@ -91,7 +91,7 @@ def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> I
 
 
 def accept_history(history: Any, *, implicit: bool = False) -> UserHistory:
-    """Return one person's history, whatever form it has; the rule above says whether it has an order."""
+    """Return one user's history from any form; the rule above says whether it has an order."""
     if isinstance(history, UserHistory):
         return history
     if isinstance(history, Interactions):
@@ -126,7 +126,7 @@ def of_row(data: Interactions, row: int | None = None) -> UserHistory:
 
 
 def _of_frame(frame: Any, *, implicit: bool) -> UserHistory:
-    """Read a frame of one person; without a column for the person all of it is one's."""
+    """Read a data frame of one user; without a user column all rows belong to that user."""
     from discreet.data.reading.readers import from_frame
 
     try:
@@ -139,14 +139,14 @@ def _of_frame(frame: Any, *, implicit: bool) -> UserHistory:
 
 def _of_list(entries: list[Any]) -> UserHistory:
     """Return a list's history: ids, pairs or records, all of one kind."""
-    places = range(len(entries))
+    positions = range(len(entries))
     if entries and all(isinstance(entry, Mapping) for entry in entries):
         return _of_records(entries)
     if not any(isinstance(entry, Iterable) and not isinstance(entry, str) for entry in entries):
-        return UserHistory.of(entries, None, places)
+        return UserHistory.of(entries, None, positions)
     if not all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in entries):
         raise DataError(f"{_FORMS}; all its entries must be of one kind.")
-    return UserHistory.of([item for item, _ in entries], _numbers(value for _, value in entries), places)
+    return UserHistory.of([item for item, _ in entries], _numbers(value for _, value in entries), positions)
 
 
 def _of_records(records: list[Mapping[str, Any]]) -> UserHistory:
@@ -223,5 +223,5 @@ def files_of(source: str) -> list[Path]:
 
 
 def folder_of(source: str) -> Path | None:
-    """Return the folder in which the files of a given split are looked for."""
+    """Return the folder to search for the files of a given split."""
     return next((file.parent for file in files_of(source)), None)

@@ -1,4 +1,4 @@
-"""Hold who rated what: immutable, by person, in 4 + 4 bytes a rating (8 more with times)."""
+"""Hold ratings, immutable and by user, in 4 + 4 bytes a rating (8 more with times)."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ Total = TypeVar("Total", covariant=True)
 
 
 class Summed(Protocol[Total]):
-    """Say what can be summed over people: it knows how to, given their rows."""
+    """Define what can be summed over users, given their rows."""
 
     def over(self, data: Interactions, /) -> Total:
-        """Return the sum over everybody in the data."""
+        """Return the sum over all users of the data."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ByItem:
-    """Hold the same ratings by item; `order` is each one's position in the arrays by person."""
+    """Hold the same ratings by item; `order` is each one's position in the arrays by user."""
 
     indptr: npt.NDArray[np.int64]
     users: npt.NDArray[np.int32]
@@ -66,7 +66,7 @@ class ByItem:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Interactions:
-    """Hold the ratings of many people, row by row, items in ascending order, no pair twice.
+    """Hold the ratings of many users, row by row, items in ascending order, no pair twice.
 
     The arrays are read-only. `listed` tells in which order ratings came (only how they compare matters, and
     None means the order they stand in): leave-one-out needs it, and it costs 4 bytes a rating when the source
@@ -136,7 +136,7 @@ class Interactions:
         duplicates = declared.get("duplicates", "refuse")
         size = (len(people), len(catalog))
         data = sort_ratings(rows, columns, ratings, moments, size, duplicates)
-        # Means lie between the steps, so what is declared is held against the ratings themselves.
+        # Means lie between the steps of the scale, so declared facts are checked on the ratings themselves.
         averaged = duplicates == "mean"
         seen = ratings if averaged else data.values
         facts = settle_facts(seen, *size, values is None, declared)
@@ -156,7 +156,7 @@ class Interactions:
 
     @property
     def n_users(self) -> int:
-        """Return how many people have a row, the empty rows included."""
+        """Return the number of users, those without ratings included."""
         return len(self.users)
 
     @property
@@ -171,11 +171,11 @@ class Interactions:
 
     @property
     def has_one_value(self) -> bool:
-        """Tell whether there are ratings and all of them are equal."""
+        """Return whether there are ratings and all of them are equal."""
         return bool(self.n_ratings and self.values.min() == self.values.max())
 
     def total(self, statistic: Summed[Total], /) -> Total:
-        """Return the exact sum of what everybody tells, each by their own row."""
+        """Return the exact sum of all users' contributions, each from their own row."""
         return statistic.over(self)
 
     def rows(self) -> npt.NDArray[np.int32]:
@@ -183,7 +183,7 @@ class Interactions:
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
 
     def to_scipy(self) -> sp.csr_matrix[np.float32]:
-        """Return a scipy matrix of people by items that shares the ratings."""
+        """Return a scipy matrix of users by items that shares the ratings."""
         shape = (self.n_users, self.n_items)
         matrix = sp.csr_matrix((self.values, self.items, self.indptr), shape=shape)
         matrix.has_canonical_format = True
@@ -201,9 +201,9 @@ class Interactions:
         )
 
     def bounded(self, max_per_user: int | None = None) -> Interactions:
-        """Clip to the scale and keep at most `max_per_user` ratings a person (and at most the declared cap).
+        """Clip to the scale and keep at most `max_per_user` ratings a user (and at most the declared cap).
 
-        Which are kept depends on that person's own row only: the latest, or without times by a public hash.
+        Which are kept depends on that user's own row only: the latest, or without times by a public hash.
         """
         facts = self.facts.with_cap(max_per_user)
         values = clip_to_scale(self.values, facts.low, facts.high)
@@ -216,7 +216,7 @@ class Interactions:
         return clipped if keep.all() else clipped.where(keep)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Interactions:
-        """Return the ratings that the mask marks; people and catalog stay."""
+        """Return the ratings that the mask marks; users and catalog stay."""
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != self.items.shape:
             raise ParameterError(
@@ -234,21 +234,21 @@ class Interactions:
         return self._pick(cells_of_rows(self.indptr, rows), indptr, users=self.users.take(rows))
 
     def span(self, start: int, stop: int) -> Interactions:
-        """Return the people from row `start` up to `stop`; nothing is copied but where rows begin."""
-        cells = slice(int(self.indptr[start]), int(self.indptr[stop]))
+        """Return the users from row `start` up to `stop`; only the row pointers are copied."""
+        entries = slice(int(self.indptr[start]), int(self.indptr[stop]))
         named = self.users.series.slice(start, stop - start)
         return replace(
             self,
             indptr=self.indptr[start : stop + 1] - self.indptr[start],
-            items=self.items[cells],
-            values=self.values[cells],
-            times=None if self.times is None else self.times[cells],
-            listed=None if self.listed is None else self.listed[cells],
+            items=self.items[entries],
+            values=self.values[entries],
+            times=None if self.times is None else self.times[entries],
+            listed=None if self.listed is None else self.listed[entries],
             users=Vocabulary(named, positional=self.users.is_positional),
         )
 
     def without_people(self, ids: Iterable[Any]) -> Interactions:
-        """Return the data without the rows of people with these external ids, whether they are there or not.
+        """Return the data without the rows of users with these external ids, whether they are there or not.
 
         Somebody who asked to be forgotten is left out of the next fit this way.
         """
@@ -272,7 +272,7 @@ class Interactions:
         return replace(kept, items=items, catalog=catalog, facts=facts)._pick(order, kept.indptr)
 
     def with_values(self, values: npt.ArrayLike, facts: PublicFacts | None = None) -> Interactions:
-        """Return the same cells with other values; pass `facts` if the scale changes with them."""
+        """Return the same entries with other values; pass `facts` if the scale changes with them."""
         return replace(self, values=np.asarray(values, dtype=np.float32), facts=facts or self.facts)
 
     def with_facts(self, facts: PublicFacts) -> Interactions:
@@ -302,7 +302,7 @@ class Interactions:
 
 
 def refuse_unsound(data: Interactions) -> None:
-    """Refuse rows that bounds on what a person tells do not hold for; the constructor trusts its caller."""
+    """Refuse rows for which the bounds on contributions do not hold; the constructor trusts its caller."""
     indptr, items = data.indptr, data.items
     if int(indptr[0]) != 0 or np.any(indptr[1:] < indptr[:-1]):
         raise DataError("The rows of the data do not follow each other; build it with from_arrays.")

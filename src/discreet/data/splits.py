@@ -1,4 +1,4 @@
-"""Part ratings into those to learn from and those to be tested on; both keep the same people and catalog."""
+"""Split ratings into training and test parts; both keep the same users and catalog."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Hold what to learn from and what to be tested on; people and items seen in one alone stay in both."""
+    """Hold the training and test parts; users and items that occur in only one stay in both."""
 
     train: Interactions
     test: Interactions
@@ -65,7 +65,7 @@ def kfold(data: Interactions, k: int, seed: int) -> Iterator[Split]:
 
 
 def leave_one_out(data: Interactions, seed: int = 0) -> Split:
-    """Hold out one rating of each person: the latest, or without times one drawn evenly.
+    """Hold out one rating of each user: the latest, or without times one drawn uniformly.
 
     Of several at the same time the last listed is taken. Without times the order of a file is no order of
     choices (many files are sorted by item), so `seed` draws. A person with a single rating keeps it for
@@ -90,7 +90,7 @@ def leave_one_out(data: Interactions, seed: int = 0) -> Split:
 
 
 def time_split(data: Interactions, fraction: float) -> Split:
-    """Hold out what came last: one moment cuts everybody's ratings, as near to `fraction` as times allow.
+    """Hold out the latest ratings: one time cuts all users' ratings, as near to `fraction` as times allow.
 
     Ratings of the same moment stay together. Who came after the cut is tested with an empty history.
     """
@@ -120,9 +120,9 @@ def given(
     implicit: bool = False,
     **declared: Unpack[Declarations],
 ) -> Split:
-    """Read two files that were split by somebody else; their people and items together are those of both.
+    """Read two files of an existing split; both parts get the users and items of the two files together.
 
-    Names that are no path of their own are looked for in `folder`, also with `.gz` behind.
+    Names that are not a path themselves are searched in `folder`, also with `.gz` appended.
     """
     if declared.get("duplicates", "refuse") != "refuse":
         raise ParameterError("duplicates cannot be merged across a given split; clean the two files first.")
@@ -136,7 +136,7 @@ def given(
 
 
 def _refuse_repeats(train: Columns, test: Columns) -> None:
-    """Refuse pairs of person and item that come again, in the other file or in the same."""
+    """Refuse pairs of user and item that are repeated, in the other file or in the same."""
     users, items = _comparable(train.users, test.users), _comparable(train.items, test.items)
     learned, hidden = (
         pl.DataFrame({"user": user, "item": item}) for user, item in zip(users, items, strict=True)
@@ -162,10 +162,8 @@ def _comparable(one: pl.Series, other: pl.Series) -> tuple[pl.Series, pl.Series]
 
 
 def _find(path: str | Path, folder: str | Path | None) -> Path:
-    places = (
-        [Path(path)] if folder is None else [Path(path), Path(folder) / path, Path(folder) / f"{path}.gz"]
-    )
-    return next((place for place in places if place.is_file()), places[-1] if folder is None else places[1])
+    paths = [Path(path)] if folder is None else [Path(path), Path(folder) / path, Path(folder) / f"{path}.gz"]
+    return next((one for one in paths if one.is_file()), paths[-1] if folder is None else paths[1])
 
 
 @final
@@ -179,7 +177,7 @@ class SplitPlan:
     files: tuple[str, str] = ("", "")
 
     def digests(self, folder: str | Path | None = None) -> list[str]:
-        """Return what tells given files from others, also from themselves before a change; else nothing."""
+        """Return a fingerprint of given files and their versions; empty for other splits."""
         found = [_find(name, folder) for name in self.files if name]
         return [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in found]
 
@@ -191,7 +189,7 @@ class SplitPlan:
         folder: str | Path | None = None,
         columns: Choice | None = None,
     ) -> Iterator[Split]:
-        """Yield the split, or one for each fold; given files are read with the people and items of `data`."""
+        """Yield the split, or one for each fold; given files are read with the users and items of `data`."""
         if self.kind == "kfold":
             return kfold(data, self.folds, seed)
         if self.kind == "random":

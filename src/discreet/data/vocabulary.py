@@ -105,7 +105,7 @@ class Vocabulary:
 
     @property
     def is_text(self) -> bool:
-        """Tell whether the ids are text."""
+        """Return whether the ids are text."""
         if isinstance(self._given, list | np.ndarray):
             return isinstance(self._given, list)
         return self._series.dtype == pl.String

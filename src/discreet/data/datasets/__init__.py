@@ -1,1 +1,1 @@
-"""The datasets known by name: what they hold, where they can be had, and the invented ones."""
+"""Describe and fetch datasets by name, and generate synthetic ones."""

@@ -1,6 +1,6 @@
 """Find, fetch and load the datasets this package knows by name.
 
-A dataset is looked for in the folder `DISCREET_DATA` names, then in the user's cache, and only then fetched
+A dataset is searched in the folder `DISCREET_DATA`, then in the user's cache, and only then fetched
 from where it is published. Each keeps its published layout, in a folder of its own.
 """
 
@@ -79,7 +79,7 @@ def find(dataset: str) -> Path | None:
 def get(dataset: str, *, progress: Progress | None = None, announce: Announce | None = None) -> Path:
     """Return the rating file, fetched into the cache if it is not on this machine.
 
-    Before anything is fetched, `announce` is told the dataset's terms (by default on standard error).
+    Before anything is fetched, `announce` gets the dataset's terms (by default on standard error).
     """
     entry = _entry(dataset)
     if not entry.folders:

@@ -31,7 +31,7 @@ import polars as pl
 from discreet.core.checks import FileError
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being fetched, how many bytes have come, and how many there are (as many, if unknown)."""
+"""Called with what is being fetched, the bytes received, and the bytes in all (the same, if unknown)."""
 
 Convert = Callable[[Path, Path], None]
 """Turns the first file or folder into files of the original layout inside the second, a folder."""
@@ -58,7 +58,7 @@ def sha256_of(path: Path) -> str:
 
 
 class Source(ABC):
-    """Know one place where a dataset can be had."""
+    """Describe one place to fetch a dataset from."""
 
     @property
     @abstractmethod
@@ -67,7 +67,7 @@ class Source(ABC):
 
     @abstractmethod
     def collect(self, folder: Path, progress: Progress) -> bool:
-        """Put the files into `folder`; tell whether what was transferred had its published checksum."""
+        """Put the files into `folder`; return whether the transfer had its published checksum."""
 
 
 @final

@@ -35,7 +35,7 @@ _KEYS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitSample:
-    """Hold observed verdicts of -1 and +1 and the matrix they were drawn from."""
+    """Hold observed binary ratings of -1 and +1 and the matrix they were drawn from."""
 
     data: Interactions
     truth: npt.NDArray[np.float64]
@@ -61,10 +61,10 @@ def one_bit(
     observed: float = 0.15,
     seed: int = 0,
 ) -> OneBitSample:
-    """Draw verdicts on a share `observed` of the cells of a random matrix of the given rank.
+    """Draw binary ratings for a share `observed` of the entries of a random matrix of the given rank.
 
     The matrix is a product of two uniform [-1/2, 1/2] factors, scaled so that its largest absolute entry is
-    `bound`. A verdict is +1 with probability h(entry / scale), h the logistic or the normal distribution
+    `bound`. A rating is +1 with probability h(entry / scale), h the logistic or the normal distribution
     function.
 
     References:
@@ -80,20 +80,20 @@ def one_bit(
     draw = experiment_generator(seed, "one-bit")
     truth = draw.uniform(-0.5, 0.5, (n_users, rank)) @ draw.uniform(-0.5, 0.5, (n_items, rank)).T
     truth *= bound / np.abs(truth).max()
-    cells = np.sort(draw.permutation(n_users * n_items)[: round(observed * n_users * n_items)])
-    rows, items = np.divmod(cells, n_items)
+    entries = np.sort(draw.permutation(n_users * n_items)[: round(observed * n_users * n_items)])
+    rows, items = np.divmod(entries, n_items)
     chance = expit(truth[rows, items] / scale) if link == "logistic" else ndtr(truth[rows, items] / scale)
-    verdicts = np.where(draw.random(len(cells)) < chance, 1, -1)
+    ratings = np.where(draw.random(len(entries)) < chance, 1, -1)
     facts = PublicFacts(n_items=n_items, low=-1, high=1, step=2, n_users=n_users)
     counts = np.bincount(rows, minlength=n_users)
-    data = numbered(counts, items, verdicts, facts=facts, name=f"one-bit {link}")
+    data = numbered(counts, items, ratings, facts=facts, name=f"one-bit {link}")
     return OneBitSample(data=data, truth=truth)
 
 
 def rank_one(
     *, n_users: int = 500_000, n_items: int = 400, per_user: int = 80, seed: int = 0
 ) -> RankOneSample:
-    """Draw `per_user` cells of each row of u v', every entry of u and v uniform on [0, 1].
+    """Draw `per_user` entries of each row of u v', every entry of u and v uniform on [0, 1].
 
     References:
         The synthetic experiment of the poster on Frank-Wolfe with joint differential privacy.
@@ -127,11 +127,11 @@ def popularity_skewed(
     seed: int = 0,
     name: str = "discreet-demo",
 ) -> Interactions:
-    """Draw star ratings of invented films by people who like some genres and not others.
+    """Draw star ratings of invented films by users who like some genres and not others.
 
     A few films are seen by many (Zipf), people see slightly more of what they like, and a rating is the sum
-    of the person's mildness, the film's quality, the match of tastes and chance, rounded to `step` stars
-    between 1 and 5. Item ids are the titles; `invented_items(n_items, seed)` tells their genres.
+    of the user's bias, the film's quality, the match of latent factors and noise, rounded to `step` stars
+    between 1 and 5. Item ids are the titles; `invented_items(n_items, seed)` returns their genres.
     """
     integer("n_users", n_users, least=1)
     integer("n_items", n_items, least=len(GENRES), most=MOST_TITLES)
@@ -167,7 +167,7 @@ def popularity_skewed(
 
 
 def _taste(n_users: int, catalog: InventedItems, draw: np.random.Generator) -> npt.NDArray[np.float32]:
-    """Return how much more or less each person likes each item than others do.
+    """Return how much more or less each user likes each item than others do.
 
     Most of it lies in the plane of the circle of genres, so two dimensions already help; favorites and
     aversions spread the rest over all genres.
@@ -229,7 +229,7 @@ def _row_ends(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
 
-# Neighbors in this order are close in taste and the last is next to the first: a circle of genres.
+# Neighbors in this order are similar and the last is next to the first: a circle of genres.
 _NOUNS: dict[str, tuple[str, ...]] = {
     "space": (
         "Comet", "Orbit", "Starship", "Nebula", "Lunar Base", "Satellite", "Meteor", "Airlock",

@@ -1,1 +1,1 @@
-"""From a path, a frame or a matrix to columns of people, items, ratings and times."""
+"""Read a path, a frame or a matrix into columns of users, items, ratings and times."""
