@@ -168,11 +168,11 @@ def test_what_fails_with_certainty_promises_nothing():
     assert make(1e308).to_replace().epsilon == math.inf
 
 
-def test_frames_do_not_mix():
+def test_privacy_definitions_do_not_mix():
     promises = [make(unit=unit, neighbors=neighbors, trust=trust) for unit, neighbors, trust in FRAMES]
     for first, second in itertools.combinations(promises, 2):
         for act in (operator.add, operator.le, operator.ge):
-            with pytest.raises(PrivacyError, match="different frames"):
+            with pytest.raises(PrivacyError, match="different privacy definitions"):
                 act(first, second)
 
 

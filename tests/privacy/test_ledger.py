@@ -164,10 +164,10 @@ def test_what_the_budget_cannot_weigh_is_refused(told, other):
         ledger.set_budget("songs", LIMIT)
 
 
-def test_frames_do_not_add(ledger):
+def test_privacy_definitions_do_not_add(ledger):
     ledger.spend("films", PROMISE, what="user")
     ledger.spend("films", replace(PROMISE, unit=Unit.RATING), what="cell")
-    with pytest.raises(PrivacyError, match="frame"):
+    with pytest.raises(PrivacyError, match="privacy definitions"):
         ledger.spent("films")
     assert ledger.spent("films", PROMISE.definition) == Amount(0.25, 1e-7)
     assert ledger.spent("films", (Unit.VALUE, *PROMISE.definition[1:])) == Amount(0, 0)

@@ -177,7 +177,7 @@ class SplitPlan:
     files: tuple[str, str] = ("", "")
 
     def digests(self, folder: str | Path | None = None) -> list[str]:
-        """Return a fingerprint of given files and their versions; empty for other splits."""
+        """Return the checksum of each given file; none for other splits."""
         found = [_find(name, folder) for name in self.files if name]
         return [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in found]
 

@@ -1,7 +1,7 @@
 """Find, fetch and load the datasets this package knows by name.
 
-A dataset is searched in the folder `DISCREET_DATA`, then in the user's cache, and only then fetched
-from where it is published. Each keeps its published layout, in a folder of its own.
+A dataset is searched in the folder that `DISCREET_DATA` names, then in the user's cache, and only then
+fetched from where it is published. Each keeps its published layout, in a folder of its own.
 """
 
 from __future__ import annotations
