@@ -112,7 +112,7 @@ def test_projection_inside_the_ball_changes_nothing(operator):
 
 
 def test_refuses_to_keep_a_large_matrix_in_full(operator, monkeypatch):
-    monkeypatch.setattr(lowrank, "_MOST_CELLS", 50_000)
+    monkeypatch.setattr(lowrank, "_MOST_ENTRIES", 50_000)
     with pytest.raises(ParameterError, match="lower the radius"):
         project_nuclear(operator, 1e6)
 
