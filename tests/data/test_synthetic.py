@@ -214,7 +214,7 @@ def test_a_written_file_holds_the_same_ratings(kind, shape, tmp_path):
 def test_large_refuses_other_files_crowded_shapes_and_missing_folders(shape, tmp_path):
     with pytest.raises(ParameterError, match=r"must end in \.parquet or \.csv"):
         write_large(tmp_path / "ratings.txt", shape)
-    with pytest.raises(ParameterError, match="quarter of the cells"):
+    with pytest.raises(ParameterError, match="quarter of the matrix"):
         LargeShape(n_users=10, n_items=10, n_ratings=90)
     with pytest.raises(FileError, match="cannot be written"):
         write_large(tmp_path / "nowhere" / "ratings.csv", shape)

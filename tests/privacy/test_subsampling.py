@@ -166,4 +166,4 @@ def test_bad_records_are_refused_without_quoting_them():
     with pytest.raises(ParameterError, match="at least 1"):
         sampling.loss([0.5], [0.9])
     with pytest.raises(ParameterError, match="in parts"):
-        ImportanceSampling(epsilon=32.0, scale=1.0, max_weight=2.0**32)._require_room(2**30, 2.0**-34)
+        ImportanceSampling(epsilon=32.0, scale=1.0, max_weight=2.0**32)._require_no_overflow(2**30, 2.0**-34)
