@@ -200,7 +200,7 @@ def test_newcomers_get_the_list_that_is_scored(name, model_of, newcomers, folder
     model = model_of(name)
     if isinstance(model.scorer, ReleasedCells):
         for history in (dict(oldest_first(newcomers, 0)), oldest_first(newcomers, 0)):
-            with pytest.raises(DataError, match="only about the people it was fitted on"):
+            with pytest.raises(DataError, match="only for users it was fitted on"):
                 model.recommend(history)
         pytest.skip("this release answers for its own people only, through every door")
     first = None

@@ -59,7 +59,7 @@ def test_tables_and_models_that_do_not_fit_are_refused():
         model.add_items(table(data, more=0))
     with pytest.raises(DataError, match="at least 10"):
         model.add_items(table(data).tail(9))
-    with pytest.raises(DiscreetError, match="no vectors of items"):
+    with pytest.raises(DiscreetError, match="no item vectors"):
         discreet.OneBitOutput(epsilon=math.inf).fit(data).add_items(table(data))
     popular = Popularity(epsilon=math.inf).fit(data, random=PrivacyRandom.simulate(0)).add_items(table(data))
     assert np.all(popular.scorer.popularity > 0) and popular.scorer.popularity.size == data.n_items + 4
@@ -79,7 +79,7 @@ def test_likeness_by_quality_and_fame_alone_is_refused():
     rng = np.random.default_rng(0)
     bias, fame, taste = rng.standard_normal((3, 30))
     for plain in (np.column_stack([2 * bias + 1, fame]), np.zeros((30, 0)), bias[:, None]):
-        with pytest.raises(DiscreetError, match="found no taste"):
+        with pytest.raises(DiscreetError, match="found no latent factors"):
             refuse_plain(bias, plain)
     for told in (np.column_stack([2 * bias, fame, taste]), np.column_stack([taste, fame]), taste[:, None]):
         refuse_plain(bias, told)
@@ -111,7 +111,7 @@ def test_a_model_that_found_no_taste_says_so_instead_of_naming_likes():
     model = UserFactorization(epsilon=0.1).fit(data, random=PrivacyRandom.simulate(0))
     item = data.catalog.ids.tolist()[0]
     for asked in (lambda: model.similar_items(item), lambda: model.recommend({}, 5, diversify=0.5)):
-        with pytest.raises(DiscreetError, match="found no taste"):
+        with pytest.raises(DiscreetError, match="found no latent factors"):
             asked()
 
 

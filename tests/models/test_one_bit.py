@@ -181,7 +181,7 @@ def test_objective_pays_for_the_curvature_of_the_probit_link():
     assert OneBitObjective(epsilon=8.0, link="probit").ridge() == 1e-3
     assert logistic.promise(FACTS).basis is Basis.PROVED
     assert probit.promise(FACTS).basis is Basis.NONE and not probit.promise(FACTS).is_private
-    assert any("does not hide verdicts" in line for line in probit.promise(FACTS).notes)
+    assert any("does not hide ratings" in line for line in probit.promise(FACTS).notes)
     assert not any("exactly" in line for line in logistic.promise(FACTS).assumes)
     with pytest.raises(ParameterError, match="regularization"):
         OneBitObjective(epsilon=0.1, link="probit", regularization=0.0)
@@ -239,7 +239,7 @@ def test_output_refuses_more_cells_than_were_paid_for(small):
     assert model.predict(small, [2, 0], [4, 4])[1] == first[0]
     with pytest.raises(PrivacyError):
         model.scores(small, [0])
-    with pytest.raises(DiscreetError, match="single cells"):
+    with pytest.raises(DiscreetError, match="single entries"):
         model.fold_in({"item 01": 5.0})
 
 

@@ -142,7 +142,7 @@ def test_how_many_items_a_file_has_refuses_nothing_before_it_is_paid(extra):
     users = [*range(400), *("x" for _ in extra)]
     data = Interactions.from_arrays([str(user) for user in users], ["10"] * 400 + [*extra], low=1, high=5)
     ledger = Ledger.in_memory()
-    with pytest.raises(DataError, match="Fewer than two items were chosen"):
+    with pytest.raises(DataError, match="Fewer than two items were selected"):
         discreet.Biases(epsilon=1.0).fit(data, select_items=CHOICE, ledger=ledger)
     assert len(ledger.entries()) == 1
     with pytest.raises(DataError, match="at least two users and two items"):

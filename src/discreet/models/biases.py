@@ -1,7 +1,7 @@
-"""Learn how good each item is, and nothing else: the model every private factorization has to beat.
+"""Learn one bias for each item: the baseline that every private factorization has to beat.
 
-Budget and constants were settled on a validation part of one public data set and hold for all; they are
-public. A person's whole contribution is scaled to length 1, so nothing is dropped and nothing is clipped.
+The budget split and the constants were chosen on a validation part of one public dataset; they are public. A
+user's whole contribution is scaled to length 1, so nothing is dropped and nothing is clipped.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
 
-# How the budget is shared: overall mean, a first look at the items, the final item effects.
+# How the budget is shared: overall mean, pilot release of the items, final item effects.
 SHARES = (0.02, 0.25, 0.73)
 
 
 def release_biases(
     data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> tuple[ItemView, EmpiricalBayes]:
-    """Release the overall mean and every item's effect; together one Gaussian with this multiplier.
+    """Release the overall mean and every item's effect; together they cost one Gaussian of this multiplier.
 
     `multiplier=0` adds no noise. The proof is in proofs/biases.md.
     """
-    mean, look, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
-    view = pilot_release(data, mean, look, multiplier, random)
+    mean, pilot, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
+    view = pilot_release(data, mean, pilot, multiplier, random)
     progress("biases", 1, 2)
     view = view.with_effects(data, final, random)
     progress("biases", 2, 2)
@@ -48,7 +48,7 @@ def release_biases(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Biases(Estimator):
-    """Predict each rating from the item's (noisy) quality and the person's own generosity.
+    """Predict each rating from the item's noisy bias and the user's own bias.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
@@ -92,7 +92,7 @@ class Biases(Estimator):
         return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:

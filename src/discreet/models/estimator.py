@@ -42,20 +42,20 @@ WITHOUT_PRIVACY = "For a run without privacy pass math.inf (--epsilon inf)."
 
 
 class Estimator(ABC):
-    """Describe a way to learn: public settings, the promise they allow, and the training.
+    """Define a learning method: public settings, the promise they allow, and the training.
 
     A concrete estimator is a final, frozen, keyword-only dataclass. It implements `promise`, which sees
     public facts only, and `_train`, which receives bounded data and a source of noise. `fit` is final:
-    nothing is learned from data before it is paid for. Data that teach nothing are refused before that, with
-    a sentence to whoever holds the data.
+    nothing is learned from data before it is paid for. Data that nothing can be learned from are refused
+    before that; the message goes to whoever holds the data.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    #: "explicit" reads ratings, "implicit" reads which items were chosen, "binary" reads liked or not.
+    #: "explicit" uses ratings, "implicit" uses interactions without values, "binary" uses liked or not.
     feedback: str = "explicit"
-    #: Whether the model answers only in the process that fitted it, so that there is nothing to save yet.
+    #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
     #: Statistics that this model asks for and the library does not have; parties answer them, too.
     statistics: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -66,7 +66,7 @@ class Estimator(ABC):
     delta: float
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """See that settings are Python's own numbers before anything is computed from them."""
+        """Convert settings to Python's own numbers before they are checked."""
         super().__init_subclass__(**options)
         check = cls.__dict__.get("__post_init__")
         if check is not None:
@@ -74,10 +74,10 @@ class Estimator(ABC):
 
     @abstractmethod
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise of a fit on data with these public facts; needs no data."""
+        """Return the promise of a fit on data with these public facts, without any data."""
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return the dp-accounting events of a fit, so that a ledger's reader can recount its cost."""
+        """Return the dp-accounting events of a fit, so that a ledger's reader can recompute its cost."""
         return ()
 
     @abstractmethod
@@ -85,18 +85,18 @@ class Estimator(ABC):
         """Learn from bounded data; every number that leaves here is noised or public."""
 
     def _bound(self, data: Interactions) -> Interactions:
-        """Clip the ratings to the scale and cap each person's contribution, looking at one row at a time."""
+        """Clip ratings to the scale and cap each user's contribution; each row is bounded on its own."""
         return data.bounded()
 
     def rows_needed(self) -> str | None:
-        """Say for what rows must be in memory, or None where sums over people are enough."""
-        return "it draws or keeps something for each person"
+        """Return why rows must be in memory, or None where sums over users are enough."""
+        return "it draws or keeps something for each user"
 
     def _refuse(self, data: DataSource) -> None:
-        """Refuse data that cannot teach anything; the sentence goes to whoever holds the data.
+        """Refuse data that nothing can be learned from; the message goes to whoever holds the data.
 
-        Whether there is a second person, or a second rating, may hang on one person: a fit whose promise
-        hides that learns from such data what its noise leaves, and does not say.
+        Whether there is a second user, or a second rating, can depend on one user. A fit whose promise covers
+        this must not refuse: it trains on such data, and its noise hides the difference.
         """
         promise = self.promise(data.facts)
         counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
@@ -108,7 +108,7 @@ class Estimator(ABC):
             raise DataError("All ratings are equal; there is no preference to learn.")
 
     def _refuse_inputs(self) -> None:  # noqa: B027
-        """Refuse what is given besides the data and cannot be used; nothing of the data is looked at."""
+        """Refuse unusable inputs other than the data; the data are not read here."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -116,11 +116,11 @@ class Estimator(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings under the name that scikit-learn's tools look for; nothing lies deeper."""
+        """Return the settings, as scikit-learn's tools expect; settings are never nested."""
         return self.settings
 
     def clone(self, **changes: Any) -> Self:
-        """Return an estimator with the same settings, but for these."""
+        """Return an estimator with the same settings except for these changes."""
         known = self.settings
         for key in changes:
             require(key in known, "clone", key, f"is no setting of {self.name}")
@@ -139,18 +139,17 @@ class Estimator(ABC):
     ) -> FittedModel:
         """Learn from `data` and return a model that carries its promise.
 
-        `data` are interactions, or what can be read as such: the path of a file, a dataset's name, a data
-        frame (pandas, polars, pyarrow), a scipy matrix; facts are then taken from them and the label says so.
-        Estimators that need only sums over people also take a folder of shards, by its path or opened, or a
-        cluster that reads one (docs/scale.md).
-        `select_items` and `select_scale` choose the catalog and the scale from the data with noise, at a
-        price on top of the model's.
-        The promise is paid for in `ledger` before anything is learned; a crash after that is still paid.
+        `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
+        frame (pandas, polars, pyarrow), a scipy matrix. Public facts are then taken from the data, and the
+        label says so. Estimators that need only sums over users also take a folder of shards, by its path or
+        opened, or a cluster that reads one (docs/scale.md). `select_items` and `select_scale` choose the
+        catalog and the scale from the data with noise. This costs budget on top of the model's. The promise
+        is paid for in `ledger` before anything is learned; a crash after that is still paid.
 
         Raises:
-            DataError: The data are no interactions as promises need them (a pair comes twice, a row is out of
-                order, a value is not finite), or they teach nothing and saying so tells of nobody (one item;
-                without privacy also one person or equal ratings); nothing was spent.
+            DataError: The data are not sound interactions (a pair comes twice, a row is out of order, a value
+                is not finite), or nothing can be learned from them and saying so reveals no user's data (one
+                item; without privacy also one user or equal ratings). Nothing was spent.
             BudgetError: The ledger's budget does not cover the promise; nothing was spent or learned.
         """
         if ledger is not None:
@@ -164,10 +163,10 @@ class Estimator(ABC):
             self._refuse(source)
         promise = self.whole_promise(source, chosen)
         if chosen.catalog is not None:
-            # What the data's catalog is, is the secret here: it may refuse nothing before it is paid for.
+            # The data's catalog is secret here, so nothing may be refused because of it before payment.
             self._refuse_inputs()
         promise = promise.as_simulated() if random.simulated else promise
-        # Without a ledger nobody can recount the events.
+        # Without a ledger nobody reads the events.
         events = () if ledger is None else self.whole_events(source, chosen)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(source.name)))
@@ -179,7 +178,7 @@ class Estimator(ABC):
         ):
             if not chosen.is_empty:
                 source = chosen.choose(cast(Interactions, source), random)
-            # Rows elsewhere were accepted only if this estimator asks for nothing but totals.
+            # A source without rows was accepted only if this estimator needs sums alone.
             scorer = self._train(self._bound(cast(Interactions, source)), random, report)
         logger.info("Fitted %s; what it released is paid for.", self.name)
         return FittedModel(
@@ -192,7 +191,7 @@ class Estimator(ABC):
         )
 
     def _accepted(self, data: object) -> DataSource:
-        """Return the data as a crowd; refuse rows that are elsewhere where they are needed here."""
+        """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
@@ -208,7 +207,7 @@ class Estimator(ABC):
 
     @final
     def whole_promise(self, source: DataSource, chosen: PrivateFacts) -> Guarantee:
-        """Return all that a fit promises, the choices of facts included; nothing is learned."""
+        """Return the whole promise of a fit, private selection of facts included; nothing is learned."""
         if chosen.is_empty:
             return self.promise(source.facts)
         if not isinstance(source, Interactions):
@@ -226,9 +225,10 @@ class Estimator(ABC):
 
     @final
     def whole_events(self, source: DataSource, chosen: PrivateFacts) -> Sequence[Any]:
-        """Return the events of a fit, those of its choices included.
+        """Return the events of a fit, private selection of facts included.
 
-        Where the catalog is chosen they are the plan for the fewest items; every plan costs the same.
+        Where the catalog is selected they are those for the fewest items; the cost is the same for any
+        number.
         """
         return [*chosen.events(), *self.events(chosen.before(source.facts))]
 
@@ -243,12 +243,12 @@ class Estimator(ABC):
 
 
 def _named(value: Any) -> Any:
-    """Return a setting as a label can hold it: of a data frame only that it was one."""
+    """Return a setting as the label holds it; a data frame is only mentioned."""
     return "a data frame" if hasattr(value, "columns") else value
 
 
 def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return a check of settings that first turns numpy's numbers, of whatever precision, into Python's."""
+    """Return a check of settings that first converts numpy numbers of any precision to Python's."""
 
     @wraps(check)
     def checked(self: Any) -> None:
@@ -278,9 +278,9 @@ def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guara
 
 
 def without_cap(facts: PublicFacts) -> PublicFacts:
-    """Return the facts without a cap on ratings a person, as promises about single cells need it.
+    """Return the facts without a cap on ratings per user, as promises for a single rating need it.
 
-    A cap would let one cell that is added push another one out, and two cells would change.
+    With a cap, adding one rating could push another one out, and two ratings would change.
     """
     return replace(facts, max_per_user=None)
 
@@ -298,7 +298,7 @@ def check_budget(epsilon: float, delta: float, *, gaussian: bool) -> None:
     failure_probability("delta", delta)
     if delta > 0 and math.isfinite(epsilon):
         least = (1 + math.exp(epsilon)) * _MOST_DRAWS * ERROR_OF_A_DRAW
-        do = "Draws are not exact enough to promise less (proofs/sampling.md)."
+        do = "Noise draws are not exact enough to promise less (proofs/sampling.md)."
         require(delta >= least, "delta", delta, f"must be at least {least:.1e} at this epsilon, or 0", do)
     if gaussian and math.isfinite(epsilon):
         require(delta > 0, "delta", delta, "must be greater than 0", "The noise is Gaussian; 1e-6 is usual.")

@@ -1,4 +1,4 @@
-"""Keep a release together with its promise: predict, recommend, save and load."""
+"""Hold a fitted model together with its promise: predict, recommend, save and load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ else:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel:
-    """Answer from what was released; a person's vector comes from the history that person brings."""
+    """Answer from released numbers; a user's vector is computed from the history in the request."""
 
     guarantee: Guarantee
     facts: PublicFacts
@@ -45,19 +45,20 @@ class FittedModel:
 
     @property
     def above(self) -> float | None:
-        """Return the rating above which a verdict is +1, or None for models that predict ratings."""
+        """Return the rating above which a binary rating is +1, or None for models that predict ratings."""
         return self.scorer.above
 
     def predict(self, histories: Interactions, rows: npt.ArrayLike, items: npt.ArrayLike) -> Floats:
-        """Return a prediction for each cell (rows[c], items[c]) of people whose histories are given."""
+        """Return a prediction for each pair (rows[c], items[c]); `rows` are rows of `histories`."""
         self._same_catalog(histories)
         rows, items = np.asarray(rows, dtype=np.int64), np.asarray(items, dtype=np.int64)
         if rows.shape != items.shape:
             raise ParameterError(
-                f"rows has shape {rows.shape}, items has {items.shape}; they name cells together."
+                f"rows has shape {rows.shape} and items has shape {items.shape}; they form pairs, so pass "
+                "equal shapes."
             )
         if rows.size and not (rows.min() >= 0 and rows.max() < histories.n_users):
-            raise ParameterError("rows names people outside the histories.")
+            raise ParameterError("rows names users outside the histories.")
         if items.size and not (items.min() >= 0 and items.max() < len(self.catalog)):
             raise ParameterError("items names items outside the catalog.")
         return self.scorer.predict(histories, rows, items)
@@ -68,7 +69,7 @@ class FittedModel:
         return self.scorer.scores(histories, np.asarray(rows, dtype=np.int64))
 
     def worth(self, histories: Interactions, rows: npt.ArrayLike, *, rank_by: str | None = None) -> Singles:
-        """Return what all lists are ordered by, for each of these people: served ones and scored ones."""
+        """Return the numbers that lists are ordered by, served or evaluated, for each of these users."""
         self._same_catalog(histories)
         return self.scorer.worth_by(histories, np.asarray(rows, dtype=np.int64), rank_by)
 
@@ -175,7 +176,7 @@ class FittedModel:
         return explain_item(self, person, self._place(item))
 
     def fold_in(self, history: History) -> Floats:
-        """Return the vector that stands for a person with this history."""
+        """Return the latent vector of a user with this history."""
         vector: Floats = self.scorer.fold_in(self._person(history))[0]
         return vector
 
@@ -203,29 +204,29 @@ class FittedModel:
         return dict(zip(asked, found, strict=True)) if several else found[0]
 
     def add_items(self, table: Any) -> FittedModel:
-        """Return a model that also serves items nobody rated yet, by what is publicly known of them.
+        """Return a model that also serves items nobody rated yet, from public features of items.
 
-        `table` is a file or a data frame of all items, ids in its first column, with whatever is public about
-        them: numbers, words, lists of words (genres). What features mean is learned from the released numbers
-        of the items that the model knows, so it costs nothing; the table must not come from the ratings.
+        `table` is a file or a data frame of all items, ids in its first column, with their public features:
+        numbers, words, lists of words (genres). The map from features to item vectors is learned from
+        released numbers of known items, so it costs no budget; the table must not come from the ratings.
         """
         from discreet.models.items import with_new_items
 
         return with_new_items(self, table)
 
     def with_titles(self, table: str | Path) -> FittedModel:
-        """Return the model with titles, or whatever a public table says of items; its first column holds ids.
+        """Return the model with titles or other columns of a public table; its first column holds item ids.
 
         They are kept in the model's file as public metadata, so the table must not come from the ratings.
         """
         return replace(self, public=read_columns(read_table(Path(table)), self.catalog))
 
     def titles(self, items: Iterable[ItemId]) -> dict[ItemId, dict[str, str]]:
-        """Return what is publicly known of these items, by column; nothing where no table was given."""
+        """Return the public columns of these items; empty where no table was given."""
         return beside(self.public, self.catalog, items)
 
     def __repr__(self) -> str:
-        """Say what this is in one line; the label says the rest."""
+        """Describe the model in one line; the label says the rest."""
         promise = self.guarantee
         level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
@@ -244,10 +245,10 @@ class FittedModel:
 
     def _same_catalog(self, histories: Interactions) -> None:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:
-            raise DataError("The histories name another catalog than the model was fitted on.")
+            raise DataError("The histories have another catalog than the model. Pass the model's catalog.")
 
     def _person(
         self, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
     ) -> Interactions:
-        """Return the one row of a person, in the model's catalog."""
+        """Return the row of one user, in the model's catalog."""
         return person_row(self, history, user=user, ignore_unknown=ignore_unknown)

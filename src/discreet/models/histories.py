@@ -1,4 +1,4 @@
-"""Bring histories into a model's catalog: one person's, or those of many people."""
+"""Bring the histories of one user or of many into a model's catalog."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _DO = "pass ignore_unknown=True (--ignore-unknown) to leave them out"
 def person_row(
     model: FittedModel, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
 ) -> Interactions:
-    """Return the one row of a person, in the model's catalog; its order is kept as times.
+    """Return the row of one user, in the model's catalog; its order is kept as times.
 
-    `user` says who this is; a person without a name is a newcomer.
+    `user` is the user's id; without one the user is a newcomer.
     """
     own = accept_history(history, implicit=not model.scorer.needs_ratings)
     ratings = _ratings(model, own)
@@ -56,7 +56,7 @@ def person_row(
 
 
 def variants(person: Interactions) -> Interactions:
-    """Return a person's row, and below it the same without each of its ratings in turn."""
+    """Return a user's row, and below it the same row without each of its ratings in turn."""
     kept = np.vstack([np.ones(person.n_ratings, dtype=bool), ~np.eye(person.n_ratings, dtype=bool)])
     rows, cells = np.nonzero(kept)
     names = [NEWCOMER if row == 0 else f"{NEWCOMER} {row}" for row in range(len(kept))]
@@ -73,10 +73,10 @@ def variants(person: Interactions) -> Interactions:
 
 
 def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = False) -> Interactions:
-    """Return many people's rows in the model's catalog.
+    """Return the rows of many users in the model's catalog.
 
-    `histories` are interactions, or what can be read as such: a path, a data frame. Times are kept; without
-    them the rows have no order. Of an item that somebody rated twice the last rating counts.
+    `histories` are interactions or can be read as interactions: a path, a data frame. Times are kept; without
+    them the rows have no order. If a user rated an item twice, the last rating counts.
     """
     implicit = not model.scorer.needs_ratings
     data = accept(histories, implicit=implicit, duplicates="last")

@@ -1,4 +1,4 @@
-"""Keep public columns of items with a model, and add items that nobody rated yet."""
+"""Keep public columns of items with a model, and add new items from their public features."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 PublicColumns = Mapping[str, tuple[str, ...]]
 ItemId = str | int
 
-#: What the label says of each.
+#: How the label describes these columns.
 SOURCE = "public metadata: a table given beside the ratings, which do not enter it"
 _MOST_COLUMNS = 32
 
 
 def read_table(path: Path) -> PublicTable:
-    """Return a file that columns can be kept of; no catalog is needed for that."""
+    """Read the table whose columns a model keeps; no catalog is needed."""
     from discreet.data.reading.items import PublicTable
 
     table = PublicTable.read(path)
@@ -46,13 +46,13 @@ def read_table(path: Path) -> PublicTable:
 
 
 def read_columns(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
-    """Return a table's columns; items that it lacks have empty texts, and it must name one at least."""
+    """Return a table's columns; items it lacks have empty texts. It must name at least one known item."""
     table.refuse_foreign(catalog)
     return beside_chosen(table, catalog)
 
 
 def beside_chosen(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
-    """Return the same where the catalog was chosen with noise, so that nothing can be asked of it."""
+    """Return the columns for a catalog that was selected with noise, without any check against it."""
     rows = table.rows_of(catalog)
     return {
         name: tuple(rows[one][name] if one in rows else "" for one in catalog.ids.tolist())
@@ -61,7 +61,7 @@ def beside_chosen(table: PublicTable, catalog: Vocabulary) -> PublicColumns:
 
 
 def moved(columns: PublicColumns, old: Vocabulary, new: Vocabulary) -> PublicColumns:
-    """Return the columns in the order of another catalog; items that are new there have empty texts."""
+    """Return the columns in the order of another catalog; new items have empty texts."""
     if not columns or old is new:
         return columns
     places = old.index_of(new.ids.tolist()).tolist()
@@ -73,7 +73,7 @@ def moved(columns: PublicColumns, old: Vocabulary, new: Vocabulary) -> PublicCol
 def beside(
     columns: PublicColumns, catalog: Vocabulary, items: Iterable[ItemId]
 ) -> dict[ItemId, dict[str, str]]:
-    """Return what is known of these items: texts by column."""
+    """Return the texts of these items, by column."""
     listed = list(items)
     if not columns or not listed:
         return {}
@@ -85,7 +85,7 @@ def beside(
 
 
 def checked(names: object, texts: list[object], count: int) -> PublicColumns:
-    """Return columns from a file: so many texts in each, under different names."""
+    """Return the columns of a model file, checked: distinct names, `count` texts in each."""
     known = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not known or not isinstance(names, list) or len(set(names)) != len(names) or len(names) != len(texts):
         raise DataError("The public columns and their names do not fit together.")
@@ -98,19 +98,19 @@ def checked(names: object, texts: list[object], count: int) -> PublicColumns:
 
 
 _ASSUMED = "the table of item features is public"
-# With fewer items to learn from, a map would be luck.
+# With fewer known items the map from features would be unreliable.
 _FEWEST_KNOWN = 10
 
 
 def with_new_items(model: FittedModel, source: Any) -> FittedModel:
-    """Return the model with the table's items that it does not know yet; see `FittedModel.add_items`."""
+    """Return the model with the table's new items; see `FittedModel.add_items`."""
     parts = _parts_by_item(model.scorer)
     table = read_items(source)
     new = model.catalog.index_of(table.ids) < 0
     if (met := int(np.count_nonzero(~new))) < _FEWEST_KNOWN:
         raise DataError(
-            f"The table names {met} items that the model knows; what features mean is learned "
-            f"from at least {_FEWEST_KNOWN}. Give the table of all items, old and new."
+            f"The table names {met} items that the model knows; learning from features needs at least "
+            f"{_FEWEST_KNOWN}. Give the table of all items, old and new."
         )
     known, named = table.in_order_of(model.catalog)
     if not new.any():
@@ -136,7 +136,7 @@ def with_new_items(model: FittedModel, source: Any) -> FittedModel:
 
 
 def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the arrays that have a number or a vector for each item; refuse models with anything else."""
+    """Return the arrays with a number or a vector for each item; refuse models with anything else."""
     declared = scorer.stored
     by_item = {
         name: getattr(scorer, name)
@@ -148,17 +148,17 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
     }
     personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
     if personal or not by_item:
-        raise DiscreetError("This model has no vectors of items, so it cannot take in new ones.")
+        raise DiscreetError("This model has no item vectors, so new items cannot be added to it.")
     return by_item
 
 
 def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats) -> npt.NDArray[Any]:
-    """Return the array with rows for new items, as their features suggest."""
+    """Return the array with rows for new items, predicted from their features."""
     values = array.astype(np.float64).reshape(len(array), -1)
-    # Shares and counts are as often twice as half of what was expected: their logarithms follow features.
+    # Shares and counts vary by factors, so their logarithms are predicted.
     positive = array.ndim == 1 and array.size > 0 and bool(array.min() > 0)
-    told = np.log(values) if positive else values
-    rows = ridge_map(known, told, weights).predict(new)
+    targets = np.log(values) if positive else values
+    rows = ridge_map(known, targets, weights).predict(new)
     rows = np.exp(rows) if positive else rows
     return np.concatenate([array, rows.reshape(len(new), *array.shape[1:]).astype(array.dtype)])
 

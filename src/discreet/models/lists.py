@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
     from discreet.models.histories import ItemId
 
-# So many scores are held at once; a few copies of them are made.
+# The number of scores held at once; a few copies of them are made.
 _SCORES_AT_ONCE = 1 << 24
 
 
@@ -104,7 +104,7 @@ def best_items(
 def listable(
     worth: Floats | Singles, seen: Interactions | None, rows: Indices, closed: Indices | None = None
 ) -> None:
-    """Put minus infinity, in place, where an item is in no list: seen by the person, or closed to all."""
+    """Set to minus infinity, in place, items that may not be listed: seen by the user, or closed to all."""
     if closed is not None:
         worth[:, closed] = -np.inf
     if seen is not None:
@@ -113,10 +113,10 @@ def listable(
 
 
 def best_places(worth: Floats, k: int) -> npt.NDArray[np.int64]:
-    """Return the places of the `k` largest of each row, largest first and equal ones in their order."""
+    """Return the indices of the `k` largest of each row, largest first and ties in their order."""
     k = min(k, worth.shape[1])
     if k < worth.shape[1]:
-        # Equal scores at the border are told apart by place, as a stable sort of all would do.
+        # Ties at the border are broken by index, as a stable sort of the whole row would do.
         border = -np.partition(-worth, k - 1, axis=1)[:, k - 1 : k]
         above, equal = worth > border, worth == border
         room = k - above.sum(axis=1, keepdims=True)
@@ -152,12 +152,12 @@ def _places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
     return places
 
 
-# So many of the best items for each place of a list may be chosen from.
+# A diversified list is chosen from this many of the best items per entry of the list, and at least so many.
 _POOL_PER_PLACE, _LEAST_POOL = 10, 100
 
 
 def similarity_vectors(scorer: Scorer, strength: float) -> Floats:
-    """Return the vectors that likeness is read from; none are asked for where nothing is diversified."""
+    """Return the item vectors for similarity; empty where nothing is diversified."""
     share = real("diversify", strength)
     require(0 <= share <= 1, "diversify", strength, "must lie between 0 (by worth alone) and 1")
     return scorer.item_vectors() if share else np.zeros((0, 0))
@@ -182,9 +182,8 @@ def diversified(worth: Floats, vectors: Floats, k: int, strength: float) -> tupl
 
     `strength` 0 is by worth alone, 1 by difference alone. The values fall: what is left only loses.
 
-    An item's worth is taken as its place between the best and the last of those it is chosen from, likeness
-    as the cosine between vectors (computed from the released model). Items of worth minus infinity never
-    take part. The first item is the best one.
+    Worth is rescaled to [0, 1] over the candidates. Similarity is the cosine between item vectors of the
+    released model. Items of worth minus infinity are never listed. The first item is the best one.
     """
     open_items = int(np.count_nonzero(worth > -np.inf))
     size = min(max(_POOL_PER_PLACE * k, _LEAST_POOL), open_items)

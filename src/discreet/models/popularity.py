@@ -1,4 +1,4 @@
-"""List the items most people chose: the private floor that every list has to beat."""
+"""Recommend the most popular items: the private baseline that every list has to beat."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from discreet.statistics.data_source import DataSource
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Popularity(Estimator):
-    """List the items most people chose, from noisy counts.
+    """Recommend the most popular items, from noisy counts.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history against everyone else; pure when `delta` is 0
-        (proofs/popularity.md). Each person's votes are scaled to length 1, so one person moves the counts
-        by at most 1, however much they rated.
+        (proofs/popularity.md). Each person's contribution is scaled to length 1, so one person moves the
+        counts by at most 1, for any number of items.
 
     Noise
-        Somebody with n items adds 1 / sqrt(n) to each (l2 sensitivity 1, Gaussian noise), or 1 / n where
+        A user with n items adds 1 / sqrt(n) to each (l2 sensitivity 1, Gaussian noise), or 1 / n where
         `delta` is 0 (l1 sensitivity 1, Laplace noise of scale 1 / epsilon).
 
     Example:
@@ -56,7 +56,7 @@ class Popularity(Estimator):
         check_budget(self.epsilon, self.delta, gaussian=False)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: the mechanism's own."""
+        """Return the promise, which is that of the mechanism."""
         return joint_promise(self, facts, "proofs/popularity.md")
 
     def _mechanism(self) -> Laplace | Gaussian:
@@ -69,7 +69,7 @@ class Popularity(Estimator):
         return () if math.isinf(self.epsilon) else (self._mechanism().event(),)
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:

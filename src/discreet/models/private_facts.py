@@ -1,4 +1,4 @@
-"""Choose the catalog and the scale from the data, with noise and for a price, before a fit."""
+"""Select the catalog and the rating scale privately from the data before a fit, at a price."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CATALOG_PROOF = "proofs/private_catalog.md"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateCatalog:
-    """Keep only items that enough people rated, decided with noise; what is left may be published.
+    """Keep only items that enough people rated, decided with noise; the kept items may be published.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
         (proofs/private_catalog.md). A fit pays for it together with the model.
 
     Parameters:
-        max_per_user: The most items of one person that count for the choice.
+        max_per_user: The most items of one person that are counted.
 
     Example:
         >>> from discreet import Biases, PrivacyRandom
@@ -55,23 +55,23 @@ class PrivateCatalog:
         self._mechanism(self.max_per_user)
 
     def note(self) -> str:
-        """Return what a label says about the price."""
+        """Return the label's line about the price."""
         return f"of this the catalog cost epsilon={self.epsilon:g}, delta={self.delta:g} ({CATALOG_PROOF})"
 
     def events(self) -> Sequence[Any]:
-        """Return the noise on votes, and the chance that somebody's own item passes."""
+        """Return the noise on votes, and the probability that an item of one person alone passes."""
         return self._mechanism(self.max_per_user).events()
 
     def choose(self, data: Interactions, random: PrivacyRandom) -> npt.NDArray[np.bool_]:
-        """Return which items were chosen."""
+        """Return which items are selected."""
         bounded = data.bounded(self.max_per_user)
         most = min(self.max_per_user, bounded.facts.max_per_user or self.max_per_user)
         votes = bounded.total(ItemVotes(n_items=data.n_items, norm="l2"))
         chosen = self._mechanism(most).passing(votes.steps(), random)
         if np.count_nonzero(chosen) < 2:
             raise DataError(
-                "Fewer than two items were chosen with noise: this budget needs more people who rated the "
-                "same ones. Give the choice a larger part (--catalog-share), or declare the catalog."
+                "Fewer than two items were selected with noise: this budget needs more people who rated the "
+                "same ones. Give the selection a larger part (--catalog-share), or declare the catalog."
             )
         return chosen
 
@@ -80,7 +80,7 @@ class PrivateCatalog:
 
 
 SCALE_PROOF = "proofs/private_scale.md"
-#: The usual scales, the narrowest first; the last one is for whatever fits no other.
+#: The usual scales, the narrowest first; the last one is used if no other fits.
 USUAL_SCALES: tuple[tuple[float, float], ...] = (
     (0.0, 1.0),
     (-1.0, 1.0),
@@ -96,17 +96,17 @@ USUAL_SCALES: tuple[tuple[float, float], ...] = (
     (0.0, 100.0),
     (-100.0, 100.0),
 )
-# A scale is wide enough if all but a hundredth of the people fit, so far as the noise lets anybody see.
+# A scale is wide enough if all but this fraction of people fit, within so many deviations of the noise.
 _FEW = 0.01
 _DEVIATIONS = 3.0
-# With fewer people than this many deviations of the noise the first scale would do for anybody.
+# With fewer people than this many deviations of the noise even the first scale would seem wide enough.
 _LEAST_DEVIATIONS = 6.0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateScale:
-    """Take the narrowest of the usual scales that holds the ratings of nearly everybody, decided with noise.
+    """Select, with noise, the narrowest of the usual scales that holds the ratings of nearly all people.
 
     Ratings outside it are clipped. The rule is in proofs/private_scale.md.
 
@@ -129,11 +129,11 @@ class PrivateScale:
 
     @property
     def delta(self) -> float:
-        """Return what may be revealed on top: nothing."""
+        """Return delta: 0."""
         return 0.0
 
     def note(self) -> str:
-        """Return what a label says about the price."""
+        """Return the label's line about the price."""
         return f"of this the scale cost epsilon={self.epsilon:g} ({SCALE_PROOF})"
 
     def events(self) -> Sequence[Any]:
@@ -141,7 +141,7 @@ class PrivateScale:
         return (self._noise().event(),)
 
     def choose(self, data: DataSource, random: PrivacyRandom) -> tuple[float, float]:
-        """Return the lowest and the highest rating of the scale that was chosen."""
+        """Return the lowest and the highest rating of the selected scale."""
         noise = self._noise()
         noisy = noise.release(data.total(ScaleVotes(scales=USUAL_SCALES)).steps(), random)
         return narrowest(noisy, math.sqrt(noise.variance))
@@ -154,11 +154,11 @@ def narrowest(votes: Floats, deviation: float) -> tuple[float, float]:
     """Return the first usual scale that leaves few people outside; `votes` have noise of this deviation.
 
     Raises:
-        DataError: There are too few people to tell; this was decided with noise, too.
+        DataError: There are too few people to decide; this, too, was decided with noise.
     """
     people = float(votes.sum())
     if people < _LEAST_DEVIATIONS * deviation * math.sqrt(votes.size):
-        raise DataError("Too few people for choosing a scale with this budget. Declare it (--scale).")
+        raise DataError("Too few people to select a scale with this budget. Declare it (--scale).")
     for scale in USUAL_SCALES:
         missed = [place for place, one in enumerate(USUAL_SCALES) if not _holds(scale, one)]
         outside = votes[[*missed, len(USUAL_SCALES)]]
@@ -171,19 +171,20 @@ def _holds(scale: tuple[float, float], other: tuple[float, float]) -> bool:
     return scale[0] <= other[0] and other[1] <= scale[1]
 
 
-# Of what is spent on choices the scale needs less than the catalog: a dozen counts, of everybody.
+# The scale's part of the budget for both selections: it needs less, because it is a dozen counts of all
+# users.
 _SCALE_SHARE = 0.25
-#: How many items a fit plans for until a catalog is chosen: the fewest, and the most that there can be.
+#: The numbers of items a fit plans for before the catalog is selected: the fewest and the most possible.
 FEWEST_ITEMS, MOST_ITEMS = 2, 2**31 - 1
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFacts:
-    """Choose the scale, then the catalog, each with noise and if asked for; a fit takes them as public.
+    """Select the scale, then the catalog, each with noise and if asked for; a fit takes them as public.
 
     Guarantee
-        The sum of what the choices promise, by basic composition (proofs/private_scale.md).
+        The sum of the promises of both selections, by basic composition (proofs/private_scale.md).
     """
 
     catalog: PrivateCatalog | None = None
@@ -191,10 +192,10 @@ class PrivateFacts:
 
     @classmethod
     def share_of(cls, share: float, epsilon: float, delta: float, *, scale: bool) -> Self:
-        """Return choices that cost this share of a budget together: the catalog, and the scale if asked."""
+        """Return selections that cost this share of a budget: the catalog, and the scale if asked."""
         require(0 < share < 1, "share", share, "must lie between 0 and 1", "0.2 is a fifth of the budget.")
         if not (math.isfinite(epsilon) and delta > 0):
-            raise PrivacyError("Choosing a catalog needs a finite epsilon and a delta above 0.")
+            raise PrivacyError("Selecting a catalog needs a finite epsilon and a delta above 0.")
         part = share * epsilon * _SCALE_SHARE if scale else 0.0
         return cls(
             catalog=PrivateCatalog(epsilon=share * epsilon - part, delta=share * delta),
@@ -203,32 +204,32 @@ class PrivateFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to choose."""
+        """Return whether there is nothing to select."""
         return not self._all()
 
     @property
     def epsilon(self) -> float:
-        """Return what the choices cost together."""
+        """Return the epsilon of all selections together."""
         return sum_up(one.epsilon for one in self._all())
 
     @property
     def delta(self) -> float:
-        """Return what may be revealed on top by the choices together."""
+        """Return the delta of all selections together."""
         return sum_up(one.delta for one in self._all())
 
     def events(self) -> Sequence[Any]:
-        """Return the events of the choices."""
+        """Return the events of the selections."""
         return [event for one in self._all() for event in one.events()]
 
     def promise(self, model: Guarantee) -> Guarantee:
-        """Return the promise of making the choices and then a release with this promise."""
+        """Return the promise of the selections followed by a release with this promise."""
         if model.unit is not Unit.USER or model.neighbors is not Neighbors.ADD_OR_REMOVE:
             raise PrivacyError(
-                "Facts chosen with noise hide whole people, and this model promises something else. "
+                "Facts selected with noise protect whole people, and this model promises something else. "
                 "Declare them, or choose a model that protects a person's whole history."
             )
         if not math.isfinite(model.epsilon):
-            raise PrivacyError("A model without privacy needs no facts chosen with noise.")
+            raise PrivacyError("A model without privacy needs no facts selected with noise.")
         return replace(
             model,
             epsilon=sum_up([model.epsilon, self.epsilon]),
@@ -237,25 +238,25 @@ class PrivateFacts:
         )
 
     def before(self, facts: PublicFacts) -> PublicFacts:
-        """Return what is known before the choices: nothing in it is the data's.
+        """Return the facts known before the selections; nothing to be selected is taken from the data.
 
-        Until a catalog is chosen a fit plans for the fewest items: how many there are in the data steers
+        Until a catalog is selected a fit plans for the fewest items: the number of items in the data affects
         neither the promise, nor the planned events, nor a refusal (proofs/private_catalog.md).
         """
         if self.catalog is not None and self.scale is None and SCALE in facts.from_file:
             raise ParameterError(
-                "The scale was taken from the data, so that the promise would still depend on it. "
-                "Declare it (low=, high=, step=; --scale), or let it be chosen (select_scale=)."
+                "The scale was taken from the data, so the promise would still depend on it. "
+                "Declare it (low=, high=, step=; --scale), or select it with noise (select_scale=)."
             )
         if self.scale is not None and SCALE not in facts.from_file:
-            raise ParameterError("The scale is declared, so there is none to choose. Leave select_scale out.")
+            raise ParameterError("The scale is declared, so none is selected. Leave select_scale out.")
         if self.catalog is not None:
             kept = (name for name in facts.from_file if name != N_ITEMS)
             facts = replace(facts, n_items=FEWEST_ITEMS, from_file=(*kept, CHOSEN))
         return facts if self.scale is None else _on_scale(facts, *USUAL_SCALES[-1])
 
     def choose(self, data: Interactions, random: PrivacyRandom) -> Interactions:
-        """Return the ratings of the chosen items under the chosen scale; no other facts are left."""
+        """Return the ratings of the selected items on the selected scale; no other facts remain."""
         facts = self.before(data.facts)
         if self.scale is not None:
             facts = _on_scale(facts, *self.scale.choose(data, random))
@@ -263,7 +264,7 @@ class PrivateFacts:
             return data.with_facts(facts)
         ordered = _in_canonical_order(data)
         left = ordered.select_items(self.catalog.choose(ordered, random))
-        # The type of the chosen ids, too, follows from these ids alone.
+        # The type of the selected ids, too, depends on these ids alone.
         return replace(left, catalog=left.catalog.canonical(), facts=replace(facts, n_items=left.n_items))
 
     def _all(self) -> list[PrivateScale | PrivateCatalog]:
@@ -271,7 +272,7 @@ class PrivateFacts:
 
 
 def _in_canonical_order(data: Interactions) -> Interactions:
-    """Return the same ratings, items in an order that no id of somebody else can change."""
+    """Return the same ratings with items in canonical order, which other users' items cannot change."""
     order = data.catalog.canonical_order()
     return data if np.array_equal(order, np.arange(order.size)) else data.select_items(order)
 

@@ -1,4 +1,4 @@
-"""Hold what was released about items, how often they were rated and how well, and release more of it.
+"""Release counts and effects of items, and combine all releases so far.
 
 Ratings are in units in which the scale runs from -1 to 1. The proof is in proofs/biases.md.
 """
@@ -27,24 +27,24 @@ from discreet.statistics.counts import (
 )
 from discreet.statistics.data_source import DataSource
 
-# In the first look, where counts are needed most, counting takes this part of a person's vector.
-_LOOK_PART = 0.45
-# With few people for each unit of noise little can be learned but which items are known: the part is then
-# this many over the people for each unit of noise, and at most the second number.
-_PEOPLE_TO_COUNT, _MOST_PART = 150.0, 1.5
-# Well-known items need less weight: a power of the (noisy) count. With few people for each unit of noise all
-# items weigh about alike, else the noise would hide which are known; from this many on the power is whole.
-_POPULARITY_POWER, _PEOPLE_TO_WEIGH = -0.5, 1000.0
-# How far the overall mean may lie from the middle of the scale, a priori.
+# The weight of counts in a user's contribution to the pilot release, where counts are needed most.
+_PILOT_COUNT_PART = 0.45
+# With few users per unit of noise little but popularity can be learned: the weight of counts is then this
+# number over the users per unit of noise, and at most the second number.
+_USERS_TO_COUNT, _MOST_PART = 150.0, 1.5
+# Popular items need less weight: a power of the noisy count. With few users per unit of noise all items have
+# nearly equal weight, else the noise would hide popularity; from this many users on the full power is used.
+_POPULARITY_POWER, _USERS_TO_WEIGH = -0.5, 1000.0
+# Prior standard deviation of the overall mean around the middle of the scale.
 _MEAN_SPREAD = 0.5
-# So long is what a person tells of one rating before it is scaled.
-_TOLD = math.hypot(TYPICAL_RESIDUAL, COUNT_PART)
+# The typical length of one rating's contribution before the whole contribution is scaled.
+_RATING_LENGTH = math.hypot(TYPICAL_RESIDUAL, COUNT_PART)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """Hold one release of residuals: what was asked, the items' sums and weights, and the noise."""
+    """Hold one release of residuals: the question, the items' sums and weights, and the noise."""
 
     question: ItemResiduals
     sums: Floats
@@ -60,12 +60,12 @@ class Released:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemView:
-    """Hold what releases told about the items so far.
+    """Hold all that is released about the items so far.
 
-    `mean_variance` is what the noise leaves unknown of the overall mean. `part` is what counting takes of a
-    person's vector when effects are asked for, `power` that of an item's count by which it weighs there.
-    `columns` are further features that quality and taste may follow; a person's taste for each is pulled to
-    zero by its ridge, in units of the variance of a rating.
+    `mean_variance` is the variance of the overall mean's estimate. `part` is the weight of counts in a user's
+    contribution to the effects; `power` is the power of an item's count that weights it there. `columns` are
+    further item features for effects and users' coefficients; `column_ridges` shrinks a user's coefficients
+    for them, in units of the variance of a rating.
     """
 
     middle: float
@@ -76,28 +76,28 @@ class ItemView:
     part: float
     power: float
     tally: VoteEstimate
-    told: tuple[Released, ...]
+    releases: tuple[Released, ...]
     columns: Floats
     column_ridges: Floats
 
     @property
     def counts(self) -> Floats:
-        """Return items' weighted counts, as rows of residuals of unit length have them, above their noise."""
-        return self.tally.raised / _TOLD
+        """Return items' weighted counts in residual rows of unit length, at least as large as the noise."""
+        return self.tally.raised / _RATING_LENGTH
 
     @property
     def raw_counts(self) -> Floats:
-        """Return the same with its noise: items keep their order."""
-        return self.tally.votes / _TOLD
+        """Return the same counts without raising them: items keep their order."""
+        return self.tally.votes / _RATING_LENGTH
 
     @property
     def typical_length(self) -> float:
-        """Return about how many ratings a person has, from the votes and the number of people."""
+        """Return about how many ratings a user has, from the votes and the number of users."""
         return (max(float(self.tally.votes.sum()), 0.0) / self.people) ** 2
 
     @property
     def own_ridge(self) -> float:
-        """Return how a person's own mean is pulled to the overall one: the less, the less that is known."""
+        """Return the ridge on a user's own mean; it is smaller where the overall mean is uncertain."""
         return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)
 
     @property
@@ -108,9 +108,9 @@ class ItemView:
         return np.column_stack([np.ones(fame.size), fame, self.columns])
 
     def effects(self) -> EmpiricalBayes:
-        """Return items' effects by all that was told, each release by its precision, shrunk by the noise."""
+        """Return items' effects from all releases, weighted by precision and shrunk by the noise."""
         right, precision = np.zeros(self.tally.votes.size), np.zeros(self.tally.votes.size)
-        for one in self.told:
+        for one in self.releases:
             weights = self.tally.expected(one.counted, one.question.item_weights)
             variance = self._variance(weights, one)
             right += weights * (one.sums + weights * one.question.effects) / variance
@@ -128,7 +128,7 @@ class ItemView:
         return (ratings - self.middle) / self.half
 
     def with_columns(self, columns: Floats, ridge: float) -> ItemView:
-        """Return the view with these features besides, all pulled to zero by the same ridge."""
+        """Return the view with these additional features; one ridge shrinks all of them."""
         return replace(
             self,
             columns=np.column_stack([self.columns, columns]),
@@ -136,7 +136,7 @@ class ItemView:
         )
 
     def with_effects(self, data: DataSource, multiplier: float, random: PrivacyRandom) -> ItemView:
-        """Release what ratings leave of the effects known so far; one person's vector has length 1."""
+        """Release residuals of the effects known so far; a user's contribution has length at most 1."""
         question = ItemResiduals(
             middle=self.middle,
             half=self.half,
@@ -147,10 +147,10 @@ class ItemView:
         )
         more = _release(data, question, multiplier, random)
         tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
-        return replace(self, tally=tally, told=(*self.told, more))
+        return replace(self, tally=tally, releases=(*self.releases, more))
 
     def _variance(self, weights: Floats, one: Released) -> Floats:
-        """Return the variance of the items' sums: the known noise, and what chance puts into few ratings."""
+        """Return the variance of the items' sums: the known noise and the sampling error."""
         item_weights, part = one.question.item_weights, one.question.count_part
         return sum_variance(weights, item_weights, self.people, one.multiplier, part)
 
@@ -160,25 +160,25 @@ def pilot_release(
 ) -> ItemView:
     """Release the overall mean, and a first estimate of every item's effect and count.
 
-    `total` is the multiplier that the whole budget has in one release: it says how much to ask for.
+    `total` is the multiplier of the whole budget in one release; it sets the weight of counts.
     """
     low, high = data.facts.low, data.facts.high
     if low >= high:
         raise ParameterError(
-            f"The rating scale from {low:g} to {high:g} leaves nothing to learn. Declare the scale."
+            f"The rating scale from {low:g} to {high:g} has one value only. Declare a scale with more."
         )
     middle, half = (low + high) / 2, (high - low) / 2
     mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
-    counting = min(_PEOPLE_TO_COUNT * total / people, _MOST_PART)
+    counting = min(_USERS_TO_COUNT * total / people, _MOST_PART)
     question = ItemResiduals(
         middle=middle,
         half=half,
         mean=mean,
         effects=np.zeros(data.n_items),
         item_weights=np.ones(data.n_items),
-        count_part=max(_LOOK_PART, counting),
+        count_part=max(_PILOT_COUNT_PART, counting),
     )
-    look = _release(data, question, multiplier, random)
+    pilot = _release(data, question, multiplier, random)
     length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,
@@ -187,9 +187,9 @@ def pilot_release(
         people=people,
         mean_variance=variance,
         part=max(COUNT_PART, counting),
-        power=_POPULARITY_POWER * min(people / max(total * _PEOPLE_TO_WEIGH, 1e-300), 1.0),
-        tally=VoteEstimate.of(look.counted * length, look.count_noise * length),
-        told=(look,),
+        power=_POPULARITY_POWER * min(people / max(total * _USERS_TO_WEIGH, 1e-300), 1.0),
+        tally=VoteEstimate.of(pilot.counted * length, pilot.count_noise * length),
+        releases=(pilot,),
         columns=np.zeros((data.n_items, 0)),
         column_ridges=np.zeros(0),
     )
@@ -208,26 +208,26 @@ def _release(
 def _release_mean(
     source: DataSource, middle: float, half: float, multiplier: float, random: PrivacyRandom
 ) -> tuple[float, float, float]:
-    """Release the mean of people's means and how many people there are; shrink the mean by its noise.
+    """Release the mean of users' means and the number of users; shrink the mean by its noise.
 
-    The variance of what the noise leaves unknown of the mean stands between them.
+    Return the mean, the variance of its estimate, and the number of users.
     """
     sigma = multiplier * MEAN_LENGTH
-    told = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
+    released = Gaussian(sigma=sigma, l2_sensitivity=MEAN_LENGTH).release(
         source.total(UserMeans(middle=middle, half=half)).steps(), random
     )
-    people = max(2 * told[1], 2 * sigma, 1.0)
+    people = max(2 * released[1], 2 * sigma, 1.0)
     total = people**2 + (sigma / _MEAN_SPREAD) ** 2
-    return float(np.clip(people * told[0] / total, -1, 1)), float(sigma**2 / total), float(people)
+    return float(np.clip(people * released[0] / total, -1, 1)), float(sigma**2 / total), float(people)
 
 
 def sum_variance(
     weights: Floats, item_weights: Floats, people: float, multiplier: float, part: float = COUNT_PART
 ) -> Floats:
-    """Return the variance of the items' sums: the known noise, and what chance puts into few ratings.
+    """Return the variance of the items' sums: the known noise and the sampling error.
 
-    A person with n ratings weighs each by about 1/sqrt(n (typical^2 + part^2)), so the items' weights and the
-    number of people tell the typical weight of one rating.
+    A user with n ratings weights each by about 1/sqrt(n (typical^2 + part^2)), so the typical weight of one
+    rating follows from the items' weights and the number of users.
     """
     spread = TYPICAL_RESIDUAL**2
     person = people / ((spread + part**2) * max(float(weights @ (1 / item_weights)), 1.0))

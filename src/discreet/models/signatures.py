@@ -1,7 +1,7 @@
-"""Sign a model file with an Ed25519 key, in a small file beside it, and tell who signed one.
+"""Sign a model file with an Ed25519 key, in a small file beside it, and verify such signatures.
 
-A digest shows that a file is whole; a signature shows that whoever holds the key stands behind it. Who holds
-a key is for the reader to know: the public key is printed, and compared with one that was got elsewhere.
+A digest shows that a file is intact; a signature shows that the holder of a key signed it. Who holds the key
+is for the reader to know: compare the printed public key with one obtained through another channel.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from discreet.core.files import write_whole
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"
 _MOST_BYTES = 1 << 12
-# What a file that holds something else makes its reader raise.
+# Errors of parsing a file that is no signature.
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def signature_path(file: Path) -> Path:
-    """Return where the signature of a file lies."""
+    """Return the path of a file's signature."""
     return file.with_name(file.name + SUFFIX)
 
 
 def new_key(path: Path) -> str:
-    """Write a new private key for the owner's eyes only, and return the public one."""
+    """Write a new private key, readable by its owner only, and return the public key."""
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -59,10 +59,10 @@ def sign_file(file: Path, key_path: Path) -> str:
 
 
 def signer(file: Path) -> str | None:
-    """Return the public key that signed a file as it is, or None if there is no signature beside it.
+    """Return the public key that signed this content of a file, or None if there is no signature beside it.
 
     Raises:
-        FileError: There is one, and it is damaged or belongs to other contents.
+        FileError: The signature is damaged or belongs to other content.
     """
     path = signature_path(file)
     if not path.is_file():
@@ -73,17 +73,17 @@ def signer(file: Path) -> str | None:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
         key.verify(bytes.fromhex(record["signature"]), _digest(file))
     except (InvalidSignature, OSError, *_NO_RECORD) as error:
-        raise FileError(f"The signature {path} does not belong to {file} as it is.") from error
+        raise FileError(f"The signature {path} does not match the content of {file}.") from error
     return _text(key)
 
 
 def signed_sentence(key: str | None) -> str:
-    """Say whether and by whom a file is signed, as `signer` found it."""
+    """Return a sentence about the key that `signer` found."""
     return "This file is not signed." if key is None else f"This file is signed with the key {key}."
 
 
 def _digest(file: Path) -> bytes:
-    """Return what is signed: that it is a model file of ours, and all of its bytes."""
+    """Return the signed bytes: the format's name and a digest of the whole file."""
     try:
         with file.open("rb") as raw:
             return _FORMAT.encode() + hashlib.file_digest(raw, "sha256").digest()

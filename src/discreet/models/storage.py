@@ -1,11 +1,11 @@
 """Write a fitted model to one zip of arrays and a JSON label, and refuse any other file.
 
-Never pickle. A digest over label and arrays catches files that were cut, mixed or edited; it is not a
+Nothing is pickled. A digest over label and arrays detects truncated, mixed or edited files; it is not a
 signature, so it does not show who wrote the file.
 
-The form is numpy's `.npz`, so that anybody can open it. Text ids are two arrays, all letters and where each
-id ends: with one width for all, one long id would cost as much for every other. Reading allocates no more
-than a few times what was given.
+The format is numpy's `.npz`, so that anybody can open it. Text ids are two arrays, all letters and the end of
+each id: with one width for all, one long id would enlarge every other. Reading allocates no more than a few
+times the size of the file.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from discreet.models.scorers.scorer import build_scorer
 from discreet.privacy.guarantee import Guarantee
 
 FORMAT = "discreet-model"
-#: A file with public columns is of the second version; others stay readable for programs that know the first.
+#: A file with public columns has version 2; others stay readable for programs that know version 1.
 VERSION, _WITH_COLUMNS = 1, 2
-#: What a message calls such a file.
+#: The name of such a file in messages.
 KIND = "discreet model"
 _LABEL, _ARRAYS = "label.json", "arrays.npz"
 _CATALOG, _PUBLIC = "catalog", "public"
 _CHOSEN = "chosen from the data with noise, which is paid for"
 _MOST_LABEL = 1 << 22
-# Arrays of a model hardly shrink when they are packed: a file that promises more of itself is a bomb.
+# A model's arrays compress little: a file that declares more growth than this is a zip bomb.
 _MOST_GROWTH, _ALWAYS_ALLOWED = 64, 1 << 26
-# What a label made by a stranger can make its readers raise.
+# Errors that an untrusted label can cause.
 _NOT_A_LABEL = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, DiscreetError)
 
 
 def save(model: FittedModel, path: Path, *, force: bool) -> None:
-    """Write `model` to `path` in one step: a reader sees the whole file or none.
+    """Write `model` to `path` atomically: a reader sees the whole file or none.
 
-    An existing file is kept unless `force`, and what is no model is kept even then.
+    An existing file is kept unless `force`; a file that is not a model is kept even then.
     """
     refuse_output(path, force=force, kind=KIND, is_ours=is_model)
     write_whole(path, _pack(model))
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether a file is a model that `save` wrote, of whatever version."""
+    """Return whether a file is a model that `save` wrote, of any version."""
     try:
         with zipfile.ZipFile(path) as archive:
             label = json.loads(read_member(archive, _LABEL, _MOST_LABEL))
@@ -71,8 +71,8 @@ def is_model(path: Path) -> bool:
 def load(path: str | Path) -> FittedModel:
     """Read a model that `save` wrote; a foreign, cut or edited file is refused.
 
-    Everything in the file is checked against what its kind of model declares, so that a file from a stranger
-    can be wrong about the world, but not break anything here.
+    All content is checked against the declarations of its kind of model, so that an untrusted file can hold
+    false numbers but cannot do harm here.
     """
     path = Path(path)
     label, raw = _open(path)
@@ -81,7 +81,7 @@ def load(path: str | Path) -> FittedModel:
         catalog = Ids(source="", count="items").read(_CATALOG, arrays.pop(_CATALOG), {})
         facts = PublicFacts.from_json(label["facts"])
         if facts.n_items != len(catalog):
-            raise DataError("The facts speak of another catalog.")
+            raise DataError("The facts and the catalog have different numbers of items.")
         scorer = label["scorer"]
         names = label["public"] if label["version"] == _WITH_COLUMNS else []
         texts = [arrays.pop(f"{_PUBLIC}{place}") for place in range(len(names))]
@@ -130,7 +130,7 @@ def _pack(model: FittedModel) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in ((_LABEL, json.dumps(label, indent=1).encode()), (_ARRAYS, arrays)):
-            # A fixed time: two saves of one model are the same bytes, and the file does not say when.
+            # A fixed time: two saves of one model are identical, and the file does not reveal its date.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
@@ -148,7 +148,7 @@ def _catalog_source(facts: PublicFacts) -> str:
 
 
 def _open(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return the label and the packed arrays of a file whose digest fits."""
+    """Return the label and the packed arrays of a file after checking its digest."""
     if not path.is_file():
         raise FileError(f"{path} is not a file. Give the path of a model that `discreet fit` wrote.")
     try:
@@ -172,7 +172,7 @@ def _open(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _is_label(label: Mapping[str, Any]) -> bool:
-    """Tell whether a label has the parts that its readers show, each of the kind that they expect."""
+    """Return whether a label has the parts that its readers show, each of the expected type."""
     parts = ("guarantee", "facts", "parameters", "scorer", "provenance")
     if not isinstance(label.get("name"), str) or not all(isinstance(label.get(one), dict) for one in parts):
         return False
@@ -196,7 +196,7 @@ def _from_plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 Array = npt.NDArray[Any]
 
-#: What a zip, and JSON in it, raise when they are foreign or damaged; RuntimeError stands for a password.
+#: Errors of reading a foreign or damaged zip, or JSON in it; RuntimeError means an encrypted zip.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -214,10 +214,10 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Return a member of a zip if it promises at most so many bytes; it cannot give more than it promises."""
+    """Return a zip member that declares at most `most` bytes; it cannot unpack to more than declared."""
     member = archive.getinfo(name)
     if member.file_size > most or member.compress_type not in _PLAIN:
-        raise DataError(f"{name} unpacks to more than {most:,} bytes, or is packed in another way.")
+        raise DataError(f"{name} unpacks to more than {most:,} bytes, or uses another compression.")
     return archive.read(member)
 
 
@@ -246,7 +246,7 @@ def unpack_arrays(raw: bytes) -> dict[str, Array | Vocabulary | tuple[str, ...]]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > len(raw):
-            raise DataError("The arrays promise more than was sent.")
+            raise DataError("The arrays declare more bytes than the file has.")
         plain = {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
     if len(plain) < len(members):
         raise DataError("An array comes twice.")
@@ -284,7 +284,7 @@ def _texts(letters: Array, ends: Array) -> list[str]:
 
 
 def _array(raw: bytes) -> Array:
-    """Return the array in the bytes of an `.npy` file; its header may promise exactly what follows it."""
+    """Return the array in the bytes of an `.npy` file; its header must declare exactly the bytes after it."""
     file = io.BytesIO(raw)
     reader = np.lib.format.read_array_header_1_0
     if np.lib.format.read_magic(file) != (1, 0):

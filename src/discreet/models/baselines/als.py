@@ -1,4 +1,4 @@
-"""Factor ratings by alternating least squares, with as many factors and as much ridge as the data want."""
+"""Factor ratings by alternating least squares; the data set the number of factors and the ridge."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sweep
 from discreet.statistics.blocks import rows_of
 
-# Factors offered, and with at least so many ratings: more would only slow down how the needless die out.
-_OFFERED, _OFFERED_TO_MANY, _MANY_RATINGS = 16, 32, 500_000
-# With more ratings than this, factors are found on a part of the people and everybody has a say at the end.
+# Initial number of factors, for small and for large data. Unused factors vanish; more would only cost time.
+_FACTORS, _FACTORS_OF_LARGE_DATA, _LARGE_DATA = 16, 32, 500_000
+# With more ratings than this, factors are fitted on a sample of users; only the last sweeps use all users.
 _MOST_RATINGS = 1_000_000
 _LAST_SWEEPS = 2
-# A sweep that changes the noise by less than this part of it is the last one; the first ones count as steps.
-_SETTLED, _FEWEST_SWEEPS = 1e-3, 10
-# After so many sweeps, each time, factors that died out are dropped.
-_SWEEPS_BETWEEN = 5
+# Sweeps stop when the noise changes by less than this fraction, but not before the fewest sweeps.
+_CONVERGED, _FEWEST_SWEEPS = 1e-3, 10
+# Vanished factors are dropped every so many sweeps.
+_SWEEPS_BETWEEN_DROPS = 5
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Als(Estimator):
-    """Factor ratings by alternating least squares, without privacy: the bar for explicit ratings.
+    """Factor ratings by alternating least squares, without privacy: the baseline for explicit ratings.
 
-    Both sides know how sure they are of a vector, and ridges follow from the vectors found (see
-    `solvers/bayesian_als.py`), so that nothing has to be searched: of the `factors` offered (16 unless given,
-    32 with half a million ratings) those that explain nothing die out. Sweeps end when they hardly change the
-    noise any more, at the latest after `iterations`. With more than a million ratings all but the last two
-    sweeps see a part of the people.
+    Vectors have posterior covariances, and ridges are estimated from the vectors (see
+    `solvers/bayesian_als.py`), so no search is needed. The fit starts with `factors` factors (default: 16, or
+    32 from half a million ratings on); those that explain nothing vanish. Sweeps stop when the estimated
+    noise hardly changes, at the latest after `iterations`. With more than a million ratings, all but the last
+    two sweeps use a sample of users.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -98,18 +98,18 @@ class Als(Estimator):
         )
 
     def _sweeps(self, data: Interactions, progress: Progress) -> tuple[Beliefs, int]:
-        """Return what is believed in the end, and after how many sweeps."""
+        """Return the fitted posterior and the number of sweeps."""
         part = sample_users(data, _MOST_RATINGS, self.seed)
         last = min(_LAST_SWEEPS, self.iterations - 1) if part is not data else 0
         sides, done = both_ways(part), 0
-        factors = _offered(data) if self.factors is None else self.factors
+        factors = _default_factors(data) if self.factors is None else self.factors
         known = start(sides[0], data.n_items, factors, self.seed)
         for done in range(1, self.iterations - last + 1):
             before, known = known.noise, sweep(*sides, known)
-            if done % _SWEEPS_BETWEEN == 0:
+            if done % _SWEEPS_BETWEEN_DROPS == 0:
                 known = settle(known, np.diff(sides[1].indptr))
             progress("als", done, self.iterations)
-            if done >= _FEWEST_SWEEPS and abs(known.noise - before) < _SETTLED * before:
+            if done >= _FEWEST_SWEEPS and abs(known.noise - before) < _CONVERGED * before:
                 break
         for more in range(last):
             known = sweep(*both_ways(data), known)
@@ -117,11 +117,11 @@ class Als(Estimator):
         return settle(known, np.diff(data.by_item.indptr)), done + last
 
 
-def _offered(data: Interactions) -> int:
-    return _OFFERED_TO_MANY if data.n_ratings >= _MANY_RATINGS else _OFFERED
+def _default_factors(data: Interactions) -> int:
+    return _FACTORS_OF_LARGE_DATA if data.n_ratings >= _LARGE_DATA else _FACTORS
 
 
 def both_ways(data: Interactions) -> tuple[Rows, Rows]:
-    """Return the data by person and, the same, by item."""
-    turned = data.by_item
-    return rows_of(data), Rows(turned.indptr, turned.users, turned.values)
+    """Return the data by user and by item."""
+    by_item = data.by_item
+    return rows_of(data), Rows(by_item.indptr, by_item.users, by_item.values)

@@ -1,4 +1,4 @@
-"""Factor choices by weighted alternating least squares, with settings that the data choose."""
+"""Factor implicit feedback by weighted alternating least squares, with settings tuned on the data."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _SEARCH_ITERATIONS = 6
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitAls(Estimator):
-    """Factor choices by weighted alternating least squares, without privacy: the bar for clicks.
+    """Factor interactions by weighted alternating least squares, without privacy: an implicit baseline.
 
-    Settings left at None are found by a small search: one choice of each of some people is hidden for it
-    (from at most a million choices), and NDCG@10 on the whole catalog decides.
+    Settings left at None are found by a small search. It hides one interaction of each of some users (from a
+    sample of at most about a million interactions) and compares NDCG@10 on the whole catalog.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -108,14 +108,14 @@ class ImplicitAls(Estimator):
     def _settings(self, clicks: Interactions) -> Point:
         given = {"alpha": self.alpha, "regularization": self.regularization, "factors": self.factors}
         known = {name: float(value) for name, value in given.items() if value is not None}
-        open_ones = {name: way for name, way in _DIRECTIONS.items() if name not in known}
-        hidden = hide_interactions(clicks, self.seed) if open_ones else None
+        directions = {name: way for name, way in _DIRECTIONS.items() if name not in known}
+        hidden = hide_interactions(clicks, self.seed) if directions else None
         start = {**_START, **known}
-        return start if hidden is None else _search(hidden, start, open_ones, self.seed)
+        return start if hidden is None else _search(hidden, start, directions, self.seed)
 
 
 def _search(
-    hidden: HiddenInteractions, start: Point, open_ones: dict[str, SearchDirection], seed: int
+    hidden: HiddenInteractions, start: Point, directions: dict[str, SearchDirection], seed: int
 ) -> Point:
     sides = both_ways(hidden.train)
 
@@ -129,7 +129,7 @@ def _search(
         )
         return hidden.loss(fitted.user_factors[hidden.people] @ fitted.item_factors.T)
 
-    return walk(start, open_ones, loss)
+    return walk(start, directions, loss)
 
 
 def _confidence(point: Point) -> Confidence:

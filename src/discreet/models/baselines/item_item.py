@@ -29,17 +29,18 @@ from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
-_START, _WAY = {"regularization": 200.0}, {"regularization": SearchDirection(3.0, 2.0, 2e5)}
+_EASE_START = {"regularization": 200.0}
+_EASE_DIRECTIONS = {"regularization": SearchDirection(3.0, 2.0, 2e5)}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ease(Estimator):
-    """Regress every item's choices on all other items, without privacy: a bar that is hard to beat.
+    """Regress each item's interactions on those of all other items, without privacy: a strong baseline.
 
-    `regularization` and, where there are times, how fast choices fade are found by a small search on hidden
-    choices unless they are given. Items beyond the `most_items` chosen most often are listed behind the
-    others, since the time grows with the third power.
+    `regularization` is found by a small search on hidden interactions unless it is given. So is `fading`, the
+    rate at which older interactions lose weight, where the data have times. Only the `most_items` most
+    popular items are modeled, because the cost is cubic; other items are ranked behind them.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -80,7 +81,7 @@ class Ease(Estimator):
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         given = {"regularization": self.regularization, "fading": self.fading}
-        settings = search_settings(data, given, _START, _WAY, _regression, self.seed)
+        settings = search_settings(data, given, _EASE_START, _EASE_DIRECTIONS, _regression, self.seed)
         progress("ease", 1, 2)
         items = most_popular(data, self.most_items)
         weights = _regression(co_occurrence_counts(data, items), settings["regularization"])
@@ -89,25 +90,26 @@ class Ease(Estimator):
 
 
 def _regression(together: Floats, ridge: float) -> Floats:
-    """Return the weights, none of an item on itself: minus the inverse over its own diagonal."""
+    """Return the closed-form weights with a zero diagonal: minus the inverse over its own diagonal."""
     inverse = np.linalg.inv(together + ridge * np.eye(len(together)))
     weights: Floats = -inverse / np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
     return weights
 
 
-_START, _WAY = {"shrinkage": 10.0}, {"shrinkage": SearchDirection(3.0, 0.1, 1e4)}
+_KNN_START = {"shrinkage": 10.0}
+_KNN_DIRECTIONS = {"shrinkage": SearchDirection(3.0, 0.1, 1e4)}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemKnn(Estimator):
-    """List neighbors of what was chosen, without privacy: the simplest bar with taste.
+    """Recommend the nearest neighbors of a user's items, without privacy: the simplest personal baseline.
 
-    Items are as alike as the cosine between who chose them, with `shrinkage` added to its denominator so
-    that pairs seen rarely count less; it and, where there are times, how fast choices fade are found by a
-    small search on hidden choices unless they are given. Items beyond the `most_items` chosen most often have
-    no neighbors.
+    Similarity is the cosine between the users of two items. `shrinkage` is added to its denominator, so that
+    rare pairs count less. It is found by a small search on hidden interactions unless it is given; so is
+    `fading`, the rate at which older interactions lose weight, where the data have times. Only the
+    `most_items` most popular items have neighbors.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -151,7 +153,7 @@ class ItemKnn(Estimator):
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         weigh = partial(_nearest, neighbors=self.neighbors)
         given = {"shrinkage": self.shrinkage, "fading": self.fading}
-        settings = search_settings(data, given, _START, _WAY, weigh, self.seed)
+        settings = search_settings(data, given, _KNN_START, _KNN_DIRECTIONS, weigh, self.seed)
         progress("item-knn", 1, 2)
         items = most_popular(data, self.most_items)
         weights = weigh(co_occurrence_counts(data, items), settings["shrinkage"])
@@ -160,40 +162,40 @@ class ItemKnn(Estimator):
 
 
 def _nearest(together: Floats, shrinkage: float, *, neighbors: int) -> Floats:
-    """Return the shrunken cosines, of each item's nearest neighbors only."""
+    """Return the shrunken cosines of each item's nearest neighbors; all others are zero."""
     lengths = np.sqrt(np.diag(together))
-    alike: Floats = together / np.maximum(np.outer(lengths, lengths) + shrinkage, 1e-12)
-    np.fill_diagonal(alike, 0.0)
-    if neighbors < len(alike):
-        alike[alike < np.partition(alike, -neighbors, axis=0)[-neighbors]] = 0.0
-    return alike
+    similarity: Floats = together / np.maximum(np.outer(lengths, lengths) + shrinkage, 1e-12)
+    np.fill_diagonal(similarity, 0.0)
+    if neighbors < len(similarity):
+        similarity[similarity < np.partition(similarity, -neighbors, axis=0)[-neighbors]] = 0.0
+    return similarity
 
 
-# A search looks at this many of the most chosen items: each of its steps may cost their third power.
+# The search uses this many of the most popular items, because a step may have cubic cost.
 _SEARCHED_ITEMS = 1024
-# How much the latest choices count for more, where times are known; a search begins here.
-_FADING, _FADING_WAY = 0.7, SearchDirection(1.5, 0.2, 2.5)
-# Among equals the better known comes first; no weight is as small as this.
+# Where the search for `fading` starts, and how it moves.
+_FADING_START, _FADING_DIRECTION = 0.7, SearchDirection(1.5, 0.2, 2.5)
+# Ties go to the more popular item; all weights are larger than this.
 _TIE_BREAK = 1e-6
 
 
 def check_fading(fading: float | None) -> None:
-    """Refuse a fading that no model file may have."""
+    """Refuse a fading that a model file may not hold."""
     if fading is not None:
         known = non_negative("fading", fading)
         require(known <= MOST_FADING, "fading", fading, f"must be at most {MOST_FADING:g}")
 
 
 def most_popular(data: Interactions, most: int) -> Indices:
-    """Return the items chosen most often, at most `most` of them, in catalog order."""
+    """Return the `most` most popular items, in catalog order."""
     counts = np.bincount(data.items, minlength=data.n_items)
     return np.sort(np.argsort(-counts, kind="stable")[:most])
 
 
 def co_occurrence_counts(data: Interactions, items: Indices) -> Floats:
-    """Return how many people chose each pair of these items; the diagonal counts those who chose one."""
-    choices: Any = data.with_values(np.ones(data.n_ratings, dtype=np.float32)).to_scipy()[:, items]
-    together: Floats = (choices.T @ choices).toarray().astype(np.float64)
+    """Return how many users have each pair of these items; the diagonal counts the users of one item."""
+    matrix: Any = data.with_values(np.ones(data.n_ratings, dtype=np.float32)).to_scipy()[:, items]
+    together: Floats = (matrix.T @ matrix).toarray().astype(np.float64)
     return together
 
 
@@ -217,23 +219,24 @@ def search_settings(
     weigh: Callable[[Floats, float], Floats],
     seed: int,
 ) -> Point:
-    """Return the settings under which hidden choices of the best known items rank best.
+    """Return the settings under which hidden interactions with the most popular items rank best.
 
-    The first setting is what `weigh` asks for; `fading` joins where data have times. Those `given` stay.
+    The first setting is the argument of `weigh`; `fading` is searched where the data have times. Settings
+    that are `given` stay.
     """
     fades = data.times is not None
-    start = {**start, "fading": _FADING if fades else 0.0}
-    directions = {**directions, "fading": _FADING_WAY} if fades else directions
+    start = {**start, "fading": _FADING_START if fades else 0.0}
+    directions = {**directions, "fading": _FADING_DIRECTION} if fades else directions
     start |= {name: value for name, value in given.items() if value is not None}
     directions = {name: way for name, way in directions.items() if given.get(name) is None}
     hidden = hide_interactions(data, seed) if directions else None
     if hidden is None:
         return start
     items = most_popular(hidden.train, _SEARCHED_ITEMS)
-    together, asked = co_occurrence_counts(hidden.train, items), next(iter(start))
+    together, searched = co_occurrence_counts(hidden.train, items), next(iter(start))
 
     def loss(point: Point) -> float:
-        scorer = weights_scorer(hidden.train, items, weigh(together, point[asked]), point)
+        scorer = weights_scorer(hidden.train, items, weigh(together, point[searched]), point)
         return hidden.loss(scorer.scores(hidden.train, hidden.people))
 
     return walk(start, directions, loss)

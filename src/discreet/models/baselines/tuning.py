@@ -1,6 +1,6 @@
 """Tune baselines on a validation part, and state that they are not private.
 
-What is hidden follows from a hash of people's ids, not from their order, so that shuffled data give the same.
+The hidden part depends on a hash of user ids, not on their order, so that shuffled data give the same result.
 """
 
 from __future__ import annotations
@@ -23,69 +23,69 @@ from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 
 Draws = npt.NDArray[np.uint64]
 
-# A search looks at this many ratings at most, of people drawn evenly: its time does not grow with the data.
+# A search uses about this many ratings at most, of a uniform sample of users: its time is bounded.
 _MOST_RATINGS = 1_000_000
-# Of this many people a choice is hidden, at most.
-_MOST_PEOPLE = 4_000
+# At most this many users have one interaction hidden.
+_MOST_USERS = 4_000
 _DEPTH = 10
 
 
 def sample_users(data: Interactions, most_ratings: int, seed: int) -> Interactions:
-    """Return everybody, or people drawn evenly until they have `most_ratings` together."""
+    """Return all users, or a uniform sample of users who have about `most_ratings` together."""
     if data.n_ratings <= most_ratings:
         return data
-    order = np.argsort(_draws_of_people(data, seed))
+    order = np.argsort(_user_draws(data, seed))
     upto = int(np.searchsorted(np.cumsum(np.diff(data.indptr)[order]), most_ratings)) + 1
     return data.select_users(np.sort(order[:upto]))
 
 
-def _draws_of_people(data: Interactions, seed: int) -> Draws:
+def _user_draws(data: Interactions, seed: int) -> Draws:
     return mix(hash_ids(data.users) ^ np.uint64(seed))
 
 
-def _draws_of_cells(data: Interactions, seed: int) -> Draws:
-    return mix(_draws_of_people(data, seed)[data.rows()] ^ mix(data.items.astype(np.uint64)))
+def _interaction_draws(data: Interactions, seed: int) -> Draws:
+    return mix(_user_draws(data, seed)[data.rows()] ^ mix(data.items.astype(np.uint64)))
 
 
 class HiddenInteractions(NamedTuple):
-    """Hold choices to learn from, and one hidden choice of each of some people."""
+    """Hold interactions to train on, and one hidden interaction of each of some users."""
 
     train: Interactions
     people: Indices
     items: Indices
 
     def loss(self, scores: Singles) -> float:
-        """Return one minus the NDCG@10 of the hidden choices; `scores` has a row for each of the people."""
+        """Return one minus the NDCG@10 of the hidden interactions; `scores` has a row for each user."""
         seen = self.train.select_users(self.people)
         own = scores[np.arange(self.people.size), self.items]
         scores = scores.copy()
         scores[seen.rows(), seen.items] = -np.inf
         above = np.count_nonzero(scores > own[:, None], axis=1)
         level = np.count_nonzero(scores == own[:, None], axis=1)
-        place: Floats = above + (level - 1) / 2
-        return 1 - float(np.where(place < _DEPTH, 1 / np.log2(place + 2), 0.0).mean())
+        rank: Floats = above + (level - 1) / 2
+        return 1 - float(np.where(rank < _DEPTH, 1 / np.log2(rank + 2), 0.0).mean())
 
 
 def hide_interactions(data: Interactions, seed: int) -> HiddenInteractions | None:
-    """Hide one choice of each of some people who made at least two; None if nobody did.
+    """Hide one interaction of each of some users who have at least two; return None if no user has.
 
-    It is the latest where there are times: a bar is asked what comes next.
+    Where the data have times it is the latest one, so that the baseline predicts what comes next.
     """
     part = sample_users(data, _MOST_RATINGS, seed)
     several = np.flatnonzero(np.diff(part.indptr) > 1)
     if not several.size:
         return None
-    first = np.argsort(_draws_of_people(part, seed)[several])[:_MOST_PEOPLE]
+    first = np.argsort(_user_draws(part, seed)[several])[:_MOST_USERS]
     people = np.sort(several[first])
     cells, hidden = cells_of_rows(part.indptr, people), np.zeros(part.n_ratings, dtype=np.bool_)
     later = np.zeros(cells.size) if part.times is None else ~part.times[cells]
-    order = np.lexsort((_draws_of_cells(part, seed)[cells], later, part.rows()[cells]))
+    order = np.lexsort((_interaction_draws(part, seed)[cells], later, part.rows()[cells]))
     hidden[cells[order[_starts(part, people)]]] = True
     return HiddenInteractions(part.where(~hidden), people, part.items[hidden].astype(np.int64))
 
 
 def _starts(data: Interactions, people: Indices) -> Indices:
-    """Return where each of these people's ratings start once they stand row after row."""
+    """Return where each of these users' ratings start when their rows are concatenated."""
     sizes = np.diff(data.indptr)[people]
     return np.cumsum(sizes) - sizes
 
@@ -94,7 +94,7 @@ Point = dict[str, float]
 
 
 class SearchDirection(NamedTuple):
-    """Say how a setting is walked along: times `ratio` or over it, never outside `least` and `most`."""
+    """Say how a setting is searched: multiplied or divided by `ratio`, between `least` and `most`."""
 
     ratio: float
     least: float
@@ -102,10 +102,10 @@ class SearchDirection(NamedTuple):
 
 
 def walk(start: Point, directions: Mapping[str, SearchDirection], loss: Callable[[Point], float]) -> Point:
-    """Return the point with the least loss that is found by walking each direction in turn, twice.
+    """Return the best point found by coordinate descent: each direction in turn, twice.
 
-    Each point is tried once. The walk turns around after the first step that does not help: losses of
-    regularized models have one valley in each setting.
+    Each point is tried once. A search along a direction turns around after the first step that does not help:
+    the loss of a regularized model has one minimum in each setting.
     """
     tried: dict[tuple[float, ...], float] = {}
 
@@ -148,7 +148,7 @@ def only_without_privacy(estimator: Estimator) -> None:
 
 
 def no_promise(facts: PublicFacts) -> Guarantee:
-    """Return the promise of a bar: none."""
+    """Return the promise of a baseline: none."""
     return Guarantee(
         epsilon=math.inf,
         unit=Unit.USER,

@@ -1,8 +1,8 @@
-"""Solve every item's problem from noisy sums: post-processing, with released numbers only.
+"""Solve every item's least-squares problem from noisy sums: post-processing of released numbers only.
 
-An item's factors minimize a squared loss over all people in the ball that holds all profiles. The matrix of
-the problem is the shared Gram of profiles (and the item's own, for losses in which chosen cells weigh
-differently); the ridge is what the known noise asks for.
+An item's factors minimize a squared loss over all users, in the ball that holds all profiles. The matrix of
+the problem is the shared Gram matrix of profiles, plus the item's own Gram matrix for losses that weight
+observed entries differently. The ridge follows from the known noise.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from discreet.models.implicit.questions import Favor, clip_length, read_votes
 from discreet.solvers.norm_ball import minimize_in_ball
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles, gram_bound
 
-# Prior spread of an item's place among profiles, where profiles have spread 1.
-_PRIOR_SPREAD = 0.3
-_LEAST_SPREAD = 1e-4
+# Prior variance of an item's mean profile, where profiles have variance 1.
+_PRIOR_VARIANCE = 0.3
+_LEAST_VARIANCE = 1e-4
 _SHRINK_STEPS = 30
-_SETTLED = 1e-3
+_CONVERGED = 1e-3
 _ITEMS_PER_BLOCK = 4096
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFactors:
-    """Hold the solved items: `bias + factors . (profile - origin)` is a person's score."""
+    """Hold the solved items: `bias + factors . (profile - origin)` is a user's score."""
 
     bias: Floats
     factors: Floats
@@ -40,9 +40,9 @@ class ItemFactors:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Say how much cells count that were not chosen, and whether chosen ones weigh differently.
+    """Hold the loss weights of all entries and, on top, of observed ones.
 
-    The matrix of an item's problem is `chosen_weight * (Gram of its people) + shared_weight * (Gram of all)`.
+    The matrix of an item's problem is `chosen_weight * (Gram of its users) + shared_weight * (Gram of all)`.
     """
 
     shared_weight: float
@@ -50,7 +50,7 @@ class Loss:
 
 
 def solve_items(
-    told: Floats,
+    released: Floats,
     term_noise: float,
     shared: Floats,
     shared_noise: float,
@@ -62,14 +62,14 @@ def solve_items(
 ) -> ItemFactors:
     """Solve every item's problem from noisy sums, inside the ball that holds all profiles.
 
-    An item's factors minimize the squared error over all people of predicting who chose it, from profiles; in
-    units where the item's share of people is 1. The ridge is what the known noise and the places' estimated
-    spread ask for.
+    An item's factors minimize the squared error, over all users, of predicting its interactions from
+    profiles, in units where the item's share of users is 1. The ridge follows from the known noise and the
+    estimated spread of the items' mean profiles.
     """
     factors = profiles.factors
-    released_counts = told[:, 0] / asked.count_part
+    released_counts = released[:, 0] / asked.count_part
     counts = np.maximum(released_counts, max(term_noise / asked.count_part, 0.1))
-    sums = told[:, 1 : 1 + factors]
+    sums = released[:, 1 : 1 + factors]
     mass = max(float(released_counts.sum()), float(counts.max()))
     origin = np.clip(sums.sum(axis=0) / mass, -profiles.lens.clip, profiles.lens.clip)
     sums = sums - counts[:, None] * origin
@@ -80,7 +80,7 @@ def solve_items(
     ridge = ItemRidge(strength=variance / counts, spreads=_spreads(sums, counts, variance))
     if loss.chosen_weight:
         share = loss.chosen_weight * counts / (favor.people * weight * asked.item_weights)
-        own = share[:, None, None] * _own_grams(told, asked)
+        own = share[:, None, None] * _own_grams(released, asked)
         matrices = (counts * loss.shared_weight)[:, None, None] * covariance + own
         solved = minimize_in_ball(matrices + ridge.matrices(), sums, profiles.lens.clip)
     else:
@@ -92,9 +92,9 @@ def solve_items(
 
 
 def _typical_weight(counts: Floats, asked: ProfileQuestion, factors: int, people: float) -> float:
-    """Return about how much one person's word weighs (in l2; in l1 the noise drowns the difference).
+    """Return about how much one user's contribution weighs (in l2; in l1 the noise hides the difference).
 
-    A person's weights, squared and times (factors + part^2), add up to 1, so the counts tell it.
+    A user's squared weights times (factors + part^2) add up to 1, so the weight follows from the counts.
     """
     return people / ((factors + asked.count_part**2) * max(float(counts @ asked.item_weights), 1.0))
 
@@ -108,7 +108,7 @@ class ItemRidge:
     spreads: Floats
 
     def matrices(self) -> Floats:
-        """Return one diagonal matrix an item."""
+        """Return one diagonal matrix per item."""
         diagonal: Floats = (self.strength[:, None] / self.spreads)[:, :, None] * np.eye(self.spreads.size)
         return diagonal
 
@@ -116,9 +116,9 @@ class ItemRidge:
 def _solve_shared(
     covariance: Floats, counts: Floats, ridge: ItemRidge, sums: Floats, radius: float
 ) -> Floats:
-    """Solve items that share one matrix: one basis is diagonal for all of them, whatever their ridge.
+    """Solve items that share one matrix: one eigenbasis makes all problems diagonal, whatever their ridge.
 
-    The few whose solution lies outside the ball are solved again inside it.
+    The few items whose solution lies outside the ball are solved again inside it.
     """
     if not sums.shape[1]:
         return sums
@@ -136,7 +136,7 @@ def _solve_shared(
 
 
 def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> Floats:
-    """Return the covariance of profiles, drawn toward the identity by as much as it is noise."""
+    """Return the covariance of profiles, shrunk toward the identity according to its noise."""
     if profiles.factors == 0:
         return np.zeros((0, 0))
     bound = gram_bound(profiles, "l1" if norm == "l1" else "l2")
@@ -148,31 +148,31 @@ def _covariance(shared: Floats, noise: float, profiles: Profiles, norm: str) -> 
     trust = 1 / (1 + profiles.factors * (error / people) ** 2)
     bounded = np.clip(values, 0.1, profiles.lens.clip**2)
     own: Floats = (basis * bounded) @ basis.T
-    drawn: Floats = trust * own + (1 - trust) * np.eye(profiles.factors)
-    return drawn
+    shrunk: Floats = trust * own + (1 - trust) * np.eye(profiles.factors)
+    return shrunk
 
 
 def _spreads(sums: Floats, counts: Floats, variance: Floats) -> Floats:
-    """Estimate how far items' places spread in each coordinate: sums ~ counts * place + noise."""
-    spreads = np.full(sums.shape[1], _PRIOR_SPREAD)
+    """Estimate the variance of items' mean profiles in each coordinate: sums ~ counts * mean + noise."""
+    spreads = np.full(sums.shape[1], _PRIOR_VARIANCE)
     precision = (counts**2 / variance)[:, None]
     for _ in range(_SHRINK_STEPS):
         left = 1 / (precision + 1 / spreads)
-        places = left * (counts / variance)[:, None] * sums
+        means = left * (counts / variance)[:, None] * sums
         weight = 1 - left / spreads
         total = np.maximum(weight.sum(axis=0), 1e-9)
         before = spreads
-        spreads = np.maximum((weight * (places**2 + left)).sum(axis=0) / total, _LEAST_SPREAD)
-        if np.all(np.abs(spreads - before) <= _SETTLED * before):
+        spreads = np.maximum((weight * (means**2 + left)).sum(axis=0) / total, _LEAST_VARIANCE)
+        if np.all(np.abs(spreads - before) <= _CONVERGED * before):
             break
     return spreads
 
 
-def _own_grams(told: Floats, asked: ProfileQuestion) -> Floats:
-    """Return each item's own Gram matrix from the products that were told."""
-    factors = told.shape[1] - 1 - len(asked.pairs)
-    grams = np.zeros((len(told), factors, factors))
-    products = told[:, 1 + factors :] / asked.pair_part
+def _own_grams(released: Floats, asked: ProfileQuestion) -> Floats:
+    """Return each item's own Gram matrix from the released products."""
+    factors = released.shape[1] - 1 - len(asked.pairs)
+    grams = np.zeros((len(released), factors, factors))
+    products = released[:, 1 + factors :] / asked.pair_part
     rows, columns = asked.pairs[:, 0], asked.pairs[:, 1]
     grams[:, rows, columns] = products
     if len(asked.pairs) < factors**2:
@@ -182,7 +182,7 @@ def _own_grams(told: Floats, asked: ProfileQuestion) -> Floats:
 
 
 def _combined(favor: Favor, counts: Floats, noise: float, item_weights: Floats) -> Favor:
-    """Weigh the votes and the later counts by what each knows."""
+    """Combine the votes and the later counts by inverse variance."""
     ratio = max(float(counts.sum()), 1.0) / max(float(favor.votes @ item_weights), 1.0)
     later = counts / (ratio * item_weights)
     if favor.noise == 0 or noise == 0:
@@ -193,9 +193,9 @@ def _combined(favor: Favor, counts: Floats, noise: float, item_weights: Floats) 
     return Favor(votes=combined, noise=float(np.min(floor)), people=favor.people)
 
 
-def recounted(favor: Favor, told: Floats, noise: float) -> ItemFactors:
+def recounted(favor: Favor, released: Floats, noise: float) -> ItemFactors:
     """Return items without factors, from a second release of votes."""
-    again = read_votes(told, noise)
+    again = read_votes(released, noise)
     first, second = favor.noise**-2, again.noise**-2
     votes = (favor.votes * first + again.votes * second) / (first + second)
     both = Favor(votes=votes, noise=(first + second) ** -0.5, people=again.people)
@@ -206,7 +206,7 @@ def recounted(favor: Favor, told: Floats, noise: float) -> ItemFactors:
 
 
 def refined_profiles(items: ItemFactors) -> Profiles:
-    """Return profiles that use all items: a person's likeliest place given the chosen items' places."""
+    """Return profiles from all items: a user's most likely profile given their items' mean profiles."""
     share = items.favor.counts / items.favor.counts.sum()
     centered = items.places - share @ items.places
     spread = share @ centered**2

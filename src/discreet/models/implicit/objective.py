@@ -1,9 +1,9 @@
 """Factor implicit feedback privately, by solving each item's problem from noisy sums over users.
 
-Four kinds of releases share the budget: votes (what is popular), a second moment of the popular items (where
-profiles come from), and, in each round, the Gram matrix of people's profiles with each item's linear term.
-What people tell is in `statistics/profile_sums.py`, the reading of noisy sums in `server.py` and
-`items.py`.
+Four kinds of releases share the budget: votes (popularity), a second moment of the popular items (it defines
+profiles), and, in each round, the Gram matrix of users' profiles and each item's linear term.
+`statistics/profile_sums.py` computes users' contributions; `questions.py` and `item_solves.py` use the noisy
+sums.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LossName = Literal["shared", "symmetric", "complementary", "strawman"]
 
 # How the budget is shared: votes, second moment, and over all rounds the shared Gram and the linear terms.
 _VOTES, _MOMENT, _GRAM, _LINEAR = 0.10, 0.40, 0.03, 0.47
-# Losses that release a matrix an item pay for every entry of it, so they keep profiles short.
+# Losses that release a matrix per item pay for each of its entries, so they use fewer factors.
 _FACTORS_WITH_OWN_GRAMS = 4
 _MOST_ROUNDS = 16
 
@@ -51,7 +51,7 @@ _MOST_ROUNDS = 16
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePlan:
-    """Hold the noise of every release of a fit; all of them bound what a person tells by norm 1."""
+    """Hold the noise of every release of a fit; in each, a user's contribution has norm at most 1."""
 
     votes: Gaussian | Laplace
     recount: Gaussian | Laplace
@@ -61,7 +61,7 @@ class SharePlan:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
-        """Share (epsilon, delta), or a pure epsilon, between the releases; noise 0 at infinity."""
+        """Split (epsilon, delta), or a pure epsilon, between the releases; no noise at infinity."""
         shares = [_VOTES, _MOMENT] + [share / rounds for share in (_GRAM, _LINEAR) for _ in range(rounds)]
         noises: list[Gaussian | Laplace] = list(_share(epsilon, delta, shares))
         pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
@@ -76,7 +76,7 @@ class SharePlan:
         )
 
     def all(self) -> list[Gaussian | Laplace]:
-        """Return every release in order; a recount, made instead of all after the votes, costs as much."""
+        """Return every release in order; a recount replaces all releases after the votes at the same cost."""
         return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
 
 
@@ -99,31 +99,32 @@ def deviation(noise: Gaussian | Laplace) -> float:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitObjective(Estimator):
-    """Recommend from choices: popular items, and those chosen by people with a profile like one's own.
+    """Recommend from implicit feedback: popular items, and items of users with a similar profile.
 
-    Every item's factors minimize a squared loss over all people, from sums that carry noise. A person's
-    profile is computed from released item vectors and that person's own row, and has a public largest length.
+    Every item's factors minimize a squared loss over all users, computed from noisy sums. A user's profile is
+    computed from released item vectors and the user's own row; a public bound limits its length.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
         against everyone else; pure `epsilon` with Laplace noise when `delta` is 0
-        (proofs/implicit_objective.md). Everything a person tells in one release has norm at most 1, however
-        many items they chose, and all releases share the budget.
+        (proofs/implicit_objective.md). A person's whole contribution to one release has norm at most 1, for
+        any number of items, and all releases share the budget.
 
     Noise
-        All a person tells in release j has l2 norm at most 1 and gets N(0, (M / sqrt(s_j))^2), with M the
-        multiplier of one (`epsilon`, `delta`)-private release and shares s_j that add up to 1; where `delta`
-        is 0, l1 norm at most 1 and Laplace noise of scale 1 / (s_j epsilon).
+        A user's contribution to release j has l2 norm at most 1, and the sum gets N(0, (M / sqrt(s_j))^2),
+        with M the multiplier of one (`epsilon`, `delta`)-private release and shares s_j that add up to 1;
+        where `delta` is 0, it has l1 norm at most 1 and the sum gets Laplace noise of scale 1 / (s_j
+        epsilon).
 
     Parameters:
-        loss: `shared` counts all cells alike (alpha0 = 1): one Gram matrix serves all items. The others
-            weigh cells that were not chosen by `alpha0` and release a matrix an item: `symmetric` its upper
-            triangle, `complementary` all its entries, `strawman` all of them for a loss that counts chosen
-            cells twice. They are here to be compared.
-        alpha0: The weight of cells that were not chosen, for the losses other than `shared`.
-        factors: The most coordinates a profile may have; None leaves it to what stands out from the noise.
+        loss: `shared` weights all entries equally (alpha0 = 1): one Gram matrix serves all items. The others
+            weight unobserved entries by `alpha0` and release a matrix per item: `symmetric` its upper
+            triangle, `complementary` all its entries, `strawman` all of them for a loss that counts observed
+            entries twice. They are kept for comparison.
+        alpha0: The weight of unobserved entries, for the losses other than `shared`.
+        factors: The largest number of factors; None keeps those above the noise.
         rounds: How often profiles are refined and items solved again; None means once, which measured best.
-        importance_sampling: Draw people by how much they tell and weigh those drawn; needs `delta=0`.
+        importance_sampling: Sample users by the norm of their contribution and reweight; needs `delta=0`.
 
     References:
         Ran, Ye, Huang, Hu. Differentially private implicit matrix factorization. Its printed procedure
@@ -175,7 +176,7 @@ class ImplicitObjective(Estimator):
         return self.release_events()
 
     def release_events(self) -> Sequence[Any]:
-        """Return every release, or, of pure noise, what they cost together whichever route is taken."""
+        """Return the event of every release; for pure noise, one event for the cost of all together."""
         if math.isinf(self.epsilon):
             return []
         return (
@@ -187,7 +188,7 @@ class ImplicitObjective(Estimator):
         return SharePlan.of(self.epsilon, self.delta, self.rounds or 1)
 
     def most_factors(self) -> int:
-        """Return the most coordinates a profile may have."""
+        """Return the largest number of factors."""
         rule = questions.MOST_FACTORS if self.loss == "shared" else _FACTORS_WITH_OWN_GRAMS
         return rule if self.factors is None else self.factors
 
@@ -203,14 +204,14 @@ class ImplicitObjective(Estimator):
         return weights, upper if self.loss == "symmetric" else full
 
     def rows_needed(self) -> str | None:
-        """Ask for rows only where people are drawn one by one."""
-        return "importance sampling draws people one by one" if self.importance_sampling else None
+        """Return why rows must be in memory: only importance sampling needs them."""
+        return "importance sampling draws users one by one" if self.importance_sampling else None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self.plan()
         steps = 2 + len(plan.rounds)
-        told = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-        favor = questions.read_votes(plan.votes.release(told.steps(), random), deviation(plan.votes))
+        votes = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+        favor = questions.read_votes(plan.votes.release(votes.steps(), random), deviation(plan.votes))
         progress(self.name, 1, steps)
         noise = deviation(plan.moment)
         if not questions.shows_factors(favor, noise, plan.norm):
@@ -231,11 +232,11 @@ class ImplicitObjective(Estimator):
     def _recount(
         self, data: DataSource, favor: questions.Favor, plan: SharePlan, random: PrivacyRandom
     ) -> ProfileScorer:
-        """Spend on popularity what would not show anybody's taste."""
+        """Spend the rest of the budget on popularity, where no factors would be above the noise."""
         again = data.total(party.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-        told = plan.recount.release(again.steps(), random)
+        votes = plan.recount.release(again.steps(), random)
         return _scorer(
-            items_of.recounted(favor, told, deviation(plan.recount)), questions.no_profiles(data.n_items)
+            items_of.recounted(favor, votes, deviation(plan.recount)), questions.no_profiles(data.n_items)
         )
 
     def sweep(
@@ -254,12 +255,12 @@ class ImplicitObjective(Estimator):
         shared = shared_noise.release_symmetric(gram.steps(), random)
         asked = questions.question(favor, profiles.factors, pairs, plan.norm)
         if self.importance_sampling and isinstance(term_noise, Laplace) and isinstance(data, Interactions):
-            told = sampled_linear_terms(data, profiles, asked, term_noise, random)
+            released = sampled_linear_terms(data, profiles, asked, term_noise, random)
         else:
             terms = data.total(party.LinearTerms(profiles=profiles, question=asked))
-            told = term_noise.release(terms.steps(), random)
+            released = term_noise.release(terms.steps(), random)
         return items_of.solve_items(
-            told,
+            released,
             deviation(term_noise),
             shared,
             deviation(shared_noise),
@@ -276,31 +277,29 @@ def _scorer(solved: items_of.ItemFactors, profiles: party.Profiles) -> ProfileSc
     )
 
 
-# A person with this many average items tells as much as anybody may; those with fewer tell less.
-_ITEMS_OF_A_FULL_VOICE = 64
+# A user with this many average items has a contribution of full norm; fewer items give a smaller norm.
+_ITEMS_OF_FULL_NORM = 64
 _MAX_WEIGHT = 8.0
 
 
 def sampled_linear_terms(
     data: Interactions, profiles: Profiles, question: ProfileQuestion, noise: Laplace, random: PrivacyRandom
 ) -> Floats:
-    """Return noisy sums of what a random sample of people tell, unbiased for what all of them tell.
+    """Return noisy sums over a random sample of users, unbiased for the sums over all users.
 
-    A person's words have l1 norm s <= 1 and are drawn with probability 1 / w and counted w times, with the
-    largest w that keeps log(1 + (e^(w s / scale) - 1) / w) at most what a norm of 1 costs without sampling.
+    A user's contribution has l1 norm s <= 1. It is sampled with probability 1 / w and counted w times, with
+    the largest w that keeps log(1 + (e^(w s / scale) - 1) / w) at most the cost of norm 1 without sampling.
     """
     mechanism = ImportanceSampling(
         epsilon=noise.l1_sensitivity / noise.scale, scale=noise.scale, max_weight=_MAX_WEIGHT
     )
     norms = norms_of_all(data, profiles, question)
     bound = (
-        float(np.mean(question.item_weights))
-        * (question.count_part + profiles.factors)
-        * _ITEMS_OF_A_FULL_VOICE
+        float(np.mean(question.item_weights)) * (question.count_part + profiles.factors) * _ITEMS_OF_FULL_NORM
     )
-    voices = np.minimum(norms / bound, mechanism.largest_norm() * ROUNDING)
-    drawn, heavier = mechanism.sample(voices, random)
-    per_norm = np.divide(voices, norms, out=np.zeros_like(norms), where=norms > 0)
+    clipped = np.minimum(norms / bound, mechanism.largest_norm() * ROUNDING)
+    drawn, heavier = mechanism.sample(clipped, random)
+    per_norm = np.divide(clipped, norms, out=np.zeros_like(norms), where=norms > 0)
     weights = np.where(drawn, heavier * per_norm * ROUNDING, 0.0)
     steps = weighted_terms(data, profiles, question, weights)
     add_discrete_laplace(steps, noise.scale * VECTOR_STEPS, random)

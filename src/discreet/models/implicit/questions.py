@@ -1,8 +1,8 @@
-"""Read noisy votes and the noisy second moment, and decide what to ask next: what a coordinator does.
+"""Read noisy votes and the noisy second moment, and decide what to ask next: the coordinator's part.
 
-Everything here is post-processing. `noise` is always the standard deviation of the noise on one number of the
-sum that a function reads; 0 means there is none. Constants were settled on a validation part of one public
-data set and are public.
+Everything here is post-processing. `noise` is always the standard deviation of the noise on one entry of the
+sum that a function reads; 0 means there is none. Constants were chosen on a validation part of one public
+dataset and are public.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from discreet.core.arrays import Floats
 from discreet.solvers.spectrum import edge_of_noise, outstanding
 from discreet.statistics.profile_sums import PEOPLE_PART, ProfileQuestion, Profiles
 
-# A matrix of about this times sqrt(people / noise) popular items shows its eigenvectors above the noise.
+# A matrix of about this times sqrt(users / noise) popular items has eigenvalues above the noise.
 _ITEMS_PER_ROOT = 5.0
 _LEAST_ITEMS, MOST_ITEMS = 32, 1500
 # An eigenvalue counts when it exceeds what noise alone reaches by this factor.
 _ABOVE_NOISE = 1.05
 MOST_FACTORS = 48
-# The first eigenvalue of taste as a share of people, and how many items a person chooses: guesses that decide
-# only how the budget is spent.
-_TYPICAL_TASTE, _TYPICAL_CHOICES = 0.03, 50
-# Well-known items need less weight: powers of the noisy count, in the start and in the item problems.
+# A typical first eigenvalue beyond popularity, as a share of users, and a typical number of items per user.
+# These guesses only decide how the budget is spent.
+_TYPICAL_EIGENVALUE, _TYPICAL_ITEMS = 0.03, 50
+# Popular items need less weight: powers of the noisy count, in the second moment and in the item problems.
 _START_POWER, _ITEM_POWER = -0.5, -0.25
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Favor:
-    """Hold how many people (weighted) chose each item, as released, and how many people there are."""
+    """Hold the released weighted number of users of each item, and the number of users."""
 
     votes: Floats
     noise: float
@@ -42,7 +42,7 @@ class Favor:
 
     @property
     def floor(self) -> float:
-        """Return what noise alone may show."""
+        """Return the level that noise alone may reach."""
         return max(self.noise, 0.1)
 
     @property
@@ -51,23 +51,23 @@ class Favor:
         return np.maximum(self.votes, self.floor)
 
     def logarithms(self) -> Floats:
-        """Return the votes' logarithms, continued in a straight line below the floor: no two orders tie."""
+        """Return the votes' logarithms, continued linearly below the floor so that no two items tie."""
         below = np.minimum(self.votes - self.floor, 0.0) / self.floor
         logarithms: Floats = np.log(self.counts) + below
         return logarithms
 
 
-def read_votes(told: Floats, noise: float) -> Favor:
+def read_votes(votes: Floats, noise: float) -> Favor:
     """Read the noisy votes."""
-    people = max(float(told[-1]) / PEOPLE_PART, 2 * noise / PEOPLE_PART, 1.0)
-    return Favor(votes=told[:-1], noise=noise, people=people)
+    people = max(float(votes[-1]) / PEOPLE_PART, 2 * noise / PEOPLE_PART, 1.0)
+    return Favor(votes=votes[:-1], noise=noise, people=people)
 
 
 def shows_factors(favor: Favor, noise: float, norm: str) -> bool:
-    """Tell whether a second moment with this noise is likely to show more than popularity."""
-    room = starting_items(favor, noise)[0].size
-    typical = _TYPICAL_TASTE * favor.people / (1 if norm == "l2" else _TYPICAL_CHOICES)
-    return typical > edge_of_noise(room, noise, 0.0)
+    """Return whether a second moment with this noise is likely to show more than popularity."""
+    size = starting_items(favor, noise)[0].size
+    typical = _TYPICAL_EIGENVALUE * favor.people / (1 if norm == "l2" else _TYPICAL_ITEMS)
+    return typical > edge_of_noise(size, noise, 0.0)
 
 
 def no_profiles(n_items: int) -> Profiles:
@@ -77,26 +77,26 @@ def no_profiles(n_items: int) -> Profiles:
 
 
 def starting_items(favor: Favor, noise: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return which items the second moment is asked for, and the weight of every item in it."""
-    room = _ITEMS_PER_ROOT * math.sqrt(favor.people / noise) if noise else math.inf
-    count = int(min(max(room, _LEAST_ITEMS), favor.votes.size, MOST_ITEMS))
+    """Return the items of the second moment, and the weight of every item in it."""
+    size = _ITEMS_PER_ROOT * math.sqrt(favor.people / noise) if noise else math.inf
+    count = int(min(max(size, _LEAST_ITEMS), favor.votes.size, MOST_ITEMS))
     return np.argsort(-favor.votes, kind="stable")[:count], favor.counts**_START_POWER
 
 
 def starting_profiles(
     moment: Floats, items: npt.NDArray[np.int64], item_weights: Floats, favor: Favor, noise: float, most: int
 ) -> Profiles:
-    """Read profiles off the noisy second moment: its eigenvectors that stand out from the noise.
+    """Return profiles from the noisy second moment: its eigenvectors above the noise.
 
-    The largest one says that popular items are popular; it is left out. Noise has eigenvalues up to `edge` of
-    its own and pushes true ones upward.
+    The first one reflects popularity and is left out. Noise alone has eigenvalues up to `edge`, and it pushes
+    true eigenvalues upward.
     """
     found = outstanding(moment, noise, 0.0, most=most + 1, above_edge=_ABOVE_NOISE)
     strengths, basis = found.strengths[1:], found.vectors[:, 1:]
     spread = np.sqrt(strengths / favor.people + 1 / items.size)
     vectors, squares = np.zeros((favor.votes.size, strengths.size)), np.zeros(favor.votes.size)
-    # Eigenvectors have two directions; the public rule makes repeated fits comparable.
-    vectors[items] = basis * _facing(basis) * item_weights[items][:, None]
+    # The sign of an eigenvector is arbitrary; a public rule makes repeated fits comparable.
+    vectors[items] = basis * _signs(basis) * item_weights[items][:, None]
     squares[items] = item_weights[items] ** 2
     return Profiles.of(
         vectors, squares, center=np.zeros(strengths.size), scale=1 / spread, clip=clip_length(strengths.size)
@@ -104,7 +104,7 @@ def starting_profiles(
 
 
 def question(favor: Favor, factors: int, pairs: npt.NDArray[np.int64], norm: str) -> ProfileQuestion:
-    """Return what people are asked to tell about each item; popular items are asked less."""
+    """Return what users contribute for each item; popular items get less weight."""
     return ProfileQuestion(
         item_weights=favor.counts**_ITEM_POWER / np.max(favor.counts**_ITEM_POWER),
         count_part=0.4 * math.sqrt(factors) if factors else 1.0,
@@ -115,11 +115,11 @@ def question(favor: Favor, factors: int, pairs: npt.NDArray[np.int64], norm: str
 
 
 def clip_length(factors: int) -> float:
-    """Return the longest a profile may be."""
+    """Return the largest length of a profile."""
     return math.sqrt(factors + 2.0)
 
 
-def _facing(basis: Floats) -> Floats:
+def _signs(basis: Floats) -> Floats:
     largest = np.argmax(np.abs(basis), axis=0)
     signs: Floats = np.where(basis[largest, np.arange(basis.shape[1])] < 0, -1.0, 1.0)
     return signs

@@ -1,4 +1,4 @@
-"""Fit biases and factors to reports by the likelihood of the channel that made them."""
+"""Fit biases and factors to perturbed reports by maximum likelihood under the known noise channel."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from discreet.solvers.features import pattern_features
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalChannel(LocalEstimator):
-    """Perturb each rating on its own device, then fit a model that knows how ratings become reports.
+    """Perturb each rating on its own device, then fit a model of the noise channel.
 
-    How strongly effects are shrunk follows from the reports and the channel; where they cannot tell people
-    apart, what remains is the items' debiased means. Which items were rated is public here, so it is used:
-    people and items are described by it (`directions`) before a single report is read.
+    The strength of shrinkage is estimated from the reports and the channel. Where reports do not separate
+    users, the debiased item means remain. Which items were rated is public here, so users and items get
+    features from it (`directions`) before any report is used.
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were
@@ -44,8 +44,8 @@ class LocalChannel(LocalEstimator):
         epsilon: The loss of one rating.
         factors: The most factors; those the reports do not support vanish.
         iterations: Passes over the reports; the first six fit biases only.
-        directions: Public descriptions of people and items, from who rated what.
-        spread: How far ratings lie from their expectation, as a part of the scale.
+        directions: The number of public features of users and items, from which items each user rated.
+        spread: The standard deviation of ratings around their expectation, as a fraction of the scale.
         ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
 
     Example:
@@ -85,7 +85,7 @@ class LocalChannel(LocalEstimator):
         return BoundedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
 
     def _accept(self, collected: Collected) -> None:
-        """Accept every mechanism: a channel is all that is needed."""
+        """Accept every mechanism, since only its channel is needed."""
 
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
         reports, turned = collected.reports, collected.reports.by_item
@@ -104,7 +104,7 @@ class LocalChannel(LocalEstimator):
         return self._scorer(collected, fit)
 
     def _scorer(self, collected: Collected, fit: ChannelFit) -> Scorer:
-        """Return the fit in units of the scale; the ridge is the spread over what was learned of people."""
+        """Return the fit in units of the scale; the ridge is the noise spread over the spread of users."""
         width, low = collected.width, collected.mechanism.low
         people, items = fit.people.means, fit.items.means
         keep = np.delete(np.arange(people.shape[1]), 1)

@@ -1,4 +1,4 @@
-"""Learn from perturbed reports: promise, perturb, then post-process only."""
+"""Learn under local privacy: promise, perturb on the device, then only post-process the reports."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.privacy.mechanisms.channel import local_epsilon
 from discreet.statistics.data_source import DataSource
 
-#: Grid points of a report: one byte, and the usual steps of rating scales fall on points.
+#: The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
 POINTS = 241
 _ILLUSTRATION = 50
 
 
 class LocalEstimator(Estimator):
-    """Perturb every rating as its owner's device would, then learn from the reports alone.
+    """Perturb every rating as its user's device would, then learn from the reports alone.
 
-    A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and stands for
+    A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and simulates
     the whole collection; `fit_reports` takes reports that devices have paid for already.
     """
 
@@ -49,14 +49,14 @@ class LocalEstimator(Estimator):
 
     @abstractmethod
     def mechanism(self, facts: PublicFacts) -> RatingMechanism:
-        """Return how devices perturb a rating."""
+        """Return the mechanism with which devices perturb a rating."""
 
     @abstractmethod
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
-        """Learn from reports; nothing else is ever seen."""
+        """Learn from the reports alone."""
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return epsilon a rating, and in a note what it means for a person with many."""
+        """Return epsilon per rating value, and in a note the epsilon of a user with many ratings."""
         usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
         promise = local_guarantee(self.mechanism(usable), facts)
         return _with_person(promise, self.ratings_per_user or facts.max_per_user or _ILLUSTRATION)
@@ -69,7 +69,7 @@ class LocalEstimator(Estimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
-            raise DataError("The rating scale holds one value only; there is nothing to perturb.")
+            raise DataError("The rating scale has one value only; there is nothing to perturb.")
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         return self._learn(collect_from(data, self.mechanism(data.facts), random), progress)
@@ -110,7 +110,7 @@ class LocalEstimator(Estimator):
         )
 
     def _accept(self, collected: Collected) -> None:
-        """Refuse reports this estimator was not made for."""
+        """Refuse reports of another mechanism."""
         own = self.mechanism(collected.facts)
         if type(collected.mechanism) is not type(own):
             raise ParameterError(
@@ -120,12 +120,12 @@ class LocalEstimator(Estimator):
 
 
 def exact_for(facts: PublicFacts) -> Exact:
-    """Return the mechanism without noise that stands for epsilon = inf."""
+    """Return the mechanism without noise, for epsilon = inf."""
     return Exact(low=facts.low, high=facts.high, points=unit_levels(facts).size)
 
 
 def check_local(estimator: LocalEstimator) -> None:
-    """Check epsilon and the number of ratings that the label speaks of."""
+    """Check epsilon and the number of ratings that the label's note uses."""
     positive("epsilon", estimator.epsilon, do=WITHOUT_PRIVACY)
     if math.isfinite(estimator.epsilon):
         local_epsilon(estimator.epsilon)
@@ -134,7 +134,7 @@ def check_local(estimator: LocalEstimator) -> None:
 
 
 def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
-    """Return the promise with a note on what it means for a person with so many ratings."""
+    """Return the promise with a note on the epsilon of a user with so many ratings."""
     if math.isinf(promise.epsilon) or promise.unit is Unit.USER:
         return promise
     person = promise.for_user(ratings)
@@ -143,25 +143,25 @@ def _with_person(promise: Guarantee, ratings: int) -> Guarantee:
     return replace(promise, notes=(*promise.notes, note))
 
 
-#: How exactly matrices are recovered, and how long that may take.
+#: Tolerance and largest number of sweeps of the matrix recovery.
 TOLERANCE, SWEEPS = 2e-3, 90
 # Squares of ratings, and one over them, must fit single precision.
 _NARROWEST = 1e-15
-#: A ridge that leaves nothing of a coordinate.
+#: A ridge so large that a coordinate becomes zero.
 PINNED = 1e9
 
 
 class CellEstimator(LocalEstimator):
-    """Answer for every cell as its person's device would, then learn from the reports alone."""
+    """Report on every item, rated or not, as each user's device would; then learn from the reports alone."""
 
     __slots__ = ()
 
     def mechanism(self, facts: PublicFacts) -> CellMechanism:
-        """Return randomized response for a scale of few steps, modified Laplace noise for any other."""
+        """Return randomized response for a scale with few levels, modified Laplace noise for any other."""
         return cell_mechanism(self.epsilon, facts)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return epsilon a cell, and in a note what it means for a person: every item counts."""
+        """Return epsilon per rating, and in a note the epsilon of a user, who reports on every item."""
         facts = without_cap(facts)
         usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
         note = f"for a person, who answers for {facts.n_items:,} items: epsilon = "
@@ -184,7 +184,7 @@ class CellEstimator(LocalEstimator):
         return data.with_facts(without_cap(data.facts)).bounded()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return the one release of each cell."""
+        """Return the one report for each user and item."""
         return () if math.isinf(self.epsilon) else (self.mechanism(facts).event(),)
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
@@ -195,11 +195,11 @@ def cells_of(collected: Collected) -> CellMechanism:
     """Return the mechanism of reports that hide what was rated; refuse others."""
     if not isinstance(collected.mechanism, CellMechanism):
         raise ParameterError(
-            "These reports tell which items were rated; use local-channel, which learns more from them."
+            "These reports show which items were rated; use local-channel, which learns more from them."
         )
     return collected.mechanism
 
 
 def own_ridge(vectors: Floats, variance: float) -> Floats:
-    """Return what each coordinate of a person's vector pays on their own device: noise over spread."""
+    """Return the ridge of each coordinate in fold-in on a user's device: noise over spread."""
     return np.asarray(variance / np.maximum(np.mean(vectors**2, axis=0), variance / PINNED))

@@ -1,4 +1,4 @@
-"""Fit factors to reports whose noise is modeled as a mixture of Gaussians, as its paper does."""
+"""Factor perturbed reports with a mixture of Gaussians as noise model, as in its paper."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from discreet.solvers.mixture import fit_mixture
 class LocalMixture(LocalEstimator):
     """Perturb each rating on its own device, then factor the reports with a mixture of Gaussians as noise.
 
-    The Gaussians have mean zero although bounded noise pulls reports to the middle of the scale, and the fit
-    has no biases: both are as printed. local-channel mends both. Factors are fitted by one ridge sweep of
-    alternating least squares in each step, where the paper has a weighted PCA; at rank 1 the two agree.
+    The Gaussians have mean zero although bounded noise moves reports to the middle of the scale, and the fit
+    has no biases: both are as printed. local-channel corrects both. Each step fits factors by one sweep of
+    ridge-regularized alternating least squares, where the paper has a weighted PCA; at rank 1 the two agree.
 
     Guarantee
         Pure `epsilon` for the value of one rating against anyone, the collector included; which items were

@@ -1,7 +1,7 @@
-"""Recommend what people with the same choices chose, from bits that each device flipped before sending.
+"""Recommend by item-item similarity, from bits that each device flipped before sending.
 
-Every person reports one bit an item, chosen or not, and each bit lies with a known probability. What two
-items have in common is decoded from the counts of the four pairs of bits by inverting that channel twice.
+Every user reports one bit per item: interaction or not. Each bit is flipped with a known probability.
+Co-occurrence counts of two items are debiased by inverting this channel for both bits.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from discreet.statistics.blocks import blocks
 
 Similarity = Literal["jaccard", "cosine"]
 
-_CELLS_PER_BLOCK = 1 << 21
+_ENTRIES_PER_BLOCK = 1 << 21
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemNeighbors(Estimator):
-    """Recommend what people with the same choices chose, from bits flipped on each device.
+    """Recommend by item-item similarity, from interaction bits flipped on each device.
 
     Guarantee
-        Pure `epsilon` for one cell (whether one person chose one item) against anyone, the collector included
-        (proofs/neighbours.md). All cells of a person together cost `epsilon` times the size of the catalog.
+        Pure `epsilon` for whether one person interacted with one item, against anyone, the collector included
+        (proofs/neighbours.md). All items of a person together cost `epsilon` times the size of the catalog.
 
     Noise
         Each bit is flipped with probability f = 1 / (1 + e^epsilon); (y - f) / (1 - 2 f) then has the true
@@ -46,7 +46,7 @@ class ItemNeighbors(Estimator):
 
     Parameters:
         neighbors: How many neighbors an item keeps.
-        likeness: `jaccard` is what DPLCF publishes, `cosine` what LDPICF does.
+        similarity: `jaccard` as in DPLCF, or `cosine` as in LDPICF.
 
     References:
         Gao et al. DPLCF: differentially private local collaborative filtering. SIGIR 2020.
@@ -91,7 +91,7 @@ class ItemNeighbors(Estimator):
         )
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return the one report of each cell."""
+        """Return the one report for each user and item."""
         return () if math.isinf(self.epsilon) else (SignFlip(epsilon=self.epsilon).event(),)
 
     def _bound(self, data: Interactions) -> Interactions:
@@ -110,8 +110,8 @@ class ItemNeighbors(Estimator):
         return _nearest(likeness, min(self.neighbors, data.n_items - 1))
 
     def _reports(self, data: Interactions, random: PrivacyRandom) -> Iterator[Singles]:
-        """Yield what blocks of people send: a flipped bit for every item of the catalog."""
-        for block in blocks(data, most_people=max(_CELLS_PER_BLOCK // data.n_items, 1)):
+        """Yield the reports of blocks of users: a flipped bit for every item of the catalog."""
+        for block in blocks(data, most_people=max(_ENTRIES_PER_BLOCK // data.n_items, 1)):
             signs = np.full((block.counts.size, data.n_items), -1, dtype=np.int8)
             signs[block.people, block.items] = 1
             if math.isfinite(self.epsilon):
@@ -120,23 +120,23 @@ class ItemNeighbors(Estimator):
             yield (signs > 0).astype(np.float32)
 
 
-def similarities(together: Floats, alone: Floats, people: int, lie: float, kind: str) -> Floats:
-    """Decode how much alike items are from counts of bits that lie with probability `lie`.
+def similarities(together: Floats, alone: Floats, people: int, flip: float, kind: str) -> Floats:
+    """Estimate similarities from counts of bits that are flipped with probability `flip`.
 
-    `together[a, b]` counts people whose bits for a and b are both 1, `alone[a]` those whose bit for a is.
-    A bit y stands for (y - lie) / (1 - 2 lie), whose mean is the true one; for two items both are
-    independent, so the product of two such numbers decodes the pair.
+    `together[a, b]` counts users whose bits for a and b are both 1, `alone[a]` those whose bit for a is 1.
+    A bit y is debiased to (y - flip) / (1 - 2 flip), whose mean is the true bit. The bits of two items are
+    flipped independently, so the product of two debiased bits is unbiased for the pair.
     """
-    honest = 1 - 2 * lie
-    pairs = (together - lie * (alone[:, None] + alone[None, :]) + lie**2 * people) / honest**2
-    noise = math.sqrt(people * lie * (1 - lie)) / honest
-    counts = np.maximum((alone - lie * people) / honest, max(noise, 1.0))
+    honest = 1 - 2 * flip
+    pairs = (together - flip * (alone[:, None] + alone[None, :]) + flip**2 * people) / honest**2
+    noise = math.sqrt(people * flip * (1 - flip)) / honest
+    counts = np.maximum((alone - flip * people) / honest, max(noise, 1.0))
     pairs = np.clip(pairs, 0.0, np.minimum(counts[:, None], counts[None, :]))
     whole = counts[:, None] + counts[None, :] - pairs
     divisor = whole if kind == "jaccard" else np.sqrt(counts[:, None] * counts[None, :])
-    alike: Floats = pairs / divisor
-    np.fill_diagonal(alike, 0.0)
-    return alike
+    found: Floats = pairs / divisor
+    np.fill_diagonal(found, 0.0)
+    return found
 
 
 def _nearest(likeness: Floats, count: int) -> NeighborScorer:

@@ -1,4 +1,4 @@
-"""Recover ratings from reports that hide what was rated, by nuclear-norm completion."""
+"""Recover ratings from reports that hide which items were rated, by nuclear-norm matrix completion."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers
 from discreet.solvers.low_rank.nuclear import Recovery, largest_singular, recover
 
-#: Shares of what means leave of ratings that may be taste, tried from the least on held-out reports.
-TASTES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
+#: Shares of the residual variance that latent factors may explain, tried in this order on held-out reports.
+SHARES_TRIED = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
 # One report in this many is held out.
 _HELD = 10
 _SWEEPS_TO_CHOOSE = 30
@@ -52,29 +52,28 @@ _SWEEPS_TO_CHOOSE = 30
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalNuclear(CellEstimator):
-    """Hide on each device what was rated and how, then recover ratings through the inverted channel.
+    """Hide on each device which items were rated and how, then recover ratings by inverting the channel.
 
-    Reports are inverted cell by cell without bias and weighted by the probability that they stand for a
-    rating; debiased means come first, and the least nuclear norm is sought for what they leave. How much of
-    it may be taste is decided on held-out reports; where they show none, or not even what items are worth,
-    the answer is the debiased means.
+    Each report is debiased and weighted by the probability that it comes from a rating. Debiased means are
+    fitted first; a matrix of least nuclear norm is fitted to the residuals. Held-out reports decide how much
+    of the residuals latent factors may explain. Where they support none, the answer is the debiased means.
 
     Guarantee
         Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
         (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
 
     Noise
-        Every cell of the catalog answers, also an empty one, from a table in which no two rows (no rating, or
-        any rating) differ by more than e^epsilon in any answer.
+        A device answers for every item of the catalog, also an unrated one, from a table in which no two rows
+        (no rating, or any rating) differ by more than e^epsilon in any answer.
 
     Parameters:
-        epsilon: The loss of one cell.
+        epsilon: The loss of one rating.
         most_columns: The most factors of the recovered matrix.
         seed: Which reports are held out.
 
     References:
         Zheng, Two Differentially Private Rating Collection Mechanisms for Recommender Systems (2022): the
-        mechanisms and the recovery that this corrects.
+        mechanisms, and the recovery that this estimator corrects.
 
     Example:
         >>> from discreet import LocalNuclear, PrivacyRandom
@@ -105,37 +104,37 @@ class LocalNuclear(CellEstimator):
         reader = CellReader.of(collected, mechanism)
         means = corrected_means(reader, collected.width)
         found = corrected_cells(reader, means)
-        answer = self._taste(found, collected.reports.n_items, progress)
+        answer = self._residuals(found, collected.reports.n_items, progress)
         return _corrected_scorer(collected, means, answer, found.spread)
 
-    def _taste(self, found: CorrectedCells, n_items: int, progress: Progress) -> Recovery:
+    def _residuals(self, found: CorrectedCells, n_items: int, progress: Progress) -> Recovery:
         """Return the recovered residuals; the zero matrix if held-out reports do not ask for more."""
-        # Means that leave everything to chance: zero fits.
+        # The bound that the zero matrix meets.
         nothing = recover(found.cells, n_items, 1.01 * found.rho(0.0))
         if not stands_out(found.cells, n_items, self.seed):
             return nothing
         kept = experiment_generator(self.seed, "held-out reports").integers(_HELD, size=found.own.size) > 0
         best, gain, start = 0.0, 0.0, None
-        for place, taste in enumerate(TASTES):
+        for number, share in enumerate(SHARES_TRIED):
             part = found.where(kept)
-            start = self._recover(part, n_items, taste, start, sweeps=_SWEEPS_TO_CHOOSE)
+            start = self._recover(part, n_items, share, start, sweeps=_SWEEPS_TO_CHOOSE)
             loss, error = held_out_loss(found.where(~kept).cells, start)
-            progress(self.name, place + 1, len(TASTES) + 1)
+            progress(self.name, number + 1, len(SHARES_TRIED) + 1)
             if loss >= gain:
                 break
             if loss < -CLEAR * error:
-                best, gain = taste, loss
+                best, gain = share, loss
         answer = nothing if best == 0 else self._recover(found, n_items, best, start, sweeps=SWEEPS)
-        progress(self.name, len(TASTES) + 1, len(TASTES) + 1)
+        progress(self.name, len(SHARES_TRIED) + 1, len(SHARES_TRIED) + 1)
         return answer
 
     def _recover(
-        self, found: CorrectedCells, n_items: int, taste: float, start: Recovery | None, *, sweeps: int
+        self, found: CorrectedCells, n_items: int, share: float, start: Recovery | None, *, sweeps: int
     ) -> Recovery:
         return recover(
             found.cells,
             n_items,
-            found.rho(taste),
+            found.rho(share),
             tolerance=TOLERANCE,
             sweeps=sweeps,
             most_columns=self.most_columns,
@@ -144,7 +143,7 @@ class LocalNuclear(CellEstimator):
 
 
 def stands_out(cells: Rows, n_items: int, seed: int) -> bool:
-    """Tell whether any direction is stronger than in the same residuals with random signs."""
+    """Return whether the largest singular value exceeds that of the same residuals with random signs."""
     weights = np.ones_like(cells.values) if cells.weights is None else cells.weights
     slope = (weights * cells.values).astype(np.float64)
     signs = experiment_generator(seed, "signs").choice(np.array([-1.0, 1.0]), size=slope.size)
@@ -156,7 +155,7 @@ def stands_out(cells: Rows, n_items: int, seed: int) -> bool:
 
 
 def held_out_loss(cells: Rows, answer: Recovery) -> tuple[float, float]:
-    """Return how the answer changes the weighted squares of held-out cells, and the standard error."""
+    """Return the change in weighted squared error on held-out reports, and its standard error."""
     rows = np.repeat(np.arange(cells.n_rows), np.diff(cells.indptr))
     if answer.rank == 0 or cells.weights is None:
         return 0.0, 0.0
@@ -182,33 +181,33 @@ def _corrected_scorer(
     return LocalScorer.of(collected.reports.users, vectors, device)
 
 
-# How far ratings usually lie from what a low-rank matrix explains, as a part of the scale.
+# The usual standard deviation of ratings around a low-rank matrix, as a fraction of the scale.
 _INTRINSIC = 0.225
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalNuclearPlain(CellEstimator):
-    """Hide on each device what was rated and how, then take reports at their word, as printed.
+    """Hide on each device which items were rated and how, then fit the raw reports, as printed.
 
-    The matrix of least nuclear norm within `rho` of all reports; pretended ratings are not told from real
-    ones. Kept to compare with; local-nuclear mends it.
+    Return the matrix of least nuclear norm within `rho` of all reports. It does not distinguish fake ratings
+    from real ones. It is kept for comparison; local-nuclear corrects it.
 
     Guarantee
         Pure `epsilon` for whether and how one person rated one item, against anyone, the collector included
         (proofs/local_nuclear.md). A person answers for the whole catalog, so n items cost n times epsilon.
 
     Noise
-        Every cell of the catalog answers, also an empty one, from a table in which no two rows (no rating, or
-        any rating) differ by more than e^epsilon in any answer.
+        A device answers for every item of the catalog, also an unrated one, from a table in which no two rows
+        (no rating, or any rating) differ by more than e^epsilon in any answer.
 
     Parameters:
-        epsilon: The loss of one cell.
+        epsilon: The loss of one rating.
         rho: The misfit allowed, in stars or half scales; None to compute it.
-        gamma: Take the printed bound that fails this often, which most often makes zero the answer; None for
-            the misfit that is to be expected.
-        intrinsic: How far ratings lie from the low-rank truth, in the same unit; None for 0.9 stars of five,
-            and as large a part of any other scale.
+        gamma: Use the printed bound with this failure probability, which usually makes zero the answer; None
+            uses the expected misfit.
+        intrinsic: The deviation of ratings from the low-rank truth, in the same unit; None for 0.9 stars of
+            five, and the same fraction of any other scale.
         most_columns: The most factors of the recovered matrix.
 
     References:
@@ -274,7 +273,7 @@ class LocalNuclearPlain(CellEstimator):
         return LocalScorer.of(reports.users, vectors, device)
 
     def _misfit(self, reports: Interactions, mechanism: CellMechanism, intrinsic: float) -> float:
-        """Return rho; the number of rated cells is read off the reports without bias."""
+        """Return rho; the number of ratings is estimated from the reports without bias."""
         people, items = reports.n_users, reports.n_items
         cells = people * items
         rated = (reports.n_ratings - mechanism.fake * cells) / (mechanism.keep - mechanism.fake)

@@ -1,4 +1,4 @@
-"""Learn item factors from one noisy bit a person and round; ratings and history stay on the device."""
+"""Learn item factors from one noisy bit per user and round; ratings and history stay on the device."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from discreet.solvers.als import solve_rows
 from discreet.statistics.data_source import DataSource
 
 _START = 0.1
-# A person's projected gradient is clamped to this, in units in which the scale is [0, 1].
+# A user's projected gradient is clamped to this, in units in which the scale is [0, 1].
 _BOUND = 0.5
-# The noise, whose size is known beforehand, may move an entry by this much a round.
+# The step is shortened until the known noise moves an entry by about this much per round.
 _MOST_NOISE = 0.02
-# The ridge on a person's own factors: about what one rating varies, over what factors do.
+# The ridge on a user's own factors: about the variance of a rating over the variance of factors.
 _RIDGE = 0.5
-# Models without biases pin theirs to zero.
+# A ridge that keeps biases at zero, for models without biases.
 _PINNED = 1e9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateGradients(Estimator):
-    """Send item factors down and one noisy bit of a projected gradient up, round after round.
+    """Send item factors to devices and one noisy bit of a projected gradient back, in each round.
 
-    Each round a device computes its person's factors from the item factors it was sent, then the gradient
-    of its error; it projects the gradient to `projected` rows, draws one of their coordinates, rounds it at
-    random to +1 or -1 and flips that with a known probability.
+    In each round a device computes its user's factors from the item factors, then the gradient of its error.
+    It projects the gradient to `projected` rows, samples one coordinate, rounds it at random to +1 or -1 and
+    flips that with a known probability.
 
     Guarantee
         Pure `epsilon` for a person's whole history, which items were rated included, between any two
@@ -61,7 +61,7 @@ class PrivateGradients(Estimator):
         factors: The rank.
         rounds: How often item factors are sent and bits returned.
         projected: Rows of the random projection of the items.
-        rate: The longest step; known noise shortens it.
+        rate: The largest step size; the known noise reduces it.
 
     References:
         Shin, Kim, Shin and Xiao, Privacy Enhanced Matrix Factorization for Recommendation with Local
@@ -106,7 +106,7 @@ class PrivateGradients(Estimator):
         return share
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise: it covers everything a person did."""
+        """Return the promise, which covers a user's whole history."""
         return Guarantee(
             epsilon=self.epsilon,
             unit=Unit.USER,
@@ -118,7 +118,7 @@ class PrivateGradients(Estimator):
         )
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return one flipped bit a round."""
+        """Return one flipped bit per round."""
         return () if math.isinf(self.epsilon) else [self._flip().event()] * self.rounds
 
     def sent_bytes(self, n_items: int) -> dict[str, int]:
@@ -128,7 +128,7 @@ class PrivateGradients(Estimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         if data.facts.low >= data.facts.high:
-            raise DataError("The rating scale holds one value only; there is nothing to learn.")
+            raise DataError("The rating scale has one value only; there is nothing to learn.")
 
     def _flip(self) -> SignFlip:
         return SignFlip(epsilon=self.share())
@@ -154,7 +154,7 @@ class PrivateGradients(Estimator):
         )
 
     def _rate(self, people: int) -> float:
-        """Return the step: the noise of the mean gradient is known, and it moves entries by little."""
+        """Return the step size, chosen so that the known noise of the mean gradient moves entries little."""
         if math.isinf(self.epsilon):
             return self.rate
         coordinates = self.projected * self.factors
@@ -162,7 +162,7 @@ class PrivateGradients(Estimator):
         return min(self.rate, _MOST_NOISE / noise)
 
     def _gradient(self, unit: Rows, items: Floats, signs: Floats, random: PrivacyRandom) -> Floats:
-        """Return what the devices together say about the mean gradient of the items."""
+        """Return the mean gradient of the items, estimated from all devices' bits."""
         people = solve_rows(unit, items, ridge=_RIDGE)
         errors = -residuals(unit, people, items, np.zeros(len(people)), np.zeros(len(items)))
         if math.isinf(self.epsilon):
@@ -175,11 +175,11 @@ class PrivateGradients(Estimator):
         ) / math.sqrt(self.projected)
         own = np.clip(projected * people[np.arange(len(people)), factor] / _BOUND, -1, 1)
         bits = self._flip().release(_rounded(own, random), random)
-        told = np.bincount(
+        decoded = np.bincount(
             chosen, weights=self._flip().decode(bits), minlength=self.projected * self.factors
         ).reshape(self.projected, self.factors)
         scale = _BOUND * self.projected * self.factors / len(people)
-        return np.asarray(signs.T @ told * (scale / math.sqrt(self.projected)))
+        return np.asarray(signs.T @ decoded * (scale / math.sqrt(self.projected)))
 
 
 def _mean_gradient(unit: Rows, errors: Floats, people: Floats, n_items: int) -> Floats:
@@ -192,6 +192,6 @@ def _mean_gradient(unit: Rows, errors: Floats, people: Floats, n_items: int) -> 
 
 
 def _rounded(values: Floats, random: PrivacyRandom) -> npt.NDArray[np.int64]:
-    """Round numbers of [-1, 1] to -1 or +1 at random without bias; the flip after it is what protects."""
+    """Round numbers in [-1, 1] to -1 or +1 at random without bias; privacy comes from the flip after it."""
     words = random.bytes(4 * values.size).view(np.uint32).astype(np.float64)
     return np.where(words < (values + 1) / 2 * 2.0**32, 1, -1)

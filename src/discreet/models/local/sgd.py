@@ -1,4 +1,4 @@
-"""Factor clamped noisy ratings by stochastic gradient descent: what local models are compared with."""
+"""Factor clamped noisy ratings by stochastic gradient descent: a baseline for local models."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class LocalSgd(LocalEstimator):
     Parameters:
         epsilon: The loss of one rating.
         factors: The rank.
-        rate: The length of a step, for ratings in units in which the scale is [0, 1].
-        regularization: The pull to zero at every step.
+        rate: The step size, for ratings in units in which the scale is [0, 1].
+        regularization: The ridge at every step.
         epochs: Passes over the reports.
         ratings_per_user: A public number of ratings for which the label spells out the promise to a person.
 
@@ -82,7 +82,7 @@ class LocalSgd(LocalEstimator):
         return ClampedLaplace(epsilon=self.epsilon, low=facts.low, high=facts.high, points=POINTS)
 
     def _learn(self, collected: Collected, progress: Progress) -> Scorer:
-        # The order of steps matters; sorted by id, it does not depend on the order in which people come.
+        # The order of steps matters; sorting by id makes it independent of the order of the input.
         order = np.argsort(collected.reports.users.ids, kind="stable")
         reports = collected.reports.select_users(order)
         values = ((reports.values - collected.mechanism.low) / collected.width).astype(np.float32)
@@ -96,7 +96,8 @@ class LocalSgd(LocalEstimator):
             seed=self.seed,
             report=lambda done: progress(self.name, done, self.epochs),
         )
-        # Stochastic steps shrink a vector once for each of its ratings; a typical person stands for all.
+        # Stochastic steps shrink a vector once per rating; the typical number of ratings is used for all
+        # users.
         typical = max(reports.n_ratings / max(reports.n_users, 1), 1.0)
         ridge = max(self.regularization, 1e-3) * typical
         return factor_scorer(collected, people[np.argsort(order)], items, ridge)

@@ -1,4 +1,4 @@
-"""Factor ratings by the leading directions of one noisy covariance between items."""
+"""Factor ratings by the leading eigenvectors of one noisy covariance between items."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.data_source import DataSource
 
-# How far people's ratings may lie from the centered prediction, in units of half the scale.
+# Residuals are clamped to this, in units of half the scale.
 _CLAMP = 0.5
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CovarianceSvd(Estimator):
-    """Factor ratings by the leading directions of one noisy covariance between items.
+    """Factor ratings by the leading eigenvectors of one noisy covariance between items.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
@@ -38,11 +38,11 @@ class CovarianceSvd(Estimator):
         one (`epsilon`, `delta`)-private release.
 
     Parameters:
-        factors: At most so many directions are kept; those that noise alone could have made never are.
+        factors: The largest number of factors; only factors above the noise are kept.
 
     References:
         McSherry, Mironov. Differentially private recommender systems. KDD 2009. They protect single ratings;
-        here rows are scaled to length 1, which protects people.
+        here rows are scaled to length 1, which protects whole users.
 
     Example:
         >>> from discreet import CovarianceSvd, PrivacyRandom
@@ -76,14 +76,14 @@ class CovarianceSvd(Estimator):
         return events_of_rounds(self.epsilon, self.delta, 1)
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
-        told = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
-        moment = release_moment(data, told, multiplier, random)
+        scaling = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
+        moment = release_moment(data, scaling, multiplier, random)
         found = leading(moment, multiplier, view.look.people, self.factors)
         progress("covariance-svd", 1, 1)
         columns = [item_factor(one, view.look) for one in found]

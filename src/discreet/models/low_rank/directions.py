@@ -1,7 +1,7 @@
-"""Share what the low-rank methods do between releases: center, split the budget, size a noisy direction.
+"""Share the steps of the low-rank methods: center ratings, split the budget, size a noisy direction.
 
-Ratings are in units in which the scale runs from -1 to 1. Everything here is either one person's own
-computation on their own row, given released numbers, or it works on released numbers alone.
+Ratings are in units in which the scale runs from -1 to 1. Everything here is either a user's own computation
+on their own row, given released numbers, or it uses released numbers alone.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from discreet.statistics.counts import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.scaled_rows import ScaledMoment, Scaling
 
-# A person's coefficients have variance 1 beforehand; ratings deviate from predictions by this much.
+# A user's coefficients have prior variance 1; this is the variance of ratings around predictions.
 FACTOR_RIDGE = TYPICAL_RESIDUAL**2
-# Rows are weighed by their own length, which makes the mean of the squared weights larger than the square of
-# the mean weight by about this factor.
+# Rows are weighted by their own length, so the mean squared weight exceeds the squared mean weight by about
+# this factor.
 _WEIGHT_SPREAD = 1.3
-# An eigenvalue counts from this much above the edge of the noise.
+# An eigenvalue is kept from this much above the edge of the noise.
 _ABOVE_EDGE = 1.03
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centered:
-    """Hold what `biases` released about the items; each person keeps their own row."""
+    """Hold the released item biases, from which every user's row is centered."""
 
     look: ItemView
     offsets: Floats
 
     def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
-        """Return how a person's left-over row gets a length of at most 1: what one release hears of them.
+        """Return how a user's residual row is scaled to length at most 1: the contribution to one release.
 
-        A person takes the offsets, the own mean and the own places on the factors off their ratings.
+        Residuals are ratings minus the offsets, the user's own mean and the user's own factors.
         """
         ridge = np.append(USER_RIDGE, np.full(factors.shape[1], FACTOR_RIDGE))
         return Scaling(
@@ -61,7 +61,7 @@ class Centered:
         )
 
     def scorer(self, factors: Floats, facts: PublicFacts, decisions: dict[str, int]) -> RatingScorer:
-        """Return the model that these item factors give."""
+        """Return the scorer with these item factors."""
         half = self.look.half
         return RatingScorer(
             mean=self.look.middle + half * self.look.mean,
@@ -76,15 +76,15 @@ class Centered:
 
 
 def centered(data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress) -> Centered:
-    """Release the biases: what every rating is measured from."""
+    """Release the biases, from which all ratings are centered."""
     look, effects = release_biases(data, multiplier, random, progress)
     return Centered(look=look, offsets=look.mean + effects.mean)
 
 
 class Found(NamedTuple):
-    """Hold a direction as released: the moment's noisy product with it, its size, and the noise on each item.
+    """Hold a released direction: the moment's noisy product with it, its eigenvalue, and the noise per item.
 
-    `value` is 0 when the noise alone could have made the direction.
+    `value` is 0 for a direction that is not above the noise.
     """
 
     product: Floats
@@ -92,19 +92,20 @@ class Found(NamedTuple):
     noise: float
 
 
-def release_moment(source: DataSource, told: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
-    """Release the second moment of people's rows; each moves it by at most 1 in the Frobenius norm."""
-    sums = source.total(ScaledMoment(scaling=told))
+def release_moment(source: DataSource, scaling: Scaling, multiplier: float, random: PrivacyRandom) -> Floats:
+    """Release the second moment of users' rows; each user moves it by at most 1 in the Frobenius norm."""
+    sums = source.total(ScaledMoment(scaling=scaling))
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
 
 
 def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[Found]:
-    """Return the directions, at most so many, whose eigenvalues stand out of noise and chance."""
+    """Return at most `most` directions whose eigenvalues are above the noise and the sampling error."""
     values, strengths, vectors, edge = outstanding(
         moment, multiplier, people, most=most, above_edge=_ABOVE_EDGE
     )
     noise = edge / (2 * math.sqrt(len(moment)))
-    # Noise lengthens an eigenvalue; the mean with what is left of it undoes that for a rank-one signal.
+    # Noise enlarges an eigenvalue; averaging it with the corrected strength undoes that for a rank-one
+    # signal.
     return [
         Found(value * vector, (value + strength) / 2, noise)
         for value, strength, vector in zip(values, strengths, vectors.T, strict=True)
@@ -112,14 +113,14 @@ def leading(moment: Floats, multiplier: float, people: float, most: int) -> list
 
 
 def item_factor(found: Found, look: ItemView, row_bound: float | None = None) -> Floats:
-    """Return the items' coordinates on a direction along which people vary with a variance of about 1.
+    """Return the items' coordinates on a direction along which users have a variance of about 1.
 
-    An item that few people rated enters the moment weakly; its coordinate is scaled up by the released
+    An item with few ratings has small entries in the moment; its coordinate is scaled up by the released
     counts, and shrunk by the known noise.
     """
     if found.value <= 0:
         return np.zeros_like(found.product)
-    # The counts weigh people by their rows' lengths; a row bound weighs short rows less.
+    # The counts weight users by their rows' lengths; a row bound reduces the weight of short rows.
     shortened = 1.0
     if row_bound is not None:
         typical = math.hypot(TYPICAL_RESIDUAL, COUNT_PART) * math.sqrt(look.typical_length)

@@ -35,16 +35,16 @@ from discreet.statistics.scaled_rows import ScaledProduct, Scaling
 Solver = Literal["auto", "covariance", "oja"]
 Schedule = Literal["uniform", "growing"]
 
-# What the item biases get when there are rounds; without rounds they get everything.
+# The share of the item biases when there are rounds; without rounds they get the whole budget.
 BIAS_SHARE = 0.3
-# A round pays when this many people stand against each unit of the noise's reach (noise * sqrt(items)); the
-# first finds the strongest direction and needs fewer.
-_PEOPLE_PER_ROUND = 250.0
-_PEOPLE_FOR_THE_FIRST = 200.0
+# A round pays with this many users per unit of the noise's spectral norm (noise * sqrt(items)); the first
+# round finds the strongest direction and needs fewer.
+_USERS_PER_ROUND = 250.0
+_USERS_FOR_THE_FIRST = 200.0
 MOST_ROUNDS = 10
-# Up to this many items the matrix of all pairs is held; beyond it Oja needs vectors only.
+# Up to this many items the matrix of all pairs is released; beyond it Oja's method needs vectors only.
 _MOST_DENSE = 5000
-# A direction found by noisy products counts when its size is beyond chance and beyond this much of the noise.
+# A direction found by noisy products is kept if its eigenvalue exceeds both of these multiples of the noise.
 _STANDARD_ERRORS = 4.0
 _OF_NOISE = 0.5
 
@@ -59,7 +59,7 @@ class RoundPlan(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrankWolfe(Estimator):
-    """Factor ratings by rounds of rank one: a direction is published, a person's place on it stays private.
+    """Factor ratings in rank-one rounds: directions are published, users' coefficients stay private.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
@@ -72,14 +72,14 @@ class FrankWolfe(Estimator):
         (`epsilon`, `delta`)-private release.
 
     Parameters:
-        rounds: How many directions are learned; by default by a public rule from `epsilon`, `delta`, and
-            how many people and items there are, and none where noise would drown them.
+        rounds: How many directions are learned; by default a public rule of `epsilon`, `delta` and the public
+            numbers of users and items decides, and learns none where the noise is too large.
         solver: `"covariance"` releases a matrix of all pairs of items, `"oja"` releases vectors only; by
             default the matrix up to 5,000 items.
         schedule: Whether rounds share the budget evenly or later ones get more.
         steps: How many products with vectors one round of Oja's method releases.
         row_bound: Rows of residuals longer than this (in units of the ratings) are shortened, shorter ones
-            count less. By default every row counts alike and no bound has to be guessed.
+            count less. By default every row counts equally and no bound has to be guessed.
 
     References:
         Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.
@@ -133,7 +133,7 @@ class FrankWolfe(Estimator):
         return self.solver == "oja" or (self.solver == "auto" and n_items > _MOST_DENSE)
 
     def _plan(self, facts: PublicFacts) -> RoundPlan:
-        """Share the budget; everything here is public."""
+        """Split the budget; everything here is public."""
         releases = self.steps if self._uses_oja(facts.n_items) else 1
         if math.isinf(self.epsilon):
             rounds = MOST_ROUNDS if self.rounds is None else self.rounds
@@ -148,7 +148,7 @@ class FrankWolfe(Estimator):
         return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
@@ -156,8 +156,8 @@ class FrankWolfe(Estimator):
         view = centered(data, plan.biases, random, progress)
         factors = np.zeros((data.n_items, 0))
         for number, multipliers in enumerate(plan.rounds):
-            told = view.told(factors, self.row_bound)
-            found = self._direction(data, view, told, multipliers, number, random)
+            scaling = view.told(factors, self.row_bound)
+            found = self._direction(data, view, scaling, multipliers, number, random)
             if found.value > 0:
                 factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])
             progress("frank-wolfe", number + 1, len(plan.rounds))
@@ -168,39 +168,39 @@ class FrankWolfe(Estimator):
         self,
         source: DataSource,
         view: Centered,
-        told: Scaling,
+        scaling: Scaling,
         multipliers: Sequence[float],
         number: int,
         random: PrivacyRandom,
     ) -> Found:
-        """Release what one round tells; a direction that noise could have made has the value 0."""
+        """Release one round's direction; its value is 0 if it is not above the noise."""
         n_items = source.n_items
         if self._uses_oja(n_items):
             start = view.look.counts * random_signs(n_items, "frank-wolfe", number)
-            return oja_direction(source, told, start, multipliers, random)
-        moment = release_moment(source, told, multipliers[0], random)
+            return oja_direction(source, scaling, start, multipliers, random)
+        moment = release_moment(source, scaling, multipliers[0], random)
         found = leading(moment, multipliers[0], view.look.people, 1)
         return found[0] if found else Found(np.zeros(n_items), 0.0, 0.0)
 
 
 def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
-    """Return how many rounds are worth their budget; one if it is not known how many people there are."""
+    """Return how many rounds are worth their budget; one if the number of users is not public."""
     if facts.n_users is None:
         return 1
     users_per_noise = facts.n_users / (multiplier * math.sqrt(facts.n_items))
-    if users_per_noise < _PEOPLE_FOR_THE_FIRST:
+    if users_per_noise < _USERS_FOR_THE_FIRST:
         return 0
-    return min(max(1, int(users_per_noise / _PEOPLE_PER_ROUND)), MOST_ROUNDS)
+    return min(max(1, int(users_per_noise / _USERS_PER_ROUND)), MOST_ROUNDS)
 
 
 def oja_direction(
-    source: DataSource, told: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
+    source: DataSource, scaling: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
 ) -> Found:
-    """Release noisy products with people's second moment, one a step, and turn toward where they point."""
+    """Run Oja's method on noisy products with the users' second moment, one release per step."""
     left = iter(multipliers)
 
     def product(vector: Floats) -> Floats:
-        sums = source.total(ScaledProduct(scaling=told, vector=vector))
+        sums = source.total(ScaledProduct(scaling=scaling, vector=vector))
         return Gaussian(sigma=next(left), l2_sensitivity=1.0).release(sums.steps(), random)
 
     found = oja(product, start, steps=len(multipliers))

@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps as the poster prints them: clipped rows, raised eigenvalues, steps of k / T."""
+"""Run Frank-Wolfe as the poster prints it: clipped rows, raised eigenvalues, steps of k / T."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, S
 
 Solver = Literal["auto", "covariance", "oja"]
 
-# How large entries of the completed matrix are taken to be, in half scales, when the nuclear ball is sized.
+# The assumed size of entries of the completed matrix, in half scales, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.6
-# Without a declared cap a row is bounded as if it held this many ratings; without a declared number of
-# people the nuclear ball is sized for this many.
+# The assumed number of ratings per row without a declared cap, and of users where it is not declared.
 _USUAL_LENGTH = 100
-_USUAL_PEOPLE = 1000
+_USUAL_USERS = 1000
 _MOST_DENSE = 5000
 # beta: how often the printed bound on the noise may fail.
 _FAILURE = 0.05
@@ -44,12 +43,12 @@ _LEAST_EIGENVALUE = 1e-9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedFrankWolfe(Estimator):
-    """Step toward one published direction a round, as printed; to compare with, not to use.
+    """Take one Frank-Wolfe step per published direction, as printed; kept for comparison only.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
-        against everyone else (proofs/printed_frank_wolfe.md). The noise is what the accountant asks for, not
-        what the poster's experiments drew.
+        against everyone else (proofs/printed_frank_wolfe.md). The noise is what the accountant requires, not
+        what the poster's experiments used.
 
     Noise
         Rows of ratings and of predictions are clipped to length L, so a row of errors is at most 2 L long and
@@ -63,7 +62,8 @@ class PrintedFrankWolfe(Estimator):
             vectors and a noisy eigenvalue; by default the matrix up to 5,000 items.
         steps: How many products with vectors one round of Oja's algorithm releases.
         row_bound: L, in units of the ratings; by default from the scale and the declared cap on ratings.
-        radius: k, the nuclear norm allowed; by default from the scale, the items and the declared people.
+        radius: k, the nuclear norm allowed; by default from the scale and the declared numbers of items and
+            users.
 
     References:
         Jain, Thakkar, Thakurta. Differentially private matrix completion revisited. ICML 2018.
@@ -102,14 +102,14 @@ class PrintedFrankWolfe(Estimator):
         return joint_promise(self, facts, "proofs/printed_frank_wolfe.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return every Gaussian release: one a round, or one a step of Oja and one of the eigenvalue."""
+        """Return every Gaussian release: one per round, or one per step of Oja and one of the eigenvalue."""
         if math.isinf(self.epsilon):
             return ()
         one = Gaussian(sigma=self._multiplier(facts), l2_sensitivity=1.0).event()
         return [one] * (self.rounds * self._releases(facts))
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _releases(self, facts: PublicFacts) -> int:
@@ -117,7 +117,7 @@ class PrintedFrankWolfe(Estimator):
         return self.steps + 1 if oja else 1
 
     def _multiplier(self, facts: PublicFacts) -> float:
-        """Return the noise of every release; all are alike."""
+        """Return the noise multiplier, which is the same for every release."""
         if math.isinf(self.epsilon):
             return 0.0
         total = gaussian_multiplier(self.epsilon, self.delta)
@@ -128,7 +128,7 @@ class PrintedFrankWolfe(Estimator):
         # On a scale of one value every row is zero, in whatever unit.
         middle, half = (facts.low + facts.high) / 2, (facts.high - facts.low) / 2 or 1.0
         bound = self.row_bound or TYPICAL_RESIDUAL * half * math.sqrt(facts.max_per_user or _USUAL_LENGTH)
-        people = facts.n_users or _USUAL_PEOPLE
+        people = facts.n_users or _USUAL_USERS
         radius = self.radius or _TYPICAL_ENTRY * half * math.sqrt(people * facts.n_items)
         so_far = RoundsSoFar(
             middle=middle,
@@ -168,10 +168,10 @@ class PrintedFrankWolfe(Estimator):
     def _oja(
         self, source: DataSource, so_far: RoundsSoFar, vector: Floats, noise: Gaussian, random: PrivacyRandom
     ) -> tuple[Floats, float]:
-        """Turn by noisy products, v + c (W v + noise), then release how far people stretch along v.
+        """Update v by noisy products, v + c (W v + noise), then release the eigenvalue along v.
 
         The poster leaves c open. Here noise alone moves v by about its own length; without noise c is
-        infinite, which is a power step.
+        infinite, which is power iteration.
         """
         reach = noise.sigma * math.sqrt(vector.size)
         for _ in range(self.steps):
@@ -184,5 +184,5 @@ class PrintedFrankWolfe(Estimator):
 
 
 def _raise(multiplier: float, facts: PublicFacts) -> float:
-    """Return by how much the printed algorithm raises the root of an eigenvalue, over 2 L."""
+    """Return what the printed algorithm adds to the root of an eigenvalue, over 2 L."""
     return math.sqrt(multiplier * math.log(facts.n_items / _FAILURE) * math.sqrt(facts.n_items))

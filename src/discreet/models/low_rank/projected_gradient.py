@@ -1,4 +1,4 @@
-"""Complete the matrix by noisy projections onto a nuclear-norm ball; each person holds their own row."""
+"""Complete the matrix by noisy projections onto a nuclear-norm ball; each user holds their own row."""
 
 from __future__ import annotations
 
@@ -32,22 +32,20 @@ from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics.counts import TYPICAL_RESIDUAL
 from discreet.statistics.projected_rows import advance, begin, bounded_moment
 
-# Without a declared cap a row is bounded as if it held this many ratings.
+# The assumed number of ratings per row without a declared cap.
 _USUAL_LENGTH = 100
-
-
-# How large the entries of the completed matrix are taken to be when the nuclear ball is sized.
+# The assumed size of entries of the completed matrix, for the radius of the nuclear ball.
 _TYPICAL_ENTRY = 0.3
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedGradient(Estimator):
-    """Complete the matrix by noisy projections onto a nuclear-norm ball; each person holds their own row.
+    """Complete the matrix by noisy projections onto a nuclear-norm ball; each user holds their own row.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
-        against everyone else (proofs/projected_gradient.md). Three releases of the biases, and one matrix a
+        against everyone else (proofs/projected_gradient.md). Three releases of the biases, and one matrix per
         round.
 
     Noise
@@ -58,11 +56,11 @@ class ProjectedGradient(Estimator):
     Parameters:
         rounds: How many gradient steps are taken; by default by the public rule of `FrankWolfe`, at least
             one.
-        factors: At most so many directions are kept a round.
-        radius: The nuclear norm allowed, in units of the ratings; by default from how many people (as
-            released) and items there are.
+        factors: The largest number of directions kept per round.
+        radius: The nuclear norm allowed, in units of the ratings; by default from the released number of
+            users and the number of items.
         row_bound: Rows longer than this, in units of the ratings, are shortened; by default from the scale
-            and the declared cap on ratings a person.
+            and the declared cap on ratings per user.
 
     References:
         Cai, Candès, Shen. A singular value thresholding algorithm for matrix completion. SIOPT 2010.
@@ -103,12 +101,12 @@ class ProjectedGradient(Estimator):
         return joint_promise(self, facts, "proofs/projected_gradient.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return three Gaussian releases of the biases and one a round."""
+        """Return three Gaussian releases of the biases and one per round."""
         return events_of_rounds(self.epsilon, self.delta, self._rounds(facts))
 
     def rows_needed(self) -> str | None:
-        """Ask for rows: every person's place moves from round to round."""
-        return "every person has a place of their own that moves from round to round"
+        """Return why rows must be in memory: every user has a state that changes from round to round."""
+        return "every user has a state of their own that changes from round to round"
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, multipliers = shared_multipliers(self.epsilon, self.delta, self._rounds(data.facts))

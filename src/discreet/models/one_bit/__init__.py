@@ -1,1 +1,1 @@
-"""Complete a matrix of likes and dislikes, with noise in one of four places."""
+"""One-bit matrix completion: noise on the ratings, the objective, the gradients or the output."""

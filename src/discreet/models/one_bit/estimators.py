@@ -1,7 +1,7 @@
-"""Complete a matrix of likes and dislikes privately, with noise in one of four places.
+"""Complete a matrix of binary ratings privately, by four estimators.
 
-The unit is one verdict; which items a person rated is public. The four differ in what is noised: the
-verdicts, the objective, the gradients, or the answers.
+The privacy unit is one rating value (liked or disliked); which items a user rated is public. The estimators
+differ in what gets the noise: the binary ratings, the objective, the gradients, or the answers.
 """
 
 from __future__ import annotations
@@ -44,30 +44,31 @@ from discreet.solvers.low_rank.losses import (
 
 Step = Literal["fixed", "barzilai-borwein"]
 
-# With the probit link the curvature tells something about a verdict; at most this share of epsilon pays.
+# With the probit link the curvature reveals something about a rating; it costs at most this share of epsilon.
 _CURVATURE_SHARE = 0.25
-# A little curvature everywhere makes the minimizer unique even where the loss goes on as a straight line.
+# A small ridge makes the minimizer unique even where the loss is linear.
 _LEAST_RIDGE = 1e-3
-# Numbers computed in floating point are taken this much larger, which is far more than they can be off.
+# Floating-point results are enlarged by this factor, which far exceeds their rounding error.
 _SAFE = 1 + 1e-9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitInput(OneBit):
-    """Flip each verdict at random, then fit a low-rank model that knows how often they lie.
+    """Flip each binary rating at random, then fit a low-rank model that knows the flip probability.
 
     Guarantee
-        Pure `epsilon` for one verdict against anyone, the collector included; which items were rated is
+        Pure `epsilon` for one rating value against anyone, the collector included; which items were rated is
         public (proofs/one_bit_input.md). Everything after the flip is post-processing.
 
     Noise
-        A verdict is flipped with probability 1 / (1 + e^epsilon).
+        A binary rating is flipped with probability 1 / (1 + e^epsilon).
 
     Parameters:
-        flip_positive: Instead, how often a +1 is flipped, p1 of the paper; goes with `flip_negative`, p2 of a
-            -1. Rates that reveal more than `epsilon`, by any of the four ratios, are refused.
-        flip_negative: How often a -1 is flipped.
+        flip_positive: The flip probability of a +1, p1 of the paper, instead of the one above; give
+            `flip_negative`, too. Rates that reveal more than `epsilon`, by any of the four ratios, are
+            refused.
+        flip_negative: The flip probability of a -1, p2 of the paper.
 
     Example:
         >>> from discreet import OneBitInput, PrivacyRandom
@@ -120,15 +121,16 @@ class OneBitInput(OneBit):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitObjective(OneBit):
-    """Tilt the objective by a random linear term, then minimize it.
+    """Add a random linear term to the objective, then minimize it (objective perturbation).
 
     Guarantee
-        Pure `epsilon` for one verdict against everyone who sees the release (proofs/one_bit_objective.md).
-        With the logistic link everything the solver sees is already noised. With the probit link there is no
-        promise: the published argument needs continuous noise, and on a grid verdicts can be read off.
+        Pure `epsilon` for one rating value against everyone who sees the release
+        (proofs/one_bit_objective.md). With the logistic link the solver sees noised numbers only. With the
+        probit link there is no promise: the published argument needs continuous noise, and with
+        finite-precision noise ratings can be read off.
 
     Noise
-        One verdict moves one entry of the linear term by at most 1 / s, with s the scale of the logistic
+        One rating moves one entry of the linear term by at most 1 / s, with s the scale of the logistic
         link, so that the term gets Laplace noise of scale 1 / (s epsilon); the probit link pays for its
         curvature as well.
 
@@ -162,7 +164,7 @@ class OneBitObjective(OneBit):
         proof = "proofs/one_bit_objective.md"
         if self.link == "logistic":
             return self._promise(facts, proof)
-        broken = "the noise of a probit objective does not hide verdicts, whatever epsilon it was drawn for"
+        broken = "the noise of a probit objective does not hide ratings, whatever epsilon it was drawn for"
         return self._promise(facts, proof, epsilon=math.inf, notes=(broken,))
 
     def ridge(self) -> float:
@@ -175,7 +177,7 @@ class OneBitObjective(OneBit):
         return max(_LEAST_RIDGE, least(lambda ridge: self._curvature_cost(ridge) <= price, guess=1.0))
 
     def noise_epsilon(self) -> float:
-        """Return what is left of epsilon for the noise once the curvature is paid for."""
+        """Return the epsilon left for the noise once the curvature is paid for."""
         return self.verdict_epsilon - self._curvature_cost(self.ridge())
 
     def _curvature_cost(self, ridge: float) -> float:
@@ -188,24 +190,24 @@ class OneBitObjective(OneBit):
         return Laplace.calibrated(epsilon=left, l1_sensitivity=sensitivity)
 
     def _information(self) -> float:
-        told = curvature_at_0(self.link, self.scale)
-        return told / (told + self._noise().variance)
+        signal = curvature_at_0(self.link, self.scale)
+        return signal / (signal + self._noise().variance)
 
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
         noise = self._noise()
         if self.link == "logistic":
-            # Up to a constant the loss of a verdict is that of a +1, tilted by 1 / scale if it is a -1. So
-            # the tilt holds all there is to know, and it is noised before the solver sees it.
-            tilt = noise.release((task.verdicts < 0) / self.scale, random)
+            # Up to a constant the loss of a -1 is that of a +1 plus a linear term with slope 1 / scale. So
+            # the linear term holds all private information, and it is noised before the solver sees it.
+            linear = noise.release((task.verdicts < 0) / self.scale, random)
             verdicts, straight = np.ones_like(task.verdicts), math.inf
         else:
-            tilt = noise.release(np.zeros(task.cells.size), random)
+            linear = noise.release(np.zeros(task.cells.size), random)
             verdicts, straight = task.verdicts, self.bound
         loss = OneBitLoss(
             verdicts=verdicts,
             link=self.link,
             scale=self.scale,
-            linear=tilt,
+            linear=linear,
             ridge=self.ridge(),
             straight_beyond=straight,
         )
@@ -215,24 +217,24 @@ class OneBitObjective(OneBit):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitGradient(OneBit):
-    """Walk a fixed number of steps along clamped and noised gradients.
+    """Take a fixed number of steps along clamped and noised gradients.
 
     Guarantee
-        `epsilon` for one verdict against everyone who sees the release, pure with Laplace noise, and with
-        `delta` above 0 by Gaussian noise (proofs/one_bit_gradient.md). No line search and no stopping rule
-        looks at the objective; a meter sees to it.
+        `epsilon` for one rating value against everyone who sees the release, pure with Laplace noise, and
+        with `delta` above 0 by Gaussian noise (proofs/one_bit_gradient.md). No line search and no stopping
+        rule reads the objective; a meter on the gradient enforces this.
 
     Noise
-        One verdict moves one entry of a gradient by at most 2 C with C the `clamp`: Laplace noise of scale 2
+        One rating moves one entry of a gradient by at most 2 C with C the `clamp`: Laplace noise of scale 2
         C `rounds` / epsilon, or N(0, (2 C M)^2 `rounds`) with M the multiplier of one (`epsilon`,
         `delta`)-private release.
 
     Parameters:
         delta: 0 for Laplace noise; above 0 for Gaussian noise, which is less from about ten rounds on.
         rounds: How many gradients are released, K of the paper.
-        clamp: No slope counts for more than this.
-        step: How long steps are: `"fixed"` by a public rule, or `"barzilai-borwein"` as printed, but from
-            the noised gradients alone.
+        clamp: Entries of the gradient are clamped to this.
+        step: The step size: `"fixed"` by a public rule, or `"barzilai-borwein"` as printed, but from the
+            noised gradients alone.
 
     Example:
         >>> from discreet import OneBitGradient, PrivacyRandom
@@ -274,7 +276,7 @@ class OneBitGradient(OneBit):
         return rounds
 
     def _noise(self) -> Laplace | Gaussian:
-        """Return the noise of one round; one verdict moves one slope, by at most twice the clamp."""
+        """Return the noise of one round; one rating moves one gradient entry by at most twice the clamp."""
         width = 2 * self.clamp
         if self.delta == 0:
             return Laplace.calibrated(epsilon=self.verdict_epsilon / self.rounds, l1_sensitivity=width)
@@ -282,8 +284,8 @@ class OneBitGradient(OneBit):
         return Gaussian(sigma=split_gaussian(together, [1.0] * self.rounds)[0] * width, l2_sensitivity=width)
 
     def _information(self) -> float:
-        told = min(self.clamp**2, curvature_at_0(self.link, self.scale))
-        return told / (told + self._noise().variance / self.rounds)
+        signal = min(self.clamp**2, curvature_at_0(self.link, self.scale))
+        return signal / (signal + self._noise().variance / self.rounds)
 
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
         noise = self._noise()
@@ -299,22 +301,22 @@ class OneBitGradient(OneBit):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitOutput(OneBit):
-    """Complete the matrix without noise, keep it, and answer single cells with noise.
+    """Complete the matrix without noise, keep it, and answer single entries with noise.
 
     Guarantee
-        Pure `epsilon` for one verdict, for each of the `cells` that may be asked for: together `cells` times
-        `epsilon` (proofs/one_bit_output.md). One verdict can move every cell, so the matrix as a whole is not
-        protected and never leaves the model: a file holds only the cells that were answered.
+        Pure `epsilon` for one rating value, for each of the `cells` entries that may be asked for: together
+        `cells` times `epsilon` (proofs/one_bit_output.md). One rating can move every entry, so the matrix as
+        a whole is not protected and never leaves the model: a file holds only the entries that were answered.
 
     Noise
-        One verdict moves a cell by at most 2 `answer_bound`: Laplace noise of scale 2 `answer_bound` /
+        One rating moves an entry by at most 2 `answer_bound`: Laplace noise of scale 2 `answer_bound` /
         epsilon.
 
     Parameters:
-        answer_bound: Answers are cut to this before the noise, which is proportional to it. A small one
-            loses how strongly something is liked and keeps whether it is.
-        cells: How many different cells are paid for. Under simulated noise, which protects nobody, any
-            number is answered, so that experiments can measure what one cell is worth on many.
+        answer_bound: Answers are clipped to this before the noise, which is proportional to it. A small bound
+            keeps whether an item is liked and loses how strongly.
+        cells: How many different entries are paid for. Under simulated noise, which protects nobody, any
+            number is answered, so that experiments can measure the accuracy of one entry on many.
 
     Example:
         >>> from discreet import OneBitOutput, PrivacyRandom
@@ -337,10 +339,10 @@ class OneBitOutput(OneBit):
         OneBit.__post_init__(self)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise for all cells together."""
+        """Return the promise for all entries together."""
         each = number_above(self.verdict_epsilon)
         note = (
-            f"epsilon = {each} for each answered cell, {self.cells:,} paid for; "
+            f"epsilon = {each} for each answered entry, {self.cells:,} paid for; "
             "the matrix as a whole is not protected and not released"
         )
         total = self.mean_epsilon + self.cells * self.verdict_epsilon
@@ -348,7 +350,7 @@ class OneBitOutput(OneBit):
         return self._promise(facts, "proofs/one_bit_output.md", epsilon=epsilon, notes=(note,))
 
     def _noise(self) -> Laplace:
-        """Return the noise of one cell, which can move from one end to the other."""
+        """Return the noise of one entry, which can move by the whole range."""
         return Laplace.calibrated(epsilon=self.verdict_epsilon, l1_sensitivity=2 * self.answer_bound)
 
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:

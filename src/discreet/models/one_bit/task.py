@@ -1,4 +1,4 @@
-"""Share what the four one-bit estimators have in common: settings, binary ratings, the solver."""
+"""Hold the common parts of the four one-bit estimators: settings, binary ratings, the solver."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ from discreet.solvers.low_rank.losses import LINKS, Link, OneBitLoss, Oracle, cu
 from discreet.solvers.low_rank.matrix import LowRank, ObservedEntries
 from discreet.solvers.low_rank.spg import BoundedNuclearBall, Domain, NuclearBall, minimize, walk
 
-# Up to this many cells the whole matrix is kept and no entry may pass the bound; above, predictions are cut.
+# Up to this many entries the matrix is dense and all entries are bounded; above, predictions are clipped.
 DENSE_CELLS = 40_000
 _WHAT = "completing the matrix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBit(Estimator):
-    """Complete a matrix of verdicts; concrete estimators say where the noise enters.
+    """Complete a matrix of binary ratings; concrete estimators say where the noise enters.
 
     Parameters:
         epsilon: The promise; `math.inf` fits without noise.
-        link: How a score turns into the chance of a +1.
+        link: The function from a score to the probability of a +1.
         scale: The score at which the link has its unit argument.
-        bound: No |score| is larger than this.
-        radius: The largest sum of singular values; by default sqrt(people * items), times the share of
-            information that the noise leaves.
-        leveling: How much people and items with many ratings are held down: the power of their (public)
-            counts by which rows and columns are scaled inside the nuclear norm. 0 is the plain norm.
+        bound: The largest |score|.
+        radius: The largest nuclear norm; by default sqrt(users * items), times the share of information that
+            the noise leaves.
+        leveling: The power of their (public) counts by which rows and columns are scaled inside the nuclear
+            norm; it reduces the influence of users and items with many ratings. 0 is the plain norm.
         above: Ratings above this are +1; by default five eighths up the public scale.
-        mean_share: Instead, spend this share of epsilon on the mean rating and use that.
-        iterations: The most steps the solver takes.
-        tolerance: It stops when a step promises less than this share of the objective.
+        mean_share: Instead of `above`, spend this share of epsilon on the mean rating and use the mean.
+        iterations: The largest number of solver steps.
+        tolerance: The solver stops when a step is expected to improve the objective by less than this share.
     """
 
     feedback = "binary"
@@ -92,32 +92,32 @@ class OneBit(Estimator):
             positive_finite("radius", self.radius)
         non_negative("leveling", self.leveling)
         probability("mean_share", self.mean_share)
-        require(self.mean_share < 1, "mean_share", self.mean_share, "must leave something for the verdicts")
+        require(self.mean_share < 1, "mean_share", self.mean_share, "must leave something for the ratings")
         if self.above is not None:
             finite("above", self.above, do="The mean of the ratings is private: buy it with mean_share.")
             require(self.mean_share == 0, "above", self.above, "and mean_share exclude each other")
         integer("iterations", self.iterations, least=1)
         positive_finite("tolerance", self.tolerance)
         if math.isfinite(self.epsilon):
-            # What cannot be noised is refused here, not after it was paid for.
+            # Settings that allow no noise are refused here, not after payment.
             self._noise()
             if self.mean_share:
                 mean_noise(self.mean_epsilon)
 
     @property
     def mean_epsilon(self) -> float:
-        """Return what the mean costs."""
+        """Return the epsilon of the mean."""
         return self.epsilon * self.mean_share if self.mean_share else 0.0
 
     @property
     def verdict_epsilon(self) -> float:
-        """Return what is left for the verdicts; both together are never more than epsilon."""
+        """Return the epsilon left for the ratings; with the mean's it is never more than epsilon."""
         if not self.mean_share or math.isinf(self.epsilon):
             return self.epsilon
         return math.nextafter(self.epsilon - self.mean_epsilon, 0)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return one pure event of everything the fit releases."""
+        """Return one pure event for all releases of the fit."""
         promise = self.promise(facts)
         return () if math.isinf(promise.epsilon) else (pure_event(promise.epsilon),)
 
@@ -135,7 +135,7 @@ class OneBit(Estimator):
     ) -> Guarantee:
         threshold = f"ratings above {public_threshold(facts, self.above):g} are likes: a public choice"
         if self.mean_share:
-            threshold = "ratings become verdicts at their mean, which is paid for"
+            threshold = "ratings above their mean, which is paid for, are likes"
         public = "who took part and which items each person rated is public"
         return Guarantee(
             epsilon=self.epsilon if epsilon is None else epsilon,
@@ -155,7 +155,7 @@ class OneBit(Estimator):
 
     @abstractmethod
     def _learn(self, task: Task, random: PrivacyRandom) -> Scorer:
-        """Learn from verdicts with noise; `epsilon` is finite here."""
+        """Learn from binary ratings with noise; `epsilon` is finite here."""
 
     def _information(self) -> float:
         """Return the share of the information about a score of 0 that the noise leaves."""
@@ -181,7 +181,7 @@ class OneBit(Estimator):
 
 @final
 class Task:
-    """Hold one fit: the verdicts, which are private, and the public rest of the problem."""
+    """Hold one fit: the binary ratings, which are private, and the public rest of the problem."""
 
     __slots__ = ("_domain", "_levels", "_progress", "_settings", "above", "cells", "users", "verdicts")
 
@@ -209,7 +209,7 @@ class Task:
         return self.cells.shape[0] * self.cells.shape[1]
 
     def solve(self, loss: OneBitLoss, *, show: bool = True) -> LowRank:
-        """Minimize the loss; what is shown counts steps, so `show` only where steps are no secret."""
+        """Minimize the loss; `show` reports the number of steps, so pass it only where that is not secret."""
         self._progress(_WHAT, 0, 1)
         with one_algebra_thread():
             solution = minimize(
@@ -224,7 +224,7 @@ class Task:
         return solution.matrix
 
     def walk(self, oracle: Oracle, steps: int, *, spectral: bool = False) -> LowRank:
-        """Take a fixed number of steps along what the oracle hands out."""
+        """Take a fixed number of steps along the oracle's gradients."""
         with one_algebra_thread():
             return walk(
                 oracle,
@@ -236,18 +236,18 @@ class Task:
             )
 
     def length(self) -> float:
-        """Return a step's length from public numbers: long where few of the cells are observed."""
+        """Return the step size from public numbers: larger where fewer entries are observed."""
         density = self.cells.size / self.size
         return 1 / (curvature_at_0(self._settings.link, self._settings.scale) * math.sqrt(density))
 
     def factors(self, matrix: LowRank) -> tuple[Floats, Floats]:
-        """Return both factors, sharing the values evenly, without the leveling."""
+        """Return both factors, singular values split evenly between them, without the leveling."""
         fixed, (rows, columns) = matrix.with_fixed_signs(), self._levels
         root = np.sqrt(fixed.values)
         return fixed.left * root / rows[:, None], fixed.right * root / columns[:, None]
 
     def scorer(self, matrix: LowRank) -> OneBitScorer:
-        """Return the release of a matrix that may be published."""
+        """Return the scorer of a matrix that may be published."""
         left, right = self.factors(matrix)
         return OneBitScorer(
             users=Vocabulary.of(self.users.series),

@@ -21,12 +21,12 @@ from discreet.solvers.bayesian_als import Beliefs, believe, lines_of, packed_siz
 from discreet.solvers.few_rows import products, ridge_vectors
 from discreet.statistics.blocks import rows_of
 
-# Shown ratings bend toward the ends of the scale within this part of it.
+# Shown ratings are compressed smoothly near the ends of the scale, within about this fraction of it.
 _SOFTNESS = 0.05
 
 
 def folded(scorer: Scorer, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
-    """Return vectors of the people asked for, each computed once, and which of them each row means."""
+    """Return the vectors of the users in `rows`, each computed once, and the index of each row's vector."""
     asked, place = np.unique(rows, return_inverse=True)
     if asked.size < histories.n_users:
         histories = histories.select_users(asked)
@@ -68,7 +68,7 @@ class LinearRatings(CountedRatings):
         return self.shown(self.unclipped(histories, rows, items))
 
     def shown(self, scores: Floats) -> Floats:
-        """Return ratings inside the scale; toward its ends they bend, so that ten good items stay apart."""
+        """Return ratings inside the scale; a soft clip keeps very good items apart."""
         softness = max((self.high - self.low) * _SOFTNESS, 1e-150)
         above = softness * np.logaddexp(0, (scores - self.high) / softness)
         below = softness * np.logaddexp(0, (self.low - scores) / softness)
@@ -76,7 +76,7 @@ class LinearRatings(CountedRatings):
 
     @abstractmethod
     def _design(self) -> Floats:
-        """Return the row of each item that a person's own vector is multiplied with."""
+        """Return the row of each item that a user's own vector is multiplied with."""
 
 
 @final
@@ -84,9 +84,9 @@ class LinearRatings(CountedRatings):
 class RatingScorer(LinearRatings):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    The person's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge`
-    holds the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with
-    that power of the number of the person's ratings.
+    A user's bias and factors minimize the squared error over their own ratings plus a ridge; `ridge` holds
+    the bias's strength first, then one for each factor. With `count_power` above 0 the ridge grows with that
+    power of the user's number of ratings.
     """
 
     kind: ClassVar[str] = "ratings"
@@ -120,7 +120,7 @@ class RatingScorer(LinearRatings):
         )
 
     def explain(self) -> dict[str, Any]:
-        """Return the rule's inputs and what it chose."""
+        """Return the decisions of the fit and their inputs."""
         return dict(self.decisions)
 
     def known_by(self) -> Floats | None:
@@ -128,7 +128,7 @@ class RatingScorer(LinearRatings):
         return self.popularity if self.popularity.size else None
 
     def item_vectors(self) -> Floats:
-        """Return the item factors, each in units of how much people differ along it."""
+        """Return the item factors, each in units of the users' spread along it."""
         if not self.item_factors.shape[1]:
             return Scorer.item_vectors(self)
         refuse_plain(self.item_bias, self.item_factors)
@@ -141,7 +141,7 @@ class RatingScorer(LinearRatings):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImplicitFactorScorer(Scorer):
-    """Score by `item factors . own factors`, where a person's factors come from what they chose."""
+    """Score by `item factors . own factors`, where a user's factors come from their interactions."""
 
     kind: ClassVar[str] = "implicit-factors"
     needs_ratings: ClassVar[bool] = False
@@ -160,7 +160,7 @@ class ImplicitFactorScorer(Scorer):
     regularization: float
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's factors; only which items were chosen counts."""
+        """Return each user's factors; only which items they interacted with counts."""
         from discreet.solvers.implicit_als import Confidence, fold_in_implicit
 
         chosen = rows_of(histories)._replace(values=np.ones(histories.n_ratings, dtype=np.float32))
@@ -168,7 +168,7 @@ class ImplicitFactorScorer(Scorer):
         return fold_in_implicit(chosen, self.item_factors, confidence).astype(np.float64)
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single cells."""
+        """Return the scores of single pairs of user and item."""
         people, place = folded(self, histories, rows)
         return products(people, self.item_factors.astype(np.float64), place, items)
 
@@ -195,8 +195,8 @@ _LARGEST = 1e12
 class UnsureRatingScorer(LinearRatings):
     """Predict `mean + item bias + own bias + item factors . own factors`, clipped to the scale.
 
-    `item_spreads` holds, for each item, the lower triangle of the covariance of its bias and factors: what
-    is not known of them counts in a person's own problem like a ridge, beside `ridge` (the bias's first).
+    `item_spreads` holds, for each item, the lower triangle of the covariance of its bias and factors. This
+    uncertainty acts like a ridge in a user's own problem, in addition to `ridge` (the bias's first).
     """
 
     kind: ClassVar[str] = "unsure-ratings"
@@ -217,7 +217,7 @@ class UnsureRatingScorer(LinearRatings):
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse spreads of another number of factors."""
+        """Refuse covariances for another number of factors."""
         if self.item_spreads.shape[1] != packed_size(self.ridge.size):
             raise DataError("The shape of item_spreads does not fit the other parts.")
 
@@ -240,7 +240,7 @@ class UnsureRatingScorer(LinearRatings):
         return dict(self.decisions)
 
     def item_vectors(self) -> Floats:
-        """Return the item factors; along each of them people differ alike."""
+        """Return the item factors; users have the same spread along each of them."""
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
 
     def _design(self) -> Floats:

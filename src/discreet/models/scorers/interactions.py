@@ -16,24 +16,25 @@ from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Numb
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.few_rows import products, weighted_sums
 
-# A person's place is pulled to the middle as if it had this variance against what one choice tells.
+# The ridge on a user's embedding, relative to the information in one interaction.
 _RIDGE = 0.2
-# The r-th choice from the latest weighs (1 + r) to the minus this, where times are known.
+# Where times are known, the r-th latest interaction has weight (1 + r) to the minus this.
 _FADING = 1.3
-# Choices repeat each other: without times each of n weighs n to the minus this.
+# Interactions are redundant: without times each of n has weight n to the minus this.
 _EVENLY = 0.65
-# How much of an item's squared length its log-odds lose. Half of it is right where vectors are known exactly.
+# The part of an item's squared length subtracted from its log-odds; one half is right for exact vectors.
 _LENGTH = 1.0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionScorer(Scorer):
-    """Score by `item_bias + item_factors . own place`.
+    """Score by `item_bias + item_factors . own embedding`.
 
-    Those who choose an item stand around `item_factors` with unit variance, so an item's log-odds are the
-    logarithm of its popularity, minus a part of its squared length, plus the product with the person's place.
-    That place comes from the items they chose, the later ones counting more where times are known.
+    The embeddings of an item's users are modeled as normal around `item_factors` with unit variance. So an
+    item's log-odds are the logarithm of its popularity, minus a part of its squared length, plus the product
+    with the user's embedding. That embedding comes from the user's items; later ones count more where times
+    are known.
     """
 
     kind: ClassVar[str] = "clicks"
@@ -53,7 +54,7 @@ class InteractionScorer(Scorer):
 
     popularity: Floats
     item_factors: Floats
-    # Files of the first version name no other constants than these two, and mean the others as they are here.
+    # Files of the first version have only the next two constants; the defaults of the others are theirs.
     ridge: float
     fading: float
     evenly: float = 0.0
@@ -74,13 +75,13 @@ class InteractionScorer(Scorer):
         )
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's place; ratings play no role, times do if the histories have them."""
+        """Return each user's embedding, from items and (if the histories have them) times, not ratings."""
         share = self.popularity / self.popularity.sum()
         centered = self.item_factors - share @ self.item_factors
         weights = recency(histories, self.fading, self.evenly)
         chosen = Rows(histories.indptr, histories.items, weights.astype(np.float32))
         counted = np.bincount(histories.rows(), weights=weights, minlength=histories.n_users)
-        # People differ along turned axes: there the ridge of everybody is diagonal.
+        # In the eigenbasis the problems of all users are diagonal.
         spread, turn = np.linalg.eigh((centered * share[:, None]).T @ centered)
         place: Floats = weighted_sums(chosen, centered @ turn)
         place /= counted[:, None] * np.maximum(spread, 0.0) + self.ridge
@@ -88,7 +89,7 @@ class InteractionScorer(Scorer):
         return turned
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single cells."""
+        """Return the scores of single pairs of user and item."""
         people, where = folded(self, histories, rows)
         scores: Floats = self._item_bias()[items] + products(people, self.item_factors, where, items)
         return scores
@@ -99,7 +100,7 @@ class InteractionScorer(Scorer):
         return (people[where] @ self.item_factors.T + self._item_bias()).astype(np.float32)
 
     def explain(self) -> dict[str, Any]:
-        """Return the rule's inputs and what it chose."""
+        """Return the decisions of the fit and their inputs."""
         return dict(self.decisions)
 
     def known_by(self) -> Floats:
@@ -116,10 +117,10 @@ class InteractionScorer(Scorer):
 
 
 def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
-    """Return each choice's weight by its place in the person's own order from the latest.
+    """Return each interaction's weight by its rank from the user's latest.
 
-    Choices made at one time share their weights evenly, in whatever order they are listed. Without times all
-    n choices of a person weigh n to the minus `evenly`.
+    Interactions at one time share their weights evenly, in whatever order they are listed. Without times each
+    of a user's n interactions has weight n to the minus `evenly`.
     """
     rows = histories.rows()
     if histories.times is None:

@@ -23,7 +23,7 @@ _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionsAndRatings(Scorer):
-    """Predict ratings as `RatingScorer` does, and order lists by choice and rating together.
+    """Predict ratings as `RatingScorer` does, and order lists by interaction and rating together.
 
     The score is the log-odds that the user interacts with an item (`InteractionScorer`) plus `liking` times
     the log-probability that they then rate it above their own usual rating.
@@ -62,9 +62,9 @@ class InteractionsAndRatings(Scorer):
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
-        """Put both together; stars count by how much of items' effects is known.
+        """Combine both scorers; ratings count by how well items' effects are `known`.
 
-        They count less where a typical person has `rated` a large part of the catalog.
+        They count less where a typical user has `rated` a large part of the catalog.
         """
         return cls(
             mean=stars.mean,
@@ -97,7 +97,7 @@ class InteractionsAndRatings(Scorer):
 
     @property
     def choice(self) -> InteractionScorer:
-        """Return the part that says what a person would choose."""
+        """Return the part that predicts interactions."""
         return InteractionScorer(
             popularity=self.popularity,
             item_factors=self.crowds,
@@ -108,7 +108,7 @@ class InteractionsAndRatings(Scorer):
         )
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's bias and factors, and their place among the crowds."""
+        """Return each user's bias and factors, and their interaction embedding."""
         return np.column_stack([self.stars.fold_in(histories), self.choice.fold_in(histories)])
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
@@ -120,7 +120,7 @@ class InteractionsAndRatings(Scorer):
         return self.stars.scores(histories, rows)
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return choice and stars together."""
+        """Return the log-odds of interaction and the weighted log-probability of liking, added up."""
         choice = self.choice.scores(histories, rows)
         above = self.scores(histories, rows) - self._usual(histories)[rows, None]
         deviation = max(DEVIATION * (self.high - self.low) / 2, 1e-150)
@@ -128,7 +128,7 @@ class InteractionsAndRatings(Scorer):
         return worth
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
-        """Return what lists are ordered by: "both" (as usual), "choice" or "stars"."""
+        """Order lists by "both" (default), "choice" (log-odds of interaction) or "stars" (ratings)."""
         if rank_by == "choice":
             return self.choice.scores(histories, rows)
         if rank_by == "stars":
@@ -160,7 +160,7 @@ class InteractionsAndRatings(Scorer):
         return {**found, "expected stars": worth - sum(found.values())}
 
     def explain(self) -> dict[str, Any]:
-        """Return the rule's inputs and what it chose."""
+        """Return the decisions of the fit and their inputs."""
         return dict(self.decisions)
 
     def known_by(self) -> Floats:
@@ -175,7 +175,7 @@ class InteractionsAndRatings(Scorer):
         return np.column_stack([scaled[:, PLAIN:], self.crowds])
 
     def _usual(self, histories: Interactions) -> Floats:
-        """Return what each person usually gives; one average rating more speaks for those with few."""
+        """Return each user's mean rating, shrunk by one additional average rating."""
         sums = np.bincount(histories.rows(), weights=histories.values, minlength=histories.n_users)
         usual: Floats = (sums + self.mean) / (np.diff(histories.indptr) + 1)
         return usual

@@ -26,10 +26,10 @@ _COUNTED = "counted without noise: the label says NOT PRIVATE"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemWeightsScorer(Scorer):
-    """Add up `weights[chosen, item]` over what a person chose, for the items that have weights.
+    """Sum `weights[i, item]` over a user's items i, for the items that have weights.
 
-    `base` decides among equals, and for a person who chose nothing. Where times are known, the r-th choice
-    from the latest counts by (1 + r) to the minus `fading`.
+    `base` breaks ties and ranks for users without items. Where times are known, the r-th latest interaction
+    has weight (1 + r) to the minus `fading`.
     """
 
     kind: ClassVar[str] = "item-weights"
@@ -50,7 +50,7 @@ class ItemWeightsScorer(Scorer):
     items: Indices
     weights: Singles
     base: Floats
-    # Files of the first version do not name it, and count every choice alike.
+    # Files of the first version lack it and weight all interactions equally.
     fading: float = 0.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,16 +60,16 @@ class ItemWeightsScorer(Scorer):
             raise DataError("items names an item twice.")
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return the sums of the weights of what each person chose."""
+        """Return the sums of the weights of each user's items."""
         place = np.full(self.base.size, -1, dtype=np.int64)
         place[self.items] = np.arange(self.items.size)
         weighed = histories.with_values(recency(histories, self.fading).astype(np.float32))
-        choices: Any = weighed.where(place[histories.items] >= 0).to_scipy()
-        sums: Floats = np.asarray(choices[:, self.items] @ self.weights, dtype=np.float64)
+        matrix: Any = weighed.where(place[histories.items] >= 0).to_scipy()
+        sums: Floats = np.asarray(matrix[:, self.items] @ self.weights, dtype=np.float64)
         return sums
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single cells."""
+        """Return the scores of single pairs of user and item."""
         asked, place = np.unique(rows, return_inverse=True)
         every: Floats = self.scores(histories, asked).astype(np.float64)
         return every[place, items]
@@ -95,7 +95,7 @@ class ItemWeightsScorer(Scorer):
         return neighbors
 
     def explain(self) -> dict[str, Any]:
-        """Return what the fit chose."""
+        """Return the decisions of the fit."""
         return dict(self.decisions)
 
 
@@ -105,7 +105,7 @@ _FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborScorer(Scorer):
-    """Score an item by its likeness to the items a person chose, as far as they are among its neighbors."""
+    """Score an item by the sum of its similarities to those of a user's items that are its neighbors."""
 
     kind: ClassVar[str] = "neighbours"
     needs_ratings: ClassVar[bool] = False
@@ -123,11 +123,11 @@ class NeighborScorer(Scorer):
     likeness: Singles
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return an empty vector for everybody: a history is compared item by item."""
+        """Return an empty vector per user: a history is compared item by item."""
         return np.zeros((histories.n_users, 0))
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single cells."""
+        """Return the scores of single pairs of user and item."""
         asked, place = np.unique(rows, return_inverse=True)
         chosen = np.zeros((asked.size, histories.n_items), dtype=np.bool_)
         for index, row in enumerate(asked):
@@ -171,7 +171,7 @@ class NeighborScorer(Scorer):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopularityScorer(Scorer):
-    """Score every item alike for everybody."""
+    """Score items by popularity, equally for all users."""
 
     kind: ClassVar[str] = "popularity"
     needs_ratings: ClassVar[bool] = False
@@ -182,7 +182,7 @@ class PopularityScorer(Scorer):
     popularity: Floats
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return an empty vector for everybody: this model knows no persons."""
+        """Return an empty vector per user: the model is not personalized."""
         return np.zeros((histories.n_users, 0))
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
@@ -190,5 +190,5 @@ class PopularityScorer(Scorer):
         return self.popularity[items]
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return the same list for everybody."""
+        """Return the same scores for all users."""
         return np.broadcast_to(self.popularity.astype(np.float32), (len(rows), len(self.popularity))).copy()

@@ -1,4 +1,4 @@
-"""Score from reports: people of the collection by what the collector learned, others on their own device."""
+"""Score from reports: participants by the collector's vectors, other users on their own device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.models.scorers.counts import COUNTS, CountedRatings, counted
 from discreet.models.scorers.factors import RatingScorer, folded
 from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
 
-# A ridge that leaves nothing of a bias, for models without one.
+# A ridge that keeps biases at zero, for models without biases.
 _PINNED = 1e9
 _FROM_REPORTS = "computed from reports that were private before they were collected"
 
@@ -27,9 +27,9 @@ _FROM_REPORTS = "computed from reports that were private before they were collec
 class LocalScorer(CountedRatings):
     """Predict for the people of the collection from vectors learned from their reports.
 
-    Somebody of the collection, by id, is answered by the collector's vector, and the ratings in that history
-    are not looked at. Any other history is folded in on the device of whoever brings it (`device`), from true
-    ratings that never leave it.
+    A participant, identified by id, gets the collector's vector, and the ratings in the given history are not
+    used. Any other history is folded in on its user's own device (`device`), from true ratings that never
+    leave it.
     """
 
     kind: ClassVar[str] = "local-ratings"
@@ -54,13 +54,13 @@ class LocalScorer(CountedRatings):
 
     @classmethod
     def of(cls, people: Vocabulary, user_vectors: Floats, device: RatingScorer) -> Self:
-        """Return the scorer that answers its own people by these vectors and all others as `device` does."""
+        """Return the scorer that uses these vectors for participants and `device` for all others."""
         parts = {entry.name: getattr(device, entry.name) for entry in fields(device)}
         return cls(people=people, user_vectors=user_vectors, **parts)
 
     @property
     def device(self) -> RatingScorer:
-        """Return what scores a history that somebody brings, on their own device."""
+        """Return the scorer that runs on a user's own device."""
         return RatingScorer(**{entry.name: getattr(self, entry.name) for entry in fields(RatingScorer)})
 
     def knows(self, user: object) -> bool:
@@ -68,7 +68,7 @@ class LocalScorer(CountedRatings):
         return bool(self.people.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return bias and factors: the collector's for its own people, else from each history on its own."""
+        """Return bias and factors: the collector's for participants, else from each history on its own."""
         known = self._places(histories.users)
         if (known >= 0).all():
             return self.user_vectors[known]
@@ -101,7 +101,7 @@ class LocalScorer(CountedRatings):
         return cells
 
     def _places(self, users: Vocabulary) -> Indices:
-        """Return each person's place in the collection, -1 for others: a row number alone names nobody."""
+        """Return each user's row in the collection, -1 for others; a row number alone identifies nobody."""
         if users.is_positional and users != self.people:
             return np.full(len(users), -1)
         return self.people.index_of(users.series).astype(np.int64)
@@ -113,7 +113,7 @@ class LocalScorer(CountedRatings):
 def factor_scorer(collected: Collected, people: Floats, items: Floats, ridge: float) -> LocalScorer:
     """Return the scorer of a model without biases that was fitted in units in which the scale is [0, 1].
 
-    `ridge` is what a person's factors pay on their own device, in the same units.
+    `ridge` is the ridge of a user's factors in fold-in on the device, in the same units.
     """
     low, width = collected.mechanism.low, collected.width
     size = people.shape[1]

@@ -28,7 +28,7 @@ from discreet.statistics.scaled_rows import own_places
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedGradientScorer(LinearRatings):
-    """Repeat the projected steps on a person's own row: move by the own errors, apply the published map."""
+    """Repeat the projected gradient steps on a user's own row, with the published projections."""
 
     kind: ClassVar[str] = "projected-gradient"
     stored: ClassVar[Mapping[str, Stored]] = {
@@ -50,12 +50,12 @@ class ProjectedGradientScorer(LinearRatings):
     ranks: npt.NDArray[np.int64]
 
     def check(self) -> None:
-        """Refuse ranks that do not share out the columns."""
+        """Refuse ranks that do not add up to the number of columns."""
         if not self.ranks.size or sum(self.ranks.tolist()) != self.kept.size:
-            raise DataError("The rounds of the projection do not share out its columns.")
+            raise DataError("The ranks of the rounds do not add up to the number of columns.")
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's own bias and place on the last basis."""
+        """Return each user's own bias and coordinates in the last basis."""
         offsets = self.mean + self.item_bias
         rows, own = own_residuals(rows_of(histories), offsets)
         state = begin(rows, offsets.size)
@@ -77,7 +77,7 @@ class ProjectedGradientScorer(LinearRatings):
 
 
 def own_residuals(rows: Rows, offsets: Floats) -> tuple[Rows, Floats]:
-    """Return the rows less the offsets and each person's own shrunken mean, and that mean."""
+    """Return the rows minus the offsets and each user's own shrunken mean, and that mean."""
     own = own_places(rows, offsets, np.zeros((offsets.size, 0)), np.array([USER_RIDGE]))
     left = residuals(rows, own, np.ones((offsets.size, 1)), np.zeros(rows.n_rows), offsets)
     return rows._replace(values=left.astype(np.float32)), own[:, 0]
@@ -86,9 +86,10 @@ def own_residuals(rows: Rows, offsets: Floats) -> tuple[Rows, Floats]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteppedScorer(LinearRatings):
-    """Predict a person's own mean and the completed row, which the person computes from the published rounds.
+    """Predict a user's own mean plus the completed row, which the user computes from the published rounds.
 
-    `row_bound` is in units of the ratings; `mean` is the middle of the scale, what nobody's mean is without.
+    `row_bound` is in units of the ratings; `mean` is the middle of the scale, from which ratings are
+    measured.
     """
 
     kind: ClassVar[str] = "rank-one-rounds"
@@ -107,7 +108,7 @@ class SteppedScorer(LinearRatings):
     row_bound: float
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's own mean, beyond the middle, and place on every direction."""
+        """Return each user's own mean, relative to the middle, and coefficient of every direction."""
         rows = rows_of(histories)
         centered = rows._replace(values=(rows.values - self.mean).astype(np.float32))
         return RoundsSoFar(

@@ -31,10 +31,10 @@ _NEWTON_STEPS = 12
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneBitScorer(Scorer):
-    """Predict by `left[person] . right[item]`: above 0 is liked.
+    """Predict by `left[user] . right[item]`: above 0 is liked.
 
-    The people the matrix was completed for have a row; which ones they are is public in this frame. A
-    newcomer's row is the most likely one given their own verdicts and what rows usually look like.
+    The users the matrix was completed for have a row; who they are is public in this privacy definition. A
+    newcomer's row is the most likely one given their own binary ratings and the distribution of rows.
     """
 
     kind: ClassVar[str] = "one-bit"
@@ -80,7 +80,7 @@ class OneBitScorer(Scorer):
         return bool(self.users.index_of([user])[0] >= 0)
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return the row of everybody who has one, and the most likely row of each newcomer."""
+        """Return the row of every user who has one, and the most likely row of each newcomer."""
         known = self.users.index_of(histories.users.series)
         vectors = self.left[np.maximum(known, 0)]
         for newcomer in np.flatnonzero(known < 0):
@@ -88,7 +88,7 @@ class OneBitScorer(Scorer):
         return vectors
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return signed scores of cells, none beyond the bound."""
+        """Return signed scores of single pairs of user and item, none beyond the bound."""
         people, place = self._asked(histories, rows)
         return np.clip(predict_cells(people, self.right, place, items), -self.bound, self.bound)
 
@@ -125,33 +125,35 @@ class OneBitScorer(Scorer):
         return self.fold_in(histories.select_users(asked)), place
 
     def _most_likely(self, histories: Interactions, row: int) -> Floats:
-        """Maximize the likelihood of one person's own verdicts under a normal prior with the rows' spread."""
+        """Maximize the likelihood of one user's binary ratings under a normal prior with the rows' spread."""
         span = slice(int(histories.indptr[row]), int(histories.indptr[row + 1]))
         design = self.right[histories.items[span]]
         if self.above is None:
-            raise DataError("The model does not say where a like begins, so that it cannot place newcomers.")
-        verdicts = binary_ratings(histories, self.above)[span]
-        loss = OneBitLoss(verdicts=verdicts, link=self.link, scale=self.scale)
+            raise DataError("The model has no threshold for likes, so it cannot predict for newcomers.")
+        signs = binary_ratings(histories, self.above)[span]
+        loss = OneBitLoss(verdicts=signs, link=self.link, scale=self.scale)
         ridge = 1 / np.maximum(np.mean(self.left**2, axis=0), 1e-12)
-        # The curvature at 0 is the largest for the logistic link and close to it for the probit: steps are
+        # The curvature at 0 is the largest for the logistic link and nearly so for the probit: steps are
         # safe.
         curvature = 2 * curvature_at_0(self.link, self.scale) * design.T @ design + np.diag(ridge)
         vector = np.zeros(self.right.shape[1])
-        for _ in range(_NEWTON_STEPS if verdicts.size else 0):
+        for _ in range(_NEWTON_STEPS if signs.size else 0):
             slope = design.T @ loss.gradient(design @ vector) + ridge * vector
             try:
                 vector = vector - np.linalg.solve(curvature, slope)
             except np.linalg.LinAlgError as error:
-                raise DataError("The model's factors are too far apart to place anybody by them.") from error
+                raise DataError(
+                    "The model's factors are ill-conditioned: no newcomer can be folded in."
+                ) from error
         return vector
 
 
 @final
 class Vault:
-    """Keep the exact factors on the trusted side; they are never written, and leave only noised.
+    """Keep the exact factors on the trusted side; they are never written, and entries leave only with noise.
 
-    `noise` is that of one cell. `allowed=None` means that nobody is protected anyway (simulated noise), so an
-    experiment may ask for every cell as if it were the only one.
+    `noise` is that of one entry. `allowed=None` means that nobody is protected anyway (simulated noise), so
+    an experiment may ask for every entry as if it were the only one.
     """
 
     __slots__ = ("_bound", "_left", "_noise", "_process", "_random", "_right", "allowed")
@@ -172,11 +174,11 @@ class Vault:
         self._process = os.getpid()
 
     def release(self, rows: Indices, items: Indices) -> Floats:
-        """Return the cells with noise; cells that change one after another cost epsilon each."""
+        """Return these entries with noise; each costs epsilon."""
         if self.allowed is not None and os.getpid() != self._process:
             raise PrivacyError(
-                "New cells are drawn only in the process that fitted the model: copies of it would each draw "
-                "their own."
+                "New entries are released only in the process that fitted the model: each copy of it would "
+                "draw noise of its own. Ask there."
             )
         exact = np.clip(predict_cells(self._left, self._right, rows, items), -self._bound, self._bound)
         return self._noise.release(exact, self._random)
@@ -184,7 +186,7 @@ class Vault:
 
 @final
 class Answers:
-    """Remember the noised cells by number, so that asking again tells nothing new."""
+    """Remember the released entries by number, so that asking again reveals nothing new."""
 
     __slots__ = ("_cells", "_lock", "_values")
 
@@ -194,12 +196,12 @@ class Answers:
         self._lock = threading.Lock()
 
     def snapshot(self) -> tuple[Indices, Floats]:
-        """Return the cells answered so far and their noised values."""
+        """Return the entries released so far and their noisy values."""
         with self._lock:
             return self._cells, self._values
 
     def of(self, cells: Indices, n_items: int, vault: Vault | None) -> Floats:
-        """Return the noised values of these cells; new ones are drawn from the vault if they are paid for."""
+        """Return the noisy values of these entries; new ones are released from the vault if paid for."""
         with self._lock:
             new = np.setdiff1d(cells, self._cells)
             if new.size:
@@ -216,12 +218,12 @@ class Answers:
     def _refuse_unpaid(self, new: int, vault: Vault | None) -> None:
         if vault is None:
             raise PrivacyError(
-                f"{new} of these cells were not released before the model was saved; "
-                "the file holds no others."
+                f"{new} of these entries were not released before the model was saved; "
+                "the file holds only released ones."
             )
         if vault.allowed is not None and self._cells.size + new > vault.allowed:
             raise PrivacyError(
-                f"{self._cells.size} cells were released and {new} new ones are asked for, but "
+                f"{self._cells.size} entries were released and {new} new ones are asked for, but "
                 f"cells={vault.allowed} were paid for. Fit with more cells, which costs epsilon for each."
             )
 
@@ -229,7 +231,7 @@ class Answers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedCells(Scorer):
-    """Answer cells of the people the matrix was completed for; a file holds the answers given, no more."""
+    """Release entries for the users the matrix was completed for; a file holds only released entries."""
 
     kind: ClassVar[str] = "one-bit-cells"
     stored: ClassVar[Mapping[str, Stored]] = {
@@ -258,30 +260,30 @@ class ReleasedCells(Scorer):
         object.__setattr__(self, "answers", Answers(self.cells, self.values))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the answered cells, numbered row by row, and their noised values."""
+        """Return the released entries, numbered row by row, and their noisy values."""
         cells, values = self.answers.snapshot()
         return {"users": self.users.ids, "cells": cells, "values": values}
 
     def check(self) -> None:
-        """Refuse cells of people who are not there, or one cell answered twice."""
+        """Refuse entries outside the matrix, and entries that come twice."""
         if self.cells.size and int(self.cells.max()) >= len(self.users) * self.n_items:
-            raise DataError("A cell belongs to nobody in the file.")
+            raise DataError("An entry belongs to no user of the file.")
         if np.unique(self.cells).size < self.cells.size:
-            raise DataError("A cell has two answers.")
+            raise DataError("An entry comes twice.")
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Refuse: vectors would tell more than single cells do."""
-        raise DiscreetError("This model releases single cells, not vectors. Ask for a cell with predict.")
+        """Refuse: a vector would reveal more than single entries do."""
+        raise DiscreetError("This model releases single entries, not vectors. Ask for an entry with predict.")
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the noised cells; the same cell always gets the same answer."""
+        """Return noisy entries; the same entry always gets the same answer."""
         known = self.users.index_of(histories.users.series)[rows].astype(np.int64)
         if known.size and known.min() < 0:
-            raise DataError("This model answers only about the people it was fitted on.")
+            raise DataError("This model answers only for users it was fitted on.")
         return self.answers.of(known * self.n_items + items, self.n_items, self.vault)
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return the noised cells of all items: as many releases as there are items, for each person."""
+        """Return the noisy entries of all items: one release per item and user."""
         cells = np.repeat(rows, self.n_items), np.tile(np.arange(self.n_items), rows.size)
         return self.predict(histories, *cells).reshape(rows.size, -1).astype(np.float32)
 

@@ -1,8 +1,8 @@
-"""Declare what a release is made of, and hold a file to it before a compiled loop reads any of it.
+"""Declare the arrays and constants of a scorer, and check a file against them before any is used.
 
-A scorer names its arrays with their types, shapes and ranges, and its constants with theirs. Sizes have
-names: `items` is the catalog's, any other name stands for whatever size it is first met with, and must be met
-again with the same. One loader checks all scorers' files by these declarations.
+A scorer declares its arrays with types, shapes and ranges, and its constants with ranges. Sizes have names:
+`items` is the size of the catalog; any other name takes the first size it meets, and all later ones must
+equal it. One loader checks the files of all scorers by these declarations.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy.typing as npt
 from discreet.core.checks import DataError
 from discreet.data.vocabulary import Vocabulary
 
-#: The size that every release knows beforehand.
+#: The name of the catalog's size, which is known before a file's arrays are read.
 ITEMS = "items"
 RELEASED = "computed from noisy releases only (none if the label says NOT PRIVATE)"
 # Beyond this the arithmetic of scoring could overflow.
 _LARGEST = 1e60
-# A note is for reading: a number, a word, a list of few.
+# Notes are for reading, so they are short.
 _MOST_NOTE = 1 << 16
 
 Size = str | int | tuple[str, int]
@@ -77,7 +77,7 @@ class Numbers:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ids:
-    """Declare a list of different ids, as long as the size `count` says."""
+    """Declare a list of distinct ids; `count` names its length."""
 
     source: str
     count: str
@@ -96,7 +96,7 @@ class Ids:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """Declare a constant inside [least, most]; `equals` names the size that it must repeat."""
+    """Declare a constant inside [least, most]; `equals` names the size that it must equal."""
 
     least: float = -_LARGEST
     most: float = _LARGEST
@@ -132,7 +132,7 @@ class Word:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """Declare remarks by name that nothing is computed from."""
+    """Declare named remarks; nothing is computed from them."""
 
     def read(self, name: str, value: object, sizes: Sizes) -> dict[str, Any]:
         """Return the remarks."""

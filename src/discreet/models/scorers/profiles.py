@@ -1,4 +1,4 @@
-"""Score items by a log-linear reading of the objective: popularity, and closeness to the person's profile."""
+"""Score items by popularity and their factors' product with the user's profile: a log-linear model."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from discreet.statistics.profile_sums import Profiles
 class ProfileScorer(Scorer):
     """Score by `item_bias + item_factors . (profile - origin)`.
 
-    The profile is the sum of `profile_vectors` over the items the person chose, divided by the size of that
-    set, centered, scaled and shortened to a public length: nothing but the person's own row enters.
+    The profile is the sum of `profile_vectors` over the user's items, normalized by their size, centered,
+    scaled and shortened to a public length. It depends on released numbers and the user's own row only.
     """
 
     kind: ClassVar[str] = "profiles"
@@ -69,7 +69,7 @@ class ProfileScorer(Scorer):
 
     @property
     def profiles(self) -> Profiles:
-        """Return how a person's choices become a profile."""
+        """Return the map from a user's items to a profile."""
         return Profiles.of(
             self.profile_vectors,
             self.profile_squares,
@@ -80,7 +80,7 @@ class ProfileScorer(Scorer):
         )
 
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return each person's profile, and nothing for those whose items say nothing."""
+        """Return each user's profile relative to the origin; zeros for users whose items have no vectors."""
         places = self.profiles.places(rows_of(histories))
         silent = ~places.any(axis=1)
         places -= self.origin
@@ -88,7 +88,7 @@ class ProfileScorer(Scorer):
         return places
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the scores of single cells."""
+        """Return the scores of single pairs of user and item."""
         people, where = folded(self, histories, rows)
         if not self.item_factors.shape[1]:
             return self.item_bias[items]

@@ -23,10 +23,10 @@ NEWCOMER = "(a newcomer)"
 
 
 class Scorer(ABC):
-    """Hold what a fit may publish and compute a person's predictions from that person's own row.
+    """Hold the publishable result of a fit, and compute a user's predictions from that user's own row.
 
-    `stored` declares every array and says why it may be published, `constants` the numbers besides; both name
-    fields of the class. A file is read by these declarations alone (`kinds.build_scorer`).
+    `stored` declares every array and says why it may be published; `constants` declares the other numbers.
+    Both name fields of the class. A file is read by these declarations alone (`build_scorer`).
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Scorer(ABC):
     constants: ClassVar[Mapping[str, Constant]] = {}
     #: Ratings above this are "liked" and predictions are signed; None for models that predict ratings.
     above: float | None = None
-    #: Whether a person's vector is computed from ratings; otherwise which items were chosen is enough.
+    #: Whether a user's vector is computed from ratings; otherwise their items are enough.
     needs_ratings: ClassVar[bool] = True
     #: Whether the model expects a rating on the scale for an item, to be shown beside what orders lists.
     predicts_stars: ClassVar[bool] = False
@@ -54,7 +54,7 @@ class Scorer(ABC):
         return {name: part.ids if isinstance(part, Vocabulary) else part for name, part in parts.items()}
 
     def settings(self) -> dict[str, Any]:
-        """Return the numbers besides the arrays, as JSON."""
+        """Return all constants by name, as JSON."""
         parts = {name: getattr(self, name) for name in self.constants}
         return {
             name: dict(part) if isinstance(part, Mapping) else plain_number(part)
@@ -62,27 +62,27 @@ class Scorer(ABC):
         }
 
     def check(self) -> None:
-        """Refuse parts from a file that are each as declared and do not fit together."""
+        """Refuse parts of a file that do not fit together, although each is as declared."""
         return
 
     @abstractmethod
     def fold_in(self, histories: Interactions) -> Floats:
-        """Return one vector per person, each computed from that person's own row only."""
+        """Return one vector per user, computed from that user's own row and released numbers only."""
 
     @abstractmethod
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        """Return the prediction for each cell (rows[c], items[c])."""
+        """Return the prediction for each pair (rows[c], items[c])."""
 
     @abstractmethod
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return a score for every item for each of these people; call it in blocks."""
+        """Return a score for every item for each of these users; call it in blocks."""
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return what lists are ordered by, for every item for each of these people: here the scores."""
+        """Return what lists are ordered by, for every item for each of these users: by default the scores."""
         return self.scores(histories, rows)
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
-        """Return what lists are ordered by when one of `rankings` is asked for; as usual if it is None."""
+        """Return what lists are ordered by under one of `rankings`, or the default if it is None."""
         if rank_by is None:
             return self.worth(histories, rows)
         known = ", ".join(self.rankings)
@@ -126,12 +126,12 @@ class Scorer(ABC):
         return None
 
     def explain(self) -> dict[str, Any]:
-        """Return what the fit decided from public constants and released numbers, by name."""
+        """Return the decisions of the fit by name; they use public constants and released numbers only."""
         return {}
 
     def item_vectors(self) -> Floats:
-        """Return one vector per item, where closeness means likeness."""
-        raise DiscreetError("This model has no item vectors, so it cannot tell which items are alike.")
+        """Return one vector per item; close vectors mean similar items."""
+        raise DiscreetError("This model has no item vectors, so it cannot say which items are similar.")
 
     def known_by(self) -> Floats | None:
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
@@ -191,7 +191,7 @@ def scorer_class(kind: object) -> type[Scorer]:
 def build_scorer(kind: object, arrays: Mapping[str, object], settings: object, n_items: int) -> Scorer:
     """Return the scorer that `arrays()` and `settings()` described, or refuse parts that do not fit.
 
-    Everything that is not as declared is a `DataError`: what comes from a file may come from anybody.
+    Everything that is not as declared is a `DataError`, because a file may come from anybody.
     """
     made = scorer_class(kind)
     scorer = made(**read_parts(made.stored, made.constants, arrays, settings, n_items))

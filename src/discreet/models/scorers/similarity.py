@@ -150,19 +150,19 @@ _ROUNDING = 1e-6
 
 
 def refuse_plain(item_bias: Floats, item_factors: Floats) -> None:
-    """Refuse vectors that hold nothing but quality and fame: two films are not alike for being both good."""
+    """Refuse vectors of quality and popularity alone: two films are not similar because both are good."""
     if item_factors.shape[1] > PLAIN:
         return
     if item_factors.shape[1] and not _follows(item_factors[:, 0], item_bias):
         return
     raise DiscreetError(
-        "This model found no taste, only how good and how well known items are, so it cannot tell which are "
-        "alike. More people, a larger epsilon or public item features would."
+        "This model found no latent factors above the noise, only how good and how popular items are, so it "
+        "cannot say which are similar. More people, a larger epsilon or public item features would help."
     )
 
 
 def _follows(column: Floats, item_bias: Floats) -> bool:
-    """Tell whether a column is a straight function of the items' biases."""
+    """Return whether a column is a linear function of the items' biases."""
     centered, quality = column - column.mean(), item_bias - item_bias.mean()
     slope = float(centered @ quality) / max(float(quality @ quality), np.finfo(np.float64).tiny)
     left = float(np.abs(centered - slope * quality).max(initial=0.0))

@@ -1,10 +1,7 @@
-"""Learn item embeddings from implicit feedback: co-occurrence directions, and where each item stands on them.
+"""Learn item embeddings from implicit feedback: co-occurrence directions, and each item's embedding in them.
 
-The proof is in proofs/user_factorization_implicit.md.
-
-Everything a person tells is a function of which items they chose, in which order, and of earlier releases,
-scaled to length 1.
-The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
+A user's contribution is a function of their items, the order of these, and earlier releases, scaled to length
+at most 1. The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
 """
 
 from __future__ import annotations
@@ -29,15 +26,15 @@ from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.statistic import Statistic
 
-# How the budget is shared: number of people, votes, and second moment; the rest is spent on where the crowds
-# of items stand, or on votes once more.
+# The budget split: number of users, votes, and co-occurrences; the rest is spent on item embeddings, or on
+# votes once more.
 _PEOPLE, _VOTES, _MOMENT = 0.01, 0.10, 0.35
 
 
 def learn_implicit(
     data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> InteractionScorer:
-    """Release votes and, where it pays, taste; together one Gaussian release with this multiplier."""
+    """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier."""
     public = np.zeros((data.n_items, 0)) if table is None else table
     budget = BudgetSplit(multiplier)
     people = max(float(_noisy(data, UserCount(), budget.take(_PEOPLE), random)[0]), 1.0)
@@ -63,33 +60,33 @@ def learn_implicit(
     return InteractionScorer.of(tally.likely, vectors, decisions)
 
 
-def _noisy(source: DataSource, told: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
-    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(told).steps(), random)
+def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
+    return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(statistic).steps(), random)
 
 
-# Taste can show where people are this many times the edge of the noise in the pairs.
+# Co-occurrences can show factors if users are this many times the edge of their noise.
 _PEOPLE_PER_EDGE = 12.0
-# How many items take part in the pairs, for each square root of people per noise.
+# The number of items in the co-occurrences, per square root of users per unit of noise.
 _ITEMS_PER_ROOT = 5.0
 _FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
 _MOST_FACTORS = 48
-# An eigenvalue counts from the edge of the noise on: the places shrink a direction too many.
+# An eigenvalue is kept from the edge of the noise on: a superfluous direction is shrunk with the embeddings.
 _ABOVE_EDGE = 1.0
-# Items known better count less: powers of the noisy votes in the pairs and in the places.
+# Popular items get less weight: powers of the noisy votes in the co-occurrences and in the embeddings.
 _PAIR_POWER, _PLACE_POWER = -0.5, -0.15
-# Two choices go together the more, the fewer steps in time are between them; a part counts at any distance,
-# for how people rate has to do with all they ever chose.
+# Co-occurrences are weighted by how close in time they are: the first number per step in the user's order.
+# The second is the weight at any distance, because ratings depend on a user's whole history.
 _PAIRS_NEAR, _PAIRS_APART = 0.9, 0.2
-# Where an item's crowd stands is told by what its people chose at about that time: each step in time fades.
+# Item embeddings use the interactions that are close in time: the weight per step in the user's order.
 _PLACES_NEAR = 0.88
-# The part of a person's vector that counts, against a place of unit length along each direction.
+# The weight of counts in a user's contribution, against an embedding of unit length along each direction.
 _COUNT_PART = 0.4
 
 
 class Directions(NamedTuple):
-    """Hold what stands out of the pairs: item coordinates, and how far people spread along each.
+    """Hold the co-occurrence directions above the noise: item coordinates and their squared weights.
 
-    `guess` is where it says that the items' crowds stand, up to one factor a direction.
+    `guess` is a first estimate of the item embeddings, up to one factor per direction.
     """
 
     vectors: Floats
@@ -98,24 +95,24 @@ class Directions(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Return how many directions there are."""
+        """Return the number of directions."""
         return int(self.vectors.shape[1])
 
 
 class ItemEmbeddings(NamedTuple):
-    """Hold where those who chose an item stand, and the votes with all that was counted on the way."""
+    """Hold the item embeddings, and the votes combined with the counts of the same release."""
 
     vectors: Floats
     tally: VoteEstimate
 
 
 def may_show(people: float, n_items: int, multiplier: float) -> bool:
-    """Tell whether pairs of choices with this noise can show more than how popular items are."""
-    size = _items_taking_part(people, n_items, multiplier)
+    """Return whether co-occurrences with this noise can show more than popularity."""
+    size = _co_occurrence_size(people, n_items, multiplier)
     return people >= _PEOPLE_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
 
-def _items_taking_part(people: float, n_items: int, multiplier: float) -> int:
+def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
     wanted = _ITEMS_PER_ROOT * math.sqrt(people / multiplier) if multiplier else _MOST_ITEMS
     return min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), n_items)
 
@@ -123,15 +120,15 @@ def _items_taking_part(people: float, n_items: int, multiplier: float) -> int:
 def co_occurrence_directions(
     data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
 ) -> Directions:
-    """Release which items are chosen together, and keep what stands out of the noise."""
-    size = _items_taking_part(people, data.n_items, multiplier)
+    """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
+    size = _co_occurrence_size(people, data.n_items, multiplier)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
     weight = tally.raised[top] ** _PAIR_POWER
-    told = data.total(
+    sums = data.total(
         CoOccurrence(n_items=data.n_items, top=top, weight=weight, near=_PAIRS_NEAR, apart=_PAIRS_APART)
     )
-    pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(told.steps(), random)
-    # The first direction is popularity itself, which the votes know already.
+    pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
+    # The first direction is popularity, which the votes already hold.
     part, found = clearest_part(
         pairs,
         np.argsort(-tally.votes[top], kind="stable"),
@@ -164,14 +161,14 @@ def item_embeddings(
     table: Floats,
     random: PrivacyRandom,
 ) -> ItemEmbeddings:
-    """Release where those who chose an item stand, as seen without that choice, and shrink by the noise.
+    """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
 
-    What else they chose counts the less, the more steps in time it is away. Items are shrunk toward where the
-    public `table` suggests, if it has columns.
+    A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
+    the public `table` predicts, if it has columns.
     """
     item_weights = tally.raised**_PLACE_POWER
     part = _COUNT_PART * math.sqrt(found.kept)
-    places = ItemContext(
+    context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
@@ -180,29 +177,29 @@ def item_embeddings(
         near=_PLACES_NEAR,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    sums, counted = places.split(noise.release(data.total(places).steps(), random))
+    sums, counted = context.split(noise.release(data.total(context).steps(), random))
     counted = counted / part
     tally = tally.with_more(counted, multiplier / part, item_weights)
     counts = tally.expected(counted, item_weights)
     middle = sums.sum(axis=0) / max(float(counted.sum()), multiplier / part, 1e-9)
-    variance = multiplier**2 + _chance(counts, item_weights, people, found.kept + part**2)
-    told = sums - counts[:, None] * middle
-    expected = found.guess * _slopes(found.guess, told, counts, variance)
-    vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
+    variance = multiplier**2 + _sampling_variance(counts, item_weights, people, found.kept + part**2)
+    centered = sums - counts[:, None] * middle
+    expected = found.guess * _slopes(found.guess, centered, counts, variance)
+    vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
     if table.shape[1]:
         expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
-        vectors = expected + shrink_coordinates(told - counts[:, None] * expected, counts, variance)
+        vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
     return ItemEmbeddings(vectors, tally)
 
 
-def _slopes(guess: Floats, told: Floats, counts: Floats, variance: Floats) -> Floats:
-    """Return, direction by direction, how far the places follow what the pairs guessed."""
+def _slopes(guess: Floats, centered: Floats, counts: Floats, variance: Floats) -> Floats:
+    """Return, for each direction, the regression slope of the embeddings on the co-occurrences' estimate."""
     weight = (counts / variance)[:, None]
-    agreed = (weight * guess * told).sum(axis=0)
+    agreed = (weight * guess * centered).sum(axis=0)
     slopes: Floats = agreed / np.maximum((weight * counts[:, None] * guess**2).sum(axis=0), 1e-300)
     return np.maximum(slopes, 0.0)
 
 
-def _chance(counts: Floats, item_weights: Floats, people: float, length: float) -> Floats:
-    """Return what chance puts into few choices: places vary by 1, one choice weighs about this much."""
+def _sampling_variance(counts: Floats, item_weights: Floats, people: float, length: float) -> Floats:
+    """Return the sampling variance of the sums, where embeddings have variance 1 in each direction."""
     return counts * item_weights * people / (length * max(float(counts @ (1 / item_weights)), 1.0))

@@ -30,13 +30,13 @@ from discreet.statistics.data_source import DataSource
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFactorization(Estimator):
-    """Factor ratings (or choices) with noise where it pays: items first, then taste as far as it shows.
+    """Factor ratings or interactions: item effects first, then the latent factors above the noise.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person,
         against everyone else (proofs/user_factorization.md, and for `feedback="implicit"`
-        proofs/user_factorization_implicit.md). How the budget is shared, how many items take part and how
-        many factors there are follow from `epsilon`, `delta` and released numbers only.
+        proofs/user_factorization_implicit.md). The budget split, the number of items in each release and the
+        number of factors depend on `epsilon`, `delta`, public facts and released numbers only.
 
     Noise
         A person's vector in every sum has length at most 1, so release j adds N(0, (M / sqrt(s_j))^2) to each
@@ -44,13 +44,13 @@ class UserFactorization(Estimator):
         s_j that add up to 1.
 
     Parameters:
-        feedback: "explicit" predicts ratings, and lists what people would choose and like; "implicit" reads
-            only which items were chosen.
-        item_features: A .csv or .parquet file, or a data frame, of what is publicly known about items, ids in
-            its first column: numbers, words, lists of words such as genres. Items are expected to be what
-            their features suggest, as released numbers teach. It must not come from the ratings.
+        feedback: "explicit" predicts ratings, and lists what users would interact with and like; "implicit"
+            uses interactions without ratings.
+        item_features: A .csv or .parquet file, or a data frame, of public item features, ids in its first
+            column: numbers, words, lists of words such as genres. Item vectors are shrunk toward what the
+            features predict, as learned from released numbers. The table must not come from the ratings.
         prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
-            costs nothing: the new fit shrinks toward what it says, as far as its own numbers agree. A model
+            costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
             without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
             is carried over.
 
@@ -71,7 +71,7 @@ class UserFactorization(Estimator):
 
     epsilon: float
     delta: float = 1e-6
-    # Other estimators read one kind of feedback; here it is a setting.
+    # Other estimators use one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"
     item_features: str | Any | None = None
     prior: str | None = None
@@ -84,7 +84,7 @@ class UserFactorization(Estimator):
         require(not unused, "prior", self.prior, 'is used with feedback="explicit" only')
 
     def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon, delta, and the promise of the release it starts from."""
+        """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
         part = "" if self.feedback == "explicit" else "_implicit"
         promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
         public = ["whether the data have times is public"]
@@ -94,7 +94,7 @@ class UserFactorization(Estimator):
         return promise if self.prior is None else carrying_over(promise, self.prior)
 
     def _refuse(self, data: DataSource) -> None:
-        """Refuse, before anything is paid, also a table of items that cannot be read."""
+        """Refuse, before payment, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
         self._public_table(data.catalog)
 
@@ -106,14 +106,14 @@ class UserFactorization(Estimator):
             earlier_columns(self.prior)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return one Gaussian release: whatever the released numbers decide, all together cost this."""
+        """Return one Gaussian release: all releases together cost this, whatever released numbers decide."""
         if math.isinf(self.epsilon):
             return ()
         multiplier = gaussian_multiplier(self.epsilon, self.delta)
         return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event()]
 
     def rows_needed(self) -> str | None:
-        """Ask for no rows: sums over people are enough."""
+        """Return None: sums over users are enough."""
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
@@ -124,7 +124,7 @@ class UserFactorization(Estimator):
         return learn_ratings(data, table, multiplier, random, progress)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
-        """Return what is known about items beforehand: declared features, and an earlier release."""
+        """Return the public features of items: declared ones, and those of an earlier release."""
         tables = [] if self.item_features is None else [read_item_table(self.item_features, catalog)]
         if self.prior is not None:
             tables.append(prior_table(self.prior, catalog))

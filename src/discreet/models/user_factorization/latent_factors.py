@@ -1,8 +1,8 @@
-"""Find along which directions tastes differ: free ones, noisy ones, and one refit of all item vectors.
+"""Find latent factors of ratings: free ones, noisy ones, and one refit of all item vectors.
 
-Ratings are in units in which the scale runs from -1 to 1. A person explains their own ratings by a ridge over
-the released directions; everything a person tells is a function of their own row and of earlier releases,
-scaled to length 1. The proof is in proofs/user_factorization.md.
+Ratings are in units in which the scale runs from -1 to 1. A user's own factors come from a ridge regression
+of their ratings on the released directions. A user's contribution is a function of their own row and of
+earlier releases, scaled to length at most 1. The proof is in proofs/user_factorization.md.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment
 
-# How many items take part in the second moment, for each square root of people per noise.
+# The number of items in the second moment, per square root of users per unit of noise.
 _ITEMS_PER_ROOT = 5.0
 _FEWEST_ITEMS, _MOST_ITEMS = 32, 768
 _MOST_FACTORS = 32
-# An eigenvalue counts from this much above the edge of the noise; in a glance it must be clearer.
+# An eigenvalue is kept from this much above the edge of the noise; in the pilot release it must be clearer.
 _ABOVE_EDGE, _CLEARLY_ABOVE = 1.03, 1.1
-# Items known better count less: powers of the noisy count in the second moment and in the refit.
+# Popular items get less weight: powers of the noisy count in the second moment and in the refit.
 _MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
-# How strongly a person's taste for "better than average" and for "better known" is pulled to zero.
+# The ridges on a user's coefficients of item quality and of item popularity.
 _QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
-# The same for public features, of which so many main directions are used.
+# The ridge on a user's coefficients of public features, and the most principal components used of them.
 PUBLIC_RIDGE = 100.0
 _MOST_PUBLIC = 16
 # Variance of a rating around its prediction; ridges are stated in units of it.
 _NOISE = TYPICAL_RESIDUAL**2
-# Rows are weighed by their own length, which makes the mean of the squared weights larger than the square of
-# the mean weight by about this factor.
+# Rows are weighted by their own length, so the mean squared weight exceeds the squared mean weight by about
+# this factor.
 _WEIGHT_SPREAD = 1.3
 _LEAST_MOMENT = 0.02
 
 
 class LatentFactors(NamedTuple):
-    """Hold item offsets and directions; the first direction is the constant, `ridge` pulls each one.
+    """Hold item offsets and factors; the first factor is the constant, `ridge` has a ridge for each.
 
-    The first `free` directions cost nothing: they follow from item effects, counts and public features.
+    The first `free` factors cost nothing: they follow from item effects, counts and public features.
     """
 
     offsets: Floats
@@ -58,7 +58,7 @@ class LatentFactors(NamedTuple):
 
 
 def public_directions(table: Floats) -> Floats:
-    """Return the main directions of public item features, centered, their rows of unit size on average."""
+    """Return the principal components of public item features, with rows of unit length on average."""
     spread = table.std(axis=0)
     table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     left, sizes, _ = np.linalg.svd(table, full_matrices=False)
@@ -69,9 +69,9 @@ def public_directions(table: Floats) -> Floats:
 
 
 def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
-    """Return the directions that cost nothing: people differ in how much quality and fame mean to them.
+    """Return the factors that cost nothing: item quality and popularity, which users value differently.
 
-    The same holds for the view's further columns: public features, and which crowds choose an item.
+    The view's further columns follow: public features and item embeddings.
     """
     quality = effects - np.average(effects, weights=seen.counts)
     features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
@@ -81,7 +81,7 @@ def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
 
 
 class _Spectrum(NamedTuple):
-    """Hold what stands out of a noisy second moment over the items `top`: strengths, and unit vectors."""
+    """Hold the eigenvalues and eigenvectors above the noise of a second moment over the items `top`."""
 
     top: npt.NDArray[np.int64]
     strengths: Floats
@@ -89,34 +89,32 @@ class _Spectrum(NamedTuple):
 
 
 def pilot_spectrum(
-    data: DataSource, seen: ItemView, factors_found: LatentFactors, multiplier: float, random: PrivacyRandom
+    data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
 ) -> float:
-    """Release a rough second moment; return which part of the ratings' variance it clearly explains."""
-    found = _spectrum(data, seen, factors_found, multiplier, _CLEARLY_ABOVE, random)
-    # Rows are about 1 long, but a person rated only a part of the items and shows that part of a direction.
+    """Make a pilot release of the second moment; return the part of the variance that it clearly explains."""
+    found = _spectrum(data, seen, factors, multiplier, _CLEARLY_ABOVE, random)
+    # Rows have length about 1, but a user rated only a part of the items and covers that part of a direction.
     rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
     variance = seen.people * min(rated, 1.0)
-    # Chance may leave nobody, or no ratings on these items, in what was released: then nothing is explained.
+    # Noise may make the released number of users or of ratings zero or negative: then nothing is explained.
     return float(found.strengths.sum() / variance) if variance > 0 else 0.0
 
 
 def directions(
-    data: DataSource, seen: ItemView, factors_found: LatentFactors, multiplier: float, random: PrivacyRandom
+    data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
 ) -> LatentFactors:
-    """Release the second moment of what the free directions leave, and keep what stands out of its noise."""
-    top, strengths, vectors = _spectrum(data, seen, factors_found, multiplier, _ABOVE_EDGE, random)
+    """Release the second moment of the residuals of the free factors, and keep factors above the noise."""
+    top, strengths, vectors = _spectrum(data, seen, factors, multiplier, _ABOVE_EDGE, random)
     found = np.zeros((data.n_items, strengths.size))
     found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
-    ridge = np.concatenate([factors_found.ridge, np.full(strengths.size, _NOISE)])
-    return LatentFactors(
-        factors_found.offsets, np.column_stack([factors_found.features, found]), ridge, factors_found.free
-    )
+    ridge = np.concatenate([factors.ridge, np.full(strengths.size, _NOISE)])
+    return LatentFactors(factors.offsets, np.column_stack([factors.features, found]), ridge, factors.free)
 
 
 def _spectrum(
     data: DataSource,
     seen: ItemView,
-    factors_found: LatentFactors,
+    factors: LatentFactors,
     multiplier: float,
     above_edge: float,
     random: PrivacyRandom,
@@ -124,17 +122,17 @@ def _spectrum(
     wanted = _ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier) if multiplier else _MOST_ITEMS
     size = min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), data.n_items)
     top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
-    told = ResidualMoment(
+    statistic = ResidualMoment(
         top=top,
         item_weights=seen.counts**_MOMENT_POWER,
         middle=seen.middle,
         half=seen.half,
-        offsets=factors_found.offsets,
-        features=factors_found.features,
-        ridge=factors_found.ridge,
+        offsets=factors.offsets,
+        features=factors.features,
+        ridge=factors.ridge,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    moment = noise.release_symmetric(data.total(told).steps(), random)
+    moment = noise.release_symmetric(data.total(statistic).steps(), random)
     part, found = clearest_part(
         moment,
         np.argsort(-seen.raw_counts[top], kind="stable"),
@@ -148,7 +146,7 @@ def _spectrum(
 
 
 def _row_weight(seen: ItemView, top: npt.NDArray[np.int64]) -> Floats:
-    """Return, for each item, by how much weighing shrank its column against a column of plain residuals."""
+    """Return, for each item, the scale of its weighted column relative to plain residuals."""
     counts = seen.counts[top]
     item_weights = counts**_MOMENT_POWER
     typical = np.sqrt((counts * item_weights**2).sum() / counts.sum())
@@ -167,54 +165,52 @@ def _share_of_ratings(seen: ItemView, top: npt.NDArray[np.int64]) -> float:
 def refit(
     data: DataSource,
     seen: ItemView,
-    factors_found: LatentFactors,
+    factors: LatentFactors,
     multipliers: tuple[float, float],
     table: Floats,
     random: PrivacyRandom,
 ) -> tuple[LatentFactors, VoteEstimate]:
-    """Release, for every item, what people's factors say about its vector, and shrink by the known noise.
+    """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
     The multipliers are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
-    what the public `table` suggests, if it has columns. The votes come back merged with what this release
-    counted.
+    what the public `table` predicts, if it has columns. The votes are returned combined with the counts of
+    this release.
     """
-    size = factors_found.features.shape[1]
-    scale = np.sqrt(factors_found.ridge / _NOISE)
+    size = factors.features.shape[1]
+    scale = np.sqrt(factors.ridge / _NOISE)
     item_weights = seen.tally.raised**_REFIT_POWER
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,
-        features=factors_found.features,
-        offsets=factors_found.offsets,
-        ridge=factors_found.ridge,
+        features=factors.features,
+        offsets=factors.offsets,
+        ridge=factors.ridge,
         scale=scale,
         longest=float(np.sqrt(size + 1)),
         item_weights=item_weights,
         count_part=COUNT_PART,
     )
-    said = data.total(vectors)
+    totals = data.total(vectors)
     noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
-    sums, counts = vectors.split(noise.release(said.steps("vectors"), random))
+    sums, counts = vectors.split(noise.release(totals.steps("vectors"), random))
     noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
-    moment = _usable(noise.release_symmetric(said.steps("moment"), random))
+    moment = _usable(noise.release_symmetric(totals.steps("moment"), random))
     tally = seen.tally.with_more(counts / COUNT_PART, multipliers[0] / COUNT_PART, item_weights)
     counts = tally.expected(counts / COUNT_PART, item_weights)
-    current = factors_found.features / scale
+    current = factors.features / scale
     current[:, 0] = 0.0
-    # Free directions are expected to stay what they are; the noisy ones are shrunk to zero.
+    # Free factors are shrunk toward their current values; noisy ones toward zero.
     center = np.zeros_like(current)
-    center[:, 1 : factors_found.free] = current[:, 1 : factors_found.free]
+    center[:, 1 : factors.free] = current[:, 1 : factors.free]
     variance = sum_variance(counts, item_weights, seen.people, multipliers[0])
-    told = sums + counts[:, None] * (current @ moment)
-    shrunk = shrink_vectors(told, counts, moment, variance, center)
+    right = sums + counts[:, None] * (current @ moment)
+    shrunk = shrink_vectors(right, counts, moment, variance, center)
     if table.shape[1]:
         center = center + feature_prior(table, shrunk - center, counts**2 / variance)
-        shrunk = shrink_vectors(told, counts, moment, variance, center)
+        shrunk = shrink_vectors(right, counts, moment, variance, center)
     features = shrunk * scale
     features[:, 0] = 1.0
-    return LatentFactors(
-        factors_found.offsets + shrunk[:, 0], features, factors_found.ridge, factors_found.free
-    ), tally
+    return LatentFactors(factors.offsets + shrunk[:, 0], features, factors.ridge, factors.free), tally
 
 
 def _usable(moment: Floats) -> Floats:

@@ -1,9 +1,9 @@
-"""Start from an earlier release: what it says about items is public, and so costs nothing to look at.
+"""Start from an earlier release as a prior: it is public, so using it costs no budget.
 
-Its effects and vectors become features of items, toward which the new fit shrinks as far as its own released
-numbers agree. Monthly fits so know together more than each alone. What the new fit publishes carries what
-the earlier one knew, so a model that hides nobody is refused, and what weakens the earlier promise is carried
-over (proofs/user_factorization.md).
+Its effects and vectors become item features, toward which the new fit shrinks as far as its own released
+numbers agree. So monthly fits accumulate information. The new model carries information of the earlier one;
+so an earlier model without privacy is refused, and what weakens the earlier promise is carried over
+(proofs/user_factorization.md).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from discreet.models.storage import load, read_label
 from discreet.privacy.guarantee import EARLIER, Guarantee, number_above, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
 
-# So many of its directions, those along which items differ most, are handed on.
+# The most principal components of its item vectors that are used.
 _MOST_DIRECTIONS = 15
 
 
 def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
-    """Return the promise of a fit that starts from the model in a file; what weakens that one weakens it too.
+    """Return the promise of a fit that starts from the model in a file, with all that weakens that model's.
 
-    The line it adds names the earlier release and its price, which is not part of this one's.
+    The added line names the earlier release and its cost, which is not part of this promise.
 
     Raises:
-        PrivacyError: The model in the file is not private, or hides something else than whole people.
+        PrivacyError: The model in the file is not private, or has another privacy definition.
     """
     if math.isinf(promise.epsilon):
         return replace(promise, assumes=(*promise.assumes, f"{EARLIER}, whatever it promises"))
@@ -62,31 +62,33 @@ def _promise_of(path: str | Path) -> Guarantee:
     try:
         return Guarantee.from_json(read_label(path)["guarantee"])
     except ParameterError as error:
-        raise DataError(f"{path} holds no promise that can be read, so nothing can start from it.") from error
+        raise DataError(f"{path} has no readable promise, so no fit can start from it.") from error
 
 
 def prior_table(path: str | Path, catalog: Vocabulary) -> Floats:
-    """Return a row an item from the model in a file: its effect and its place on the main directions.
+    """Return a row per item from the model in a file: its effect and its principal components.
 
-    Items that the earlier release did not know get what items have on average.
+    Items that the earlier release does not know get the mean row.
 
     Raises:
-        DataError: The file's model has no effects or vectors of items, or knows none of these items.
+        DataError: The file's model has no item effects, or knows none of these items.
     """
     earlier, columns = earlier_columns(path)
     known = earlier.catalog.index_of(catalog.series)
     if not np.any(known >= 0):
-        raise DataError(f"{path} knows none of these items, so it says nothing about them.")
+        raise DataError(
+            f"{path} knows none of these items. Start from a model of this catalog, or from none."
+        )
     table = np.tile(columns.mean(axis=0), (len(catalog), 1))
     table[known >= 0] = columns[known[known >= 0]]
     return table
 
 
 def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
-    """Return the model in a file, and effects and main directions of its items.
+    """Return the model in a file, and the effects and principal components of its items.
 
     Raises:
-        DataError: The file's model has no effects of items.
+        DataError: The file's model has no item effects.
     """
     earlier = load(path)
     arrays = earlier.scorer.arrays()
@@ -94,8 +96,8 @@ def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
         raise DataError(f"{path} holds no item effects; start from a model of ratings, or from none.")
     effects = np.asarray(arrays["item_bias"], dtype=np.float64)[:, None]
     vectors = np.asarray(arrays.get("item_factors", np.zeros((len(effects), 0))), dtype=np.float64)
-    spread = vectors - vectors.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(spread, full_matrices=False)
+    centered = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     kept = sizes[:_MOST_DIRECTIONS] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
     directions = with_fixed_signs(left[:, :_MOST_DIRECTIONS]) * sizes[:_MOST_DIRECTIONS]
     return earlier, np.column_stack([effects, directions[:, kept]])
