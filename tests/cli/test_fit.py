@@ -93,7 +93,7 @@ def test_messages_speak_of_options(discreet, ratings, tmp_path):
     assert discreet(*arguments, "biases", "--scale", "5,1")[0] == 2
     assert "load(" not in discreet("datasets", "get", "discreet-demo")[2]
     code, shown, _ = discreet(*arguments, "biases", "--explain")
-    assert code == 0 and "decides nothing" in shown
+    assert code == 0 and "makes no decisions" in shown
 
 
 BAD_FILES = {

@@ -53,7 +53,7 @@ def test_fit_and_recommend_from_shards(discreet, folder, tmp_path):
 
 def test_what_was_settled_is_not_said_again(discreet, folder, tmp_path):
     fit = ("fit", folder, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet")
-    refused(discreet(*fit, "--scale", "1,5"), "settled when")
+    refused(discreet(*fit, "--scale", "1,5"), "fixed when")
     refused(discreet(*fit, "--implicit", "--model", "popularity"), "holds ratings")
     code, shown, error = discreet(*fit, "--people", "150", "--max-per-user", "5", "--json")
     assert code == 0, error
@@ -95,7 +95,7 @@ def test_people_and_items_are_left_out(discreet, tmp_path):
     (tmp_path / "kept.txt").write_text("\n".join(map(str, kept)))
     left_out = ("--without", tmp_path / "gone.txt", "--drop-unknown")
     shard = ("shard", *files, "--scale", "1,5,1", "--shards", "2", *left_out)
-    refused(discreet(*shard, "--out", tmp_path / "out"), "needs --items")
+    refused(discreet(*shard, "--out", tmp_path / "out"), "needs a declared catalog")
     refused(discreet(*shard, "--out", tmp_path / "out", "--zeros", "x"), "--zeros")
     code, _, error = discreet(*shard, "--items", tmp_path / "kept.txt", "--out", tmp_path / "out")
     assert code == 0, error

@@ -272,7 +272,7 @@ def test_output_noise_has_the_scale_of_one_cell():
 
 def test_output_knows_its_own_people_only(small):
     model = OneBitOutput(epsilon=1.0).fit(small)
-    with pytest.raises(DataError, match="people it was fitted on"):
+    with pytest.raises(DataError, match="users it was fitted on"):
         model.recommend({"item 01": 5.0})
 
 

@@ -1,4 +1,4 @@
-"""`discreet add-items`: serve items nobody rated yet, by what is publicly known of them."""
+"""`discreet add-items`: add items that nobody rated yet, from their public features."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from discreet.cli.output.printing import emit, show
 def add_items(
     file: ModelFile,
     table: Annotated[
-        Path, typer.Argument(help="What is public about all items, old and new: .csv or .parquet, ids first.")
+        Path,
+        typer.Argument(
+            help="Public features of all items, old and new: a .csv or .parquet file, item ids first."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the model that knows them.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the extended model.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a model serve new items: released numbers teach what features mean, so it costs nothing."""
+    """Add new items to a model from public item features. This costs no privacy budget."""
     from discreet.models.storage import load
 
     fitted = load(file)
@@ -30,4 +33,4 @@ def add_items(
     if as_json:
         emit({"file": str(out), "added": added, "items": len(grown.catalog)})
     else:
-        show(f"Written to {out}: {added:,} items more, {len(grown.catalog):,} in all.")
+        show(f"Written to {out}: {added:,} new items, {len(grown.catalog):,} in all.")

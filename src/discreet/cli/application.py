@@ -1,4 +1,4 @@
-"""Find the verb that the arguments name, and turn whatever ends it into an exit code."""
+"""Run the verb that the arguments name, and turn its outcome into an exit code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ VERBS = (
     "serve",
     "collect",
 )
-# Verbs that come in several: each is the function of that name in the module of the group.
+# Verbs with subcommands: each is the function of that name in the module of the verb.
 SEVERAL = {
     "federation": ("init", "simulate", "run"),
     "party": ("serve",),
@@ -53,15 +53,15 @@ SEVERAL = {
     "collect": ("fit", "backup"),
 }
 
-# Verbs that live in the module of another one.
+# Verbs in the module of another verb.
 _HOMES = {"similar": "recommend", "explain": "recommend", "verify": "sign", "datasets": "models"}
 
-# What a shell reports for a program that wrote into a closed pipe.
+# The exit code that shells use for a program that wrote into a closed pipe.
 _UNREAD = 141
 
 
 class _StoppedError(Exception):
-    """Carry a Ctrl-C past typer, which would end the program without a word."""
+    """Carry a Ctrl-C past typer, which would end the program silently."""
 
 
 def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
@@ -76,10 +76,10 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Verbs(TyperGroup):
-    """The verbs; the module of one is imported when it is asked for or listed."""
+    """Hold the verbs; a verb's module is imported when it is run or listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of help."""
+        """Return the names in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -87,7 +87,7 @@ class _Verbs(TyperGroup):
         return verb_command(cmd_name) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the verb that the first argument names; a misspelled one is answered with the right one."""
+        """Return the verb that the first argument names; suggest the right one for a misspelled name."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             close = suggestion(args[0], VERBS)
             ctx.fail(f"There is no command {args[0]!r}.{close or ' `discreet --help` lists them.'}")
@@ -95,7 +95,7 @@ class _Verbs(TyperGroup):
 
 
 def verb_command(name: str) -> Any:
-    """Return a verb as the command line runs it."""
+    """Return the command of a verb."""
     function = name.replace("-", "_")
     alone = typer.Typer(
         name=name, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
@@ -119,7 +119,7 @@ def _add(verbs: typer.Typer, name: str, module: str) -> None:
 app = typer.Typer(
     name="discreet",
     cls=_Verbs,
-    help="Recommendations that keep a secret: learned with a proven differential-privacy promise.",
+    help="Recommender systems with a proven differential-privacy guarantee.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -140,14 +140,14 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say what is done, on standard error.")
+        bool, typer.Option("--verbose", "-v", help="Report each step on standard error.")
     ] = False,
 ) -> None:
     speak(verbose=verbose)
 
 
 def run() -> None:
-    """Run the verb that the arguments name; a problem the user can mend is one sentence and exit code 1."""
+    """Run the verb that the arguments name; an expected error prints one sentence and exits with 1."""
     try:
         app()
     except DiscreetError as error:

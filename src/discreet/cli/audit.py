@@ -1,4 +1,4 @@
-"""`discreet audit`: try to break a promise."""
+"""`discreet audit`: try to refute a model's privacy promise."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ if TYPE_CHECKING:
     from discreet.audit.findings import Finding, KeptFindings
     from discreet.models.estimator import Estimator
 
-# How often the bound of one attack is too high. A verdict needs a fresh run at a tenth of that, too, so even
-# a hundred audits of sound promises end with one called refuted less than once in a thousand times.
+# The error probability of one attack's bound. A verdict also needs a fresh run at a tenth of it, so even of a
+# hundred audits of sound promises, one is called refuted with a probability below 1 in 1,000.
 _ERROR = 0.01
 
 
 def audit(
     model: Annotated[
         str | None,
-        typer.Argument(help="Which model; or, with --model, your data.", show_default=False),
+        typer.Argument(help="The model to audit; with --model, your data instead.", show_default=False),
     ] = None,
     on_data: Annotated[
         str | None,
-        typer.Option("--model", help="Fit this model once, on the data named first, with canaries."),
+        typer.Option("--model", help="Fit this model once on your data, with canaries added."),
     ] = None,
     epsilon: Annotated[
         float,
-        typer.Option("--epsilon", help="The promise to try.", parser=parse_number, metavar="FLOAT"),
+        typer.Option("--epsilon", help="The promise to audit.", parser=parse_number, metavar="FLOAT"),
     ] = 1.0,
     delta: Delta = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+        list[str] | None,
+        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
     ] = None,
     view: Annotated[
         str | None,
         typer.Option(
             "--view",
-            help="Audit what is seen: transcript, file, report (of a device, or of a party); commas between.",
+            help="What the attacker sees: transcript, file or report (of a device or a party). Separate "
+            "several by commas.",
         ),
     ] = None,
     files: Annotated[
         bool,
         typer.Option(
             "--files",
-            help="Also make releases from neighboring files with odd ids, ratings and times, and compare all "
-            "that leaves; --full does so, too.",
+            help="Also fit on neighboring files with unusual ids, ratings and times, and compare all output. "
+            "Included in --full.",
         ),
     ] = False,
     questions: Annotated[
@@ -64,30 +66,36 @@ def audit(
         ),
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Look inside only, or play games too.")
+        bool,
+        typer.Option(
+            "--quick/--full",
+            help="Quick: a white-box audit of the mechanism calls. Full: attack the released output, too.",
+        ),
     ] = True,
     seconds: Annotated[
-        float, typer.Option("--seconds", help="How long to play a view, about.", min=1.0)
+        float, typer.Option("--seconds", help="About how long to attack each view.", min=1.0)
     ] = 60.0,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Draw what was found on an HTML page (needs matplotlib).")
+        Path | None, typer.Option("--page", help="Write the findings to an HTML page (needs matplotlib).")
     ] = None,
     canaries: Annotated[
         int | None,
-        typer.Option("--canaries", help="With --model: how many canaries; by default one an item.", min=10),
+        typer.Option(
+            "--canaries", help="With --model: the number of canaries. Default: one per item.", min=10
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Audit every model that promises something.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Audit every private model.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Keep what is found in this file (JSON), and take up there if it exists."),
+        typer.Option("--out", help="Save findings to this JSON file. An existing file is resumed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try to break a model's promise. "Not refuted" is no proof; the proofs are in proofs/."""
+    """Try to refute a model's privacy promise. "Not refuted" is no proof; the proofs are in proofs/."""
     from discreet.audit.findings import KeptFindings, any_refuted
 
     if (model is None) == (not every) or (every and on_data is not None):
-        raise ParameterError("Name one model, or say --all; or name your data and --model.")
+        raise ParameterError("Name one model, or pass --all, or name your data and --model.")
     if on_data is not None and model is not None:
         found = [_one_run(model, canaries, *_subjects(on_data, epsilon, delta, settings or []))]
     else:
@@ -121,7 +129,8 @@ def _refuse_without_files(subjects: list[Estimator]) -> None:
 
     if not any(map(has_files, subjects)):
         raise ParameterError(
-            "--files compares files with and without a person; this model promises something else."
+            "--files compares files with and without a person; this model promises something else. Leave "
+            "it out."
         )
 
 
@@ -139,7 +148,7 @@ def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -
     from discreet.audit.page import write_page
 
     if path.exists():
-        raise FileError(f"{path} exists; name another page.")
+        raise FileError(f"{path} exists. Name another page.")
     write_page(path, found, None if estimator is None else sample_games(estimator))
 
 
@@ -195,7 +204,7 @@ def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[
     if view == REPORT and REPORT not in views_of(estimator):
         from discreet.cli.party import price_a_party
 
-        # Where no device sends anything, a party of a federation may.
+        # Where no device reports, a party of a federation may.
         return [price_a_party(name, estimator)]
     return [play_view(name, estimator, view, seconds=seconds, error=_ERROR)]
 

@@ -1,4 +1,4 @@
-"""`discreet budget`: what a ledger says, and setting a limit."""
+"""`discreet budget`: show a privacy ledger, and set budgets in it."""
 
 from __future__ import annotations
 
@@ -19,67 +19,71 @@ if TYPE_CHECKING:
 def budget(
     file: Annotated[Path, typer.Argument(help="A ledger file.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="The data's name: show it alone, or set its budget.")
+        str | None, typer.Option("--name", help="The dataset to show, or to set a budget for.")
     ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
-            "--epsilon", help="Set a budget: at most this much.", parser=parse_number, metavar="FLOAT"
+            "--epsilon", help="Set the budget to this epsilon.", parser=parse_number, metavar="FLOAT"
         ),
     ] = None,
-    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta; default: 1e-5.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="The budget's delta. Default: 1e-5.")] = None,
     model: Annotated[
         str | None,
         typer.Option(
             "--for",
-            help="Count what this model promises (one rating or a whole history, and against whom); "
-            "default: as before, at first a whole history with a trusted data holder.",
+            help="Set the budget for this model's privacy definition (unit, neighbors, trust). Default: that "
+            "of the present budget, else a person's whole history with a trusted data holder.",
         ),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option("--reason", help="Why a budget is raised; it is kept.")
+        str | None, typer.Option("--reason", help="Why the budget is raised; the ledger keeps it.")
     ] = None,
     account: Annotated[
         str | None,
         typer.Option(
             "--account",
-            help="How releases add up: adding (default), gaussian or concentrated; the first budget decides.",
+            help="How releases compose: adding (default), gaussian or concentrated; set by the first budget.",
         ),
     ] = None,
     renews: Annotated[
         str | None,
-        typer.Option("--renews", help="Begin every calendar period anew: yearly, quarterly or monthly."),
+        typer.Option("--renews", help="Reset the spending every period: yearly, quarterly or monthly."),
     ] = None,
     renewed: Annotated[
         str | None,
-        typer.Option("--start-anew", help="Begin anew now, under this assumption; it goes on every label."),
+        typer.Option(
+            "--start-anew",
+            help="Reset the spending now, under this assumption. Every label will state it.",
+        ),
     ] = None,
-    page: Annotated[Path | None, typer.Option("--html", help="Also draw the year into this page.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", help="Also write the ledger to this HTML page.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what was spent from a ledger, on what, and what is left; with --epsilon, set a budget first."""
+    """Show what a ledger has spent, on what, and what is left. With --epsilon, set a budget first."""
     from discreet.cli.output.ledger import ledger_tables
     from discreet.privacy.ledger.book import Ledger, report_json
 
     name = checked_name(name)
     if epsilon is not None:
         if name is None:
-            raise ParameterError("--epsilon sets the budget of one data set; say which with --name.")
+            raise ParameterError("--epsilon sets the budget of one dataset. Name it with --name.")
         rules = _rules(account, renews, renewed)
         _set_budget(file, name, epsilon, 1e-5 if delta is None else delta, model, reason or "", rules)
     elif any(value is not None for value in (delta, model, reason, account, renews, renewed)):
         raise ParameterError(
-            "--delta, --for, --reason, --account, --renews and --start-anew are about setting a budget; "
-            "add its --epsilon."
+            "--delta, --for, --reason, --account, --renews and --start-anew set a budget. Add its --epsilon."
         )
     if not file.exists():
         raise FileError(
-            f"{file} does not exist. A ledger is made by `discreet fit --ledger` or by --epsilon here."
+            f"{file} does not exist. Create a ledger with `discreet fit --ledger`, or with --epsilon here."
         )
     with Ledger.open(file, read_only=True) as book:
         if name is not None and name not in book.datasets():
-            known = ", ".join(map(repr, book.datasets())) or "nothing at all"
-            raise ParameterError(f"{file} has no spending and no budget of {name!r}. It has {known}.")
+            known = ", ".join(map(repr, book.datasets())) or "none"
+            raise ParameterError(f"{file} has no spending and no budget of {name!r}. Its datasets: {known}.")
         if page is not None:
             from discreet.cli.output.ledger import write_ledger_page
 
@@ -91,7 +95,7 @@ def budget(
 
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:
-    """Return what a budget is told beside its size; only what was given."""
+    """Return the given rules of a budget beside its size."""
     from discreet.privacy.ledger.book import Account, Period
 
     rules: dict[str, Any] = {}
@@ -102,7 +106,7 @@ def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict
         one_of("--renews", renews, [period.value for period in Period])
         rules["renews"] = Period(renews)
     if renewed is not None:
-        require(bool(renewed.strip()), "--start-anew", renewed, "must say under which assumption")
+        require(bool(renewed.strip()), "--start-anew", renewed, "must state an assumption")
         rules["renewed"] = renewed
     return rules
 
@@ -116,7 +120,7 @@ def _set_budget(
     reason: str,
     rules: dict[str, Any],
 ) -> None:
-    """Set a budget in the frame of a model, else in the one it had, else for a person's whole history."""
+    """Set a budget with the privacy definition of a model, else its present one, else for whole users."""
     from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
     from discreet.privacy.ledger.book import Ledger
 
@@ -132,12 +136,14 @@ def _set_budget(
         book.set_budget(name, allowed, reason=reason, **rules)
         spent = book.balance(name)
         if spent is not None and spent.share > 1:
-            remark(f"discreet: {name!r} has spent more than this budget already; nothing more will be paid.")
+            remark(
+                f"discreet: {name!r} has already spent more than this budget; further releases are refused."
+            )
 
 
 def _definition_of(model: str) -> Frame:
     from discreet.recipes import example_promise, is_never_private
 
     if is_never_private(model):
-        raise ParameterError(f"{model} promises nothing, so no budget can count it. Name a private model.")
+        raise ParameterError(f"{model} is not private, so it has no privacy budget. Name a private model.")
     return example_promise(model).definition

@@ -1,4 +1,4 @@
-"""`discreet campaign`: describe, show, check and close a collection."""
+"""`discreet campaign`: create, show, check and close a collection campaign."""
 
 from __future__ import annotations
 
@@ -17,38 +17,47 @@ from discreet.core.files import refuse_output, write_whole
 if TYPE_CHECKING:
     from discreet.collect.opening import AnyCampaign
 
-# Grid points of a report: one byte, and the usual steps of rating scales fall on points.
+# The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
 _POINTS = 241
 
 
 def new(
     out: Annotated[Path, typer.Option("--out", help="Where to write the campaign.")],
-    items: Annotated[Path, typer.Option("--items", help="What is asked about: one item a line.")],
+    items: Annotated[
+        Path, typer.Option("--items", help="The items to ask about: a file with one id per line.")
+    ],
     epsilon: Annotated[
         float,
-        typer.Option("--epsilon", help="What one answer may reveal.", parser=parse_number, metavar="FLOAT"),
+        typer.Option(
+            "--epsilon", help="The privacy loss of one answer.", parser=parse_number, metavar="FLOAT"
+        ),
     ],
-    name: Annotated[str, typer.Option("--name", help="What people see it called.")],
-    scale: Annotated[str, typer.Option("--scale", help="LOW,HIGH or LOW,HIGH,STEP.")] = "1,5,1",
-    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers of one person.")] = 20,
+    name: Annotated[str, typer.Option("--name", help="The name that people see.")],
+    scale: Annotated[
+        str, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
+    ] = "1,5,1",
+    max_reports: Annotated[int, typer.Option("--max-reports", help="The most answers per person.")] = 20,
     hide_items: Annotated[
         bool,
-        typer.Option("--hide-items", help="Hide also what was rated: devices answer for the whole catalog."),
+        typer.Option(
+            "--hide-items",
+            help="Also hide which items were rated: devices answer for every item of the catalog.",
+        ),
     ] = False,
     answers: Annotated[
         int | None,
-        typer.Option("--answers", help="With --hide-items: ask each device about so many items only."),
+        typer.Option("--answers", help="With --hide-items: ask each device about this many items only."),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a campaign: what is asked, of what, and how it is perturbed."""
+    """Create a campaign file: the items, the rating scale and the noise."""
     from discreet.collect.opening import KIND, is_campaign
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
     made = _made(name, items, epsilon, parse_scale(scale), None if hide_items else max_reports, answers)
     write_whole(out, made.to_bytes())
-    tell(made, as_json, f"Written to {out}.")
+    show_campaign(made, as_json, f"Written to {out}.")
 
 
 def _made(
@@ -70,43 +79,45 @@ def _made(
     assert low is not None and high is not None
     if max_reports is not None:
         if answers is not None:
-            raise ParameterError("--answers goes with --hide-items; otherwise say --max-reports.")
+            raise ParameterError("--answers needs --hide-items. Without it, use --max-reports.")
         mechanism = BoundedLaplace(epsilon=epsilon, low=low, high=high, points=_POINTS)
         return Campaign(name=name, mechanism=mechanism, catalog=catalog, max_reports=max_reports, step=step)
     cells = cell_mechanism(epsilon, PublicFacts(n_items=len(catalog), low=low, high=high, step=step))
     if not isinstance(cells, HiddenStars | HiddenNumbers):
-        raise ParameterError("A campaign needs a finite epsilon.")
+        raise ParameterError("A campaign needs a finite epsilon. Give one with --epsilon.")
     return CatalogCampaign(name=name, mechanism=cells, catalog=catalog, answers=answers)
 
 
 def show(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
-    """Print what a campaign asks and promises."""
+    """Show what a campaign asks and promises."""
     from discreet.collect.opening import open_campaign
 
-    tell(open_campaign(file), as_json)
+    show_campaign(open_campaign(file), as_json)
 
 
 def check(file: Annotated[Path, typer.Argument(help="A campaign file.")], as_json: AsJson = False) -> None:
-    """Recompute the largest loss from the tables of a campaign; one that promises less exits with 1."""
+    """Recompute a campaign's privacy loss from its tables. Exit with 1 if it exceeds the promise."""
     from discreet.collect.draw_tables import reported_loss
     from discreet.collect.opening import open_campaign
 
     campaign = open_campaign(file)
     record = campaign.to_json()
     if "draws" not in record:
-        raise ParameterError("This campaign has no tables: it was written in version 1. Make it again.")
+        raise ParameterError("This campaign has format version 1, which has no tables. Create it again.")
     loss, epsilon = reported_loss(record["draws"]), campaign.mechanism.epsilon
     if as_json:
         emit({**facts_of(campaign), "largest_log_ratio": loss})
     else:
-        printing.show(f"The tables of {file} reveal at most {loss:.12g}; the campaign says {epsilon:g}.")
+        printing.show(f"The tables of {file} have epsilon {loss:.12g}; the campaign promises {epsilon:g}.")
 
 
 def close(
-    store: Annotated[str, typer.Argument(help="sqlite:///FILE, postgresql://... or a file.")],
+    store: Annotated[
+        str, typer.Argument(help="Where the reports are: sqlite:///FILE, postgresql://... or a file.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Take no more reports, also in a service that runs."""
+    """Close a collection: no more reports are accepted, also by a running service."""
     from discreet.service.stores.opening import open_store
 
     kept = open_store(store)
@@ -121,7 +132,7 @@ def close(
 
 
 def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
-    """Return what a program wants to know of a campaign."""
+    """Return the facts of a campaign as JSON."""
     from discreet.collect.campaign import Campaign
 
     if isinstance(campaign, Campaign):
@@ -138,8 +149,8 @@ def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
     }
 
 
-def tell(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
-    """Print what a campaign asks and promises."""
+def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
+    """Print what a campaign asks and promises, and a last sentence."""
     if as_json:
         emit(facts_of(campaign))
         return
@@ -148,7 +159,7 @@ def tell(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
     facts = facts_of(campaign)
     printing.show(
         label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
-        f"{facts['items']:,} items. A person who answers all that is asked reveals at most "
+        f"{facts['items']:,} items. For a person who gives all answers, epsilon is "
         f"{facts['person_epsilon']:g}. {campaign.guarantee().sentence()}",
-        f"Its name is {facts['digest']}. {last}".strip(),
+        f"Its digest is {facts['digest']}. {last}".strip(),
     )

@@ -1,4 +1,4 @@
-"""`discreet choose`: a few questions, and a model with the reason."""
+"""`discreet choose`: answer a few questions and get a model, with the reason."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def choose(
 
 
 def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
-    """Ask on the terminal; where nobody can answer, say which option is missing."""
+    """Ask on the terminal; without a terminal, name the missing option."""
     if not sys.stdin.isatty():
-        raise ParameterError(f"Say {option} {'|'.join(words)}, or run this where you can be asked.")
+        raise ParameterError(f"{option} is missing. Pass {option} {'|'.join(words)}, or use a terminal.")
     names = list(words)
     show(question, *(f"  {place}. {name}: {words[name]}" for place, name in enumerate(names, start=1)))
     answer = input(f"[1-{len(names)}] ").strip()

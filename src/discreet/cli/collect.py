@@ -16,18 +16,22 @@ def fit(
     store: Annotated[
         str,
         typer.Argument(
-            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+            envvar="DISCREET_STORE",
+            help="Where the reports are: sqlite:///FILE, postgresql://... or a file. It may still collect.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
-    model: Annotated[str, typer.Option("--model", help="local-channel, or local-nuclear.")] = "local-channel",
+    model: Annotated[
+        str, typer.Option("--model", help="The model: local-channel or local-nuclear.")
+    ] = "local-channel",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+        list[str] | None,
+        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model to the reports so far; the devices have paid for it."""
+    """Fit a model to the reports so far. This costs nothing more: devices added the noise."""
     from discreet.models.storage import KIND, is_model
     from discreet.recipes import parse_settings
     from discreet.service.refitting import fit_store

@@ -1,4 +1,4 @@
-"""`discreet compare`: several models on the same splits, and one page about it."""
+"""`discreet compare`: evaluate several models on the same splits, and write a report."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ def compare(
         str,
         typer.Option(
             "--models",
-            help="Comma-separated; settings may follow, as in user-factorization:feedback=implicit.",
+            help="Models, comma-separated. Settings may follow: user-factorization:feedback=implicit.",
             autocompletion=complete_models,
         ),
     ],
-    epsilons: Annotated[str, typer.Option("--epsilons", help="Comma-separated; inf is no privacy.")],
+    epsilons: Annotated[
+        str, typer.Option("--epsilons", help="Values of epsilon, comma-separated; inf means no privacy.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
     measuring: Measuring,
     reading: Reading,
@@ -44,12 +46,14 @@ def compare(
     delta: Delta = None,
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", help="Keep what is found in this file, and go on from what is there."),
+        typer.Option(
+            "--resume", help="Save results to this file as they come, and skip those it already has."
+        ),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure several models side by side on the same splits and write one page about it."""
+    """Compare several models on the same splits and write an HTML report."""
     from discreet.data.inputs import files_of, folder_of
     from discreet.evaluation.comparison import compare as measure
     from discreet.evaluation.report import KIND, is_report, require_libraries, write_report
@@ -84,4 +88,4 @@ def compare(
     else:
         from discreet.cli.output.tables import comparison_table
 
-        show(comparison_table(found), f"Written to {out}. Scores have no noise: do not publish them.")
+        show(comparison_table(found), f"Written to {out}. The scores have no noise: do not publish them.")

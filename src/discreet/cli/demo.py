@@ -1,4 +1,4 @@
-"""`discreet demo`: the whole story on embedded data."""
+"""`discreet demo`: a tour on embedded data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def demo(as_json: AsJson = False) -> None:
-    """Run the main job on the embedded data: fit, label, recommend, compare. No download."""
+    """Fit, label, recommend and compare on embedded data, in one run. No download."""
     from discreet import demo as tour
 
     result = tour.run()
@@ -30,7 +30,7 @@ def demo(as_json: AsJson = False) -> None:
 
 
 def show_tour(tour: Tour, console: Console) -> None:
-    """Print the tour for a person."""
+    """Print the tour for people."""
     facts = tour.data
     console.print(
         f"\nEmbedded data: {facts['users']:,} invented people, {facts['items']:,} invented films, "
@@ -60,7 +60,7 @@ def show_tour(tour: Tour, console: Console) -> None:
 def _comparison_table(rows: list[dict[str, Any]]) -> Table:
     from discreet.demo import METRICS
 
-    table = Table("model", "epsilon", *METRICS, title="On ratings held out")
+    table = Table("model", "epsilon", *METRICS, title="On held-out ratings")
     for row in rows:
         values = [f"{row['metrics'][name]:.4f}" if name in row["metrics"] else "-" for name in METRICS]
         epsilon = "∞ (not private)" if row["epsilon"] == "inf" else str(row["epsilon"])

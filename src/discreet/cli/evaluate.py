@@ -1,4 +1,4 @@
-"""`discreet evaluate`: how good one model is on what was hidden."""
+"""`discreet evaluate`: measure one model on held-out ratings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def evaluate(
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on held-out ratings. Without --private scores have no noise: do not publish them."""
+    """Evaluate a model on held-out ratings. Do not publish scores without --private: they have no noise."""
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked(paying):
         measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
@@ -61,5 +61,5 @@ def evaluate(
     show(
         table,
         result["guarantee"]["sentence"],
-        "The scores themselves come from held-out ratings without noise: do not publish them.",
+        "The scores are computed from held-out ratings without noise: do not publish them.",
     )

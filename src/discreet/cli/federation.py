@@ -1,4 +1,4 @@
-"""`discreet federation`: write an agreement, simulate a run, or coordinate one over Flower."""
+"""`discreet federation`: set up a federation, simulate a run, or coordinate one over Flower."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="A new folder; it gets one folder for every member.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder, with one subfolder for each member.")],
     learning: Learning,
     parties: Annotated[str, typer.Option("--parties", help="The parties' names, comma-separated.")],
     items: Annotated[
         list[Path],
-        typer.Option("--items", help="A public list of items, one id a line; several are united."),
+        typer.Option("--items", help="The public catalog: a file with one id per line. May be repeated."),
     ],
     scale: Annotated[
         str | None, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")
     ] = None,
     implicit: Annotated[
-        bool, typer.Option("--implicit", help="Learn from choices, not from ratings.")
+        bool, typer.Option("--implicit", help="Learn from implicit feedback, not from ratings.")
     ] = False,
     max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Use at most this many ratings a person.")
+        int | None, typer.Option("--max-per-user", help="Use at most this many ratings per person.")
     ] = None,
     missing: Annotated[
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
     ] = 1,
     coordinator: Annotated[
-        str, typer.Option("--coordinator", help="HOST:PORT at which parties reach the coordinator.")
+        str, typer.Option("--coordinator", help="Address of the coordinator, for the parties: HOST:PORT.")
     ] = "127.0.0.1:9192",
     keeper: Annotated[
-        str, typer.Option("--keeper", help="HOST:PORT at which all reach the keeper of masks.")
+        str, typer.Option("--keeper", help="Address of the mask keeper, for all members: HOST:PORT.")
     ] = "127.0.0.1:9193",
-    name: Annotated[str, typer.Option("--name", help="What the run is called.")] = "run",
+    name: Annotated[str, typer.Option("--name", help="The name of the run.")] = "run",
     as_json: AsJson = False,
 ) -> None:
-    """Found a federation: its agreement, and keys and certificates for a try-out."""
+    """Set up a federation: write its agreement, and keys and certificates for a trial."""
     from discreet import recipes
     from discreet.data.facts import PublicFacts
     from discreet.federated.catalogs import united
@@ -64,7 +64,7 @@ def init(
     if implicit:
         low, high, step = 1.0, 1.0, None
     if low is None or high is None:
-        raise ParameterError("Say on which scale all parties rate, as in --scale 1,5, or --implicit.")
+        raise ParameterError("The rating scale is missing. Pass it, as in --scale 1,5, or --implicit.")
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user)
     names = tuple(listed(parties))
     protocol = protocol_for(estimator, facts, SharedNoise(parties=len(names), missing=missing))
@@ -84,7 +84,7 @@ def init(
         return
     show(promise.label(f"What each party will promise: {estimator.name}"))
     show(
-        f"Run {agreement.run!r}. Give each member its folder under {folder}, and nobody else's; whoever has "
+        f"Run {agreement.run!r}. Give each member its own folder under {folder} and no other. Whoever has "
         f"{folder / 'authority'} can certify new members."
     )
 
@@ -94,7 +94,7 @@ def simulate(
     learning: Learning,
     reading: Reading,
     paying: Paying,
-    parties: Annotated[int, typer.Option("--parties", help="Among how many parties people are dealt out.")],
+    parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the people.")],
     missing: Annotated[
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
@@ -103,7 +103,7 @@ def simulate(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Try a federation out: deal people out among parties and run all of it in one process."""
+    """Simulate a federation: assign people to parties and run all of them in one process."""
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
     from discreet.federated.protocols.choosing import protocol_for
@@ -126,7 +126,7 @@ def simulate(
     remark_on_delta([estimator], whole.facts)
     protocol = protocol_for(estimator, whole.facts, noise)
     book = paying.book(whole.name) or Ledger.nowhere()
-    # Everybody is at one party, so the whole run costs each person what their party promises.
+    # Each user is at one party, so the whole run costs a user what their party promises.
     with book.spend(
         whole.name, protocol.promise(whole.facts), what=f"simulated federation, {estimator.name}"
     ):
@@ -144,17 +144,19 @@ def simulate(
 def run(
     folder: Annotated[Path, typer.Argument(help="The coordinator's folder that `federation init` wrote.")],
     out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
-    seconds: Annotated[float, typer.Option("--seconds", help="How long a round waits for answers.")] = 300.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How many seconds a round waits for answers.")
+    ] = 300.0,
     patience: Annotated[
-        float, typer.Option("--patience", help="How long a round waits for a party that is not there.")
+        float, typer.Option("--patience", help="How many seconds a round waits for an absent party.")
     ] = 60.0,
     flower: Annotated[
-        Path | None, typer.Option("--flower", help="The folder of Flower's programs, if not beside ours.")
+        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: beside ours.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run all rounds with the parties that are there and write the model; start again to go on."""
+    """Coordinate all rounds with the parties present and write the model. Start again to resume."""
     from discreet import recipes
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
@@ -183,21 +185,21 @@ def run(
 
 @final
 class WatchedTransport(Transport):
-    """Say, on standard error, who answered and who is still waited for."""
+    """Report on standard error which parties answered and which are awaited."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner, self._question = inner, 0
 
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
-        """Pass on what comes."""
+        """Pass on the answers and report each."""
         self._question += 1
         waiting = list(parties)
         remark(f"Question {self._question} to {', '.join(parties)}: {len(question):,} bytes.")
         for name, raw in self._inner.ask(question, parties, seconds):
             if name in waiting:
                 waiting.remove(name)
-            counted = "is not there" if raw is None else f"sent {len(raw):,} bytes"
-            remark(f"  {name} {counted}; waiting for {', '.join(waiting) or 'nobody'}.")
+            outcome = "is absent" if raw is None else f"sent {len(raw):,} bytes"
+            remark(f"  {name} {outcome}; waiting for {', '.join(waiting) or 'nobody'}.")
             yield name, raw
 
     def opened(self, name: str, raw: bytes) -> bytes:
@@ -207,7 +209,7 @@ class WatchedTransport(Transport):
 
 def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
     """Print every round and the model's label."""
-    table = Table("round", "what", "heard", "left out, and why", title="Rounds")
+    table = Table("round", "what", "parties counted", "left out, and why", title="Rounds")
     for number, entry in enumerate(outcome.rounds, start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
         table.add_row(str(number), entry.told.kind, str(len(entry.counted)), reasons or "-")
@@ -217,7 +219,7 @@ def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
 
 
 def outcome_json(outcome: RunOutcome, out: Path | None) -> dict[str, Any]:
-    """Return what came of a run."""
+    """Return the outcome of a run as JSON."""
     return {
         "model": outcome.model.name,
         "file": None if out is None else str(out),

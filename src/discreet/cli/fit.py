@@ -1,4 +1,4 @@
-"""`discreet fit`: learn a model, pay for it, write it with its label."""
+"""`discreet fit`: fit a model, pay for it, and write it with its label."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ def fit(
         bool,
         typer.Option(
             "--private-catalog",
-            help="Choose the catalog, and the scale if it is not declared, from the data with noise: only "
-            "items that enough people rated are left.",
+            help="Select the catalog (and the scale, unless declared) from the data with noise. Only items "
+            "that enough people rated are kept.",
         ),
     ] = False,
     catalog_share: Annotated[
         float,
         typer.Option(
-            "--catalog-share", help="With --private-catalog: the part of epsilon and delta that pays for it."
+            "--catalog-share", help="With --private-catalog: the part of epsilon and delta spent on it."
         ),
     ] = 0.2,
     titles: KeptTitles = None,
     force: Force = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also show what the fit decided, and from what.")
+        bool, typer.Option("--explain", help="Also show the decisions of the fit and their inputs.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
     ] = False,
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a model and write it with its label."""
+    """Fit a model and write it, with its privacy label, to a file."""
     from discreet.core.progress import terminal_progress
     from discreet.data.inputs import files_of
     from discreet.distributed.shards import is_shard_folder
@@ -83,7 +83,7 @@ def fit(
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
         raise ParameterError(
-            "--items declares the catalog, so there is none to choose. Leave one of them out."
+            "--items declares the catalog and --private-catalog selects it. Leave one of them out."
         )
     with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
         remark_on_delta([estimator], source.facts)
@@ -94,7 +94,7 @@ def fit(
         if dry_run:
             show_price(estimator, source, book, chosen=chosen, as_json=as_json)
             return
-        # A table that cannot be read is refused before anything is paid; a chosen catalog is not known then.
+        # An unreadable table is refused before payment; a privately selected catalog is not known then.
         table = None if titles is None else read_table(titles)
         public = {} if table is None or private_catalog else read_columns(table, source.catalog)
         with saying_what_was_paid(book, paying.ledger):
@@ -116,20 +116,20 @@ def fit(
     _show_fit(fitted, decisions.get("decisions"))
     if private_catalog:
         low, high = fitted.facts.low, fitted.facts.high
-        show(f"{fitted.facts.n_items:,} items were chosen, with ratings from {low:g} to {high:g}.")
+        show(f"{fitted.facts.n_items:,} items were selected, with ratings from {low:g} to {high:g}.")
     show(
         " ".join(filter(None, [f"Written to {out}.", paying.paid(source.name), fitted.guarantee.sentence()]))
     )
 
 
 def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:
-    """Return the model with its part of the budget, and the choices of undeclared facts with the other."""
+    """Return the model with its part of the budget, and the selection of undeclared facts with the rest."""
     from discreet.data.facts import SCALE
     from discreet.models.private_facts import PrivateFacts
 
     epsilon, delta = estimator.epsilon, estimator.delta
     chosen = PrivateFacts.share_of(share, epsilon, delta, scale=SCALE in facts.from_file)
-    # Rounded down, so that all together never exceed what was asked for.
+    # Rounded down, so that the sum never exceeds the requested budget.
     rest = [
         math.nextafter(whole - part, 0.0)
         for whole, part in ((epsilon, chosen.epsilon), (delta, chosen.delta))
@@ -143,6 +143,6 @@ def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
 
     show(label_table(fitted.guarantee, f"Privacy facts: {fitted.name}"))
     if decisions == {}:
-        show("This model decides nothing on the way: its settings say all.")
+        show("This model makes no decisions during the fit; its settings determine it.")
     elif decisions is not None:
         show(decisions_table(decisions))

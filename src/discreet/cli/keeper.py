@@ -1,4 +1,4 @@
-"""`discreet keeper serve`: keep the keys of masks, and reveal sums of masks only."""
+"""`discreet keeper`: keep the mask keys of a federation, and reveal sums of masks only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.cli.output.printing import remark
 def serve(
     folder: Annotated[Path, typer.Argument(help="The keeper's folder that `federation init` wrote.")],
 ) -> None:
-    """Keep the keys of masks for one run, behind mutual TLS, until stopped."""
+    """Serve the mask keys of one run over mutual TLS, until stopped."""
     from discreet.federated.identity.agreement import KEEPER, Agreement
     from discreet.federated.journal import Journal
     from discreet.federated.keeper import MOST_BYTES, Keeper

@@ -1,4 +1,4 @@
-"""`discreet label`: what a model file promises."""
+"""`discreet label`: show the privacy label of a model file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def label(
     file: Annotated[Path, typer.Argument(help="A model file.")],
     registry: Annotated[
         Path | None,
-        typer.Option("--registry", help="Write a draft for the public registry of deployments (YAML)."),
+        typer.Option("--registry", help="Write a draft entry for a public deployment registry (YAML)."),
     ] = None,
-    page: Annotated[Path | None, typer.Option("--html", help="Write the label as one page.")] = None,
+    page: Annotated[Path | None, typer.Option("--html", help="Write the label to this HTML page.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a model promises, and every array it holds with why it may be published."""
+    """Show what a model promises, and for each of its arrays why it may be published."""
     from discreet.audit.last_audit import last_audit
     from discreet.models.signatures import signed_sentence, signer
     from discreet.models.storage import read_label
@@ -30,7 +30,7 @@ def label(
 
     key = signer(file)
     signed = signed_sentence(key)
-    # Who signed it is for us to say; a file may hold an entry of that name.
+    # We verified the signer ourselves; an entry of that name in the file is overwritten.
     content = {**read_label(file), "signed_by": key}
     _write_elsewhere(content, signed, file, registry, page)
     if markdown:
@@ -48,7 +48,7 @@ def label(
     from discreet.models.signatures import signer
 
     facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
-    table = Table("array", "where it comes from", title="What is inside")
+    table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     audited = () if last is None else (f"Last audit of this kind of model: {last.sentence()}",)
@@ -58,13 +58,13 @@ def label(
 def _write_elsewhere(
     content: dict[str, Any], signed: str, file: Path, registry: Path | None, page: Path | None
 ) -> None:
-    """Write the label in the forms that were asked for; what was there is replaced, the model never."""
+    """Write the label in the requested formats; existing files are replaced, but never the model."""
     from discreet.core.checks import FileError
     from discreet.core.files import write_whole
 
     for path in (registry, page):
         if path is not None and path.exists() and path.samefile(file):
-            raise FileError(f"{path} is the model itself and was left as it is. Choose another output.")
+            raise FileError(f"{path} is the model itself and was not changed. Name another output.")
     if registry is not None:
         from discreet.cli.output.label import registry_draft
 

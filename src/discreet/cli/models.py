@@ -1,4 +1,4 @@
-"""`discreet models` and `discreet datasets`: what there is to fit, and on what."""
+"""`discreet models` and `discreet datasets`: list models and datasets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.cli.output.printing import emit, show
 
 
 def models(as_json: AsJson = False) -> None:
-    """List the models with what they protect, from whom, and where they come from."""
+    """List all models: what they protect, against whom, and what they learn from."""
     from discreet.recipes import describe_models
 
     rows = describe_models()
@@ -37,13 +37,13 @@ def _last_audit(name: str) -> dict[str, Any] | None:
 
 
 def datasets(
-    action: Annotated[str | None, typer.Argument(help="`get` to fetch a dataset.")] = None,
+    action: Annotated[str | None, typer.Argument(help="`get` downloads a dataset.")] = None,
     name: Annotated[
-        str | None, typer.Argument(help="The dataset to get.", autocompletion=complete_dataset)
+        str | None, typer.Argument(help="The dataset to download.", autocompletion=complete_dataset)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the known datasets, or `get NAME` to fetch one into the cache."""
+    """List the known datasets, or download one into the cache with `get NAME`."""
     from discreet.data.datasets import catalog
 
     if action is None:
@@ -54,7 +54,7 @@ def datasets(
             _show_datasets(rows)
         return
     if action != "get" or name is None:
-        raise typer.BadParameter("say `discreet datasets` or `discreet datasets get NAME`.")
+        raise typer.BadParameter("use `discreet datasets` or `discreet datasets get NAME`.")
     from discreet.core.progress import terminal_progress
 
     with terminal_progress(None) as progress:
@@ -74,4 +74,4 @@ def _show_datasets(rows: list[dict[str, object]]) -> None:
         counts = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
         here = str(row["here"]) if row["here"] in ("no", "built in") else "yes"
         table.add_row(str(row["name"]), *counts, str(row["scale"]), here)
-    show(table, "`discreet datasets get NAME` fetches one and shows its terms.")
+    show(table, "`discreet datasets get NAME` downloads one and shows its terms.")

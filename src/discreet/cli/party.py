@@ -1,8 +1,9 @@
-"""`discreet party`: answer a federation's questions about one's own users.
+"""`discreet party`: take part in a federation with one's own data.
 
-A whole run is recorded at one party and replayed with one of its people more, less or other: told the same,
-it must send the same bytes, and what its answers differ by must cost no more than its own share of the noise
-promises. `discreet audit MODEL --view report` shows it.
+The audit of a party is here, too. It records a whole run at one party and replays it with one of its users
+added, removed or replaced. With the same mechanism outputs the party must send the same bytes, and the
+difference of its answers must cost no more than its own share of the noise promises.
+`discreet audit MODEL --view report` runs it.
 """
 
 from __future__ import annotations
@@ -44,23 +45,23 @@ if TYPE_CHECKING:
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="The party's folder that `federation init` wrote.")],
-    data: Annotated[str, typer.Option("--data", help="The party's ratings; they never leave.")],
+    data: Annotated[str, typer.Option("--data", help="The party's ratings; they never leave this machine.")],
     ledger: Annotated[Path, typer.Option("--ledger", help="The party's ledger, which pays for the run.")],
     name: Annotated[str | None, typer.Option("--name", help="The data's name in the ledger.")] = None,
     columns: Columns = None,
     salt: Annotated[
-        Path | None, typer.Option("--salt", help="The secret with which the parties' items were named.")
+        Path | None, typer.Option("--salt", help="The shared secret with which item ids were hashed.")
     ] = None,
     flower: Annotated[
-        Path | None, typer.Option("--flower", help="The folder of Flower's programs, if not beside ours.")
+        Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: beside ours.")
     ] = None,
     alone: Annotated[
-        bool, typer.Option("--alone", help="Do not start Flower's SuperNode; somebody else does.")
+        bool, typer.Option("--alone", help="Do not start Flower's SuperNode; it is started elsewhere.")
     ] = False,
     allow_unbudgeted: AllowUnbudgeted = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to the promise without being asked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to the promise without a prompt.")] = False,
 ) -> None:
-    """Show what the run costs one's people and, once agreed to, answer until stopped."""
+    """Show the run's promise and cost for the party's people; after consent, answer until stopped."""
     from discreet import recipes
     from discreet.data.inputs import open_data
     from discreet.federated.catalogs import read_salt, salted_data
@@ -96,18 +97,18 @@ def serve(
     with PartyDaemon(folder, agreement, protocol, people, book) as daemon:
         if not alone:
             daemon.start_flower(flower)
-        remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; started again, it goes on.")
+        remark(f"{daemon.name} listens at {daemon.path}. Stop with Ctrl-C; start again to resume.")
         daemon.run()
 
 
 def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:
-    """Refuse a run that the ledger's budget does not cover, before anybody waits for it."""
+    """Refuse a run that the ledger's budget does not cover, before other members wait for this party."""
     left = book.remaining(name)
     paid = any(entry.guarantee.epsilon == promise.epsilon for entry in book.entries(name))
     if left is not None and left.epsilon < promise.epsilon and not paid:
         raise BudgetError(
             f"The run costs epsilon={promise.epsilon:g}, and {name!r} has {left.epsilon:g} left. "
-            "Nothing was paid."
+            "Nothing was paid. Raise the budget with `discreet budget`."
         )
 
 
@@ -116,7 +117,7 @@ _AUDITED, *_OTHERS = "audited", "second", "third"
 
 
 def price_a_party(name: str, estimator: Estimator) -> Finding:
-    """Return the exact price of a party's answers against what its own share of the noise promises.
+    """Return the exact privacy loss of a party's answers against the promise of its own share of the noise.
 
     Raises:
         ParameterError: The model cannot run over parties.
@@ -138,7 +139,9 @@ def price_a_party(name: str, estimator: Estimator) -> Finding:
             except StrayError as error:
                 leaks.append(f"{dataset}: {error}")
                 continue
-            leaks += [] if same else [f"{dataset}: told the same, the party sends something else"]
+            leaks += (
+                [] if same else [f"{dataset}: with the same mechanism outputs the party sends other bytes"]
+            )
             paid = max(paid, price(recorder.calls, player.calls).epsilon(delta))
         fits += 1 + len(neighbors.others)
     return Finding(
@@ -150,7 +153,7 @@ def price_a_party(name: str, estimator: Estimator) -> Finding:
         confidence=1.0,
         fits=fits,
         seconds=time.perf_counter() - start,
-        notes=(*leaks[:3], f"one of {_NOISE.parties} parties, with its masks lifted"),
+        notes=(*leaks[:3], f"one of {_NOISE.parties} parties, with its masks removed"),
         broken=bool(leaks) or paid > promised * (1 + ROUNDING),
     )
 
@@ -158,10 +161,10 @@ def price_a_party(name: str, estimator: Estimator) -> Finding:
 def _sent(
     protocol: ItemProtocol, data: Interactions, others: Interactions, recording: Recorder | Player
 ) -> list[bytes]:
-    """Run a federation whose first party's draws pass the tape; return all that this party sends."""
+    """Run a federation with the first party's mechanism calls recorded; return all that this party sends."""
     sent: list[bytes] = []
-    all_users = (_AUDITED, *_OTHERS)
-    keeper = Keeper(roster=list(all_users), least=_NOISE.least_parties)
+    member_names = (_AUDITED, *_OTHERS)
+    keeper = Keeper(roster=list(member_names), least=_NOISE.least_parties)
     members = {
         name: Party(
             name,
@@ -174,7 +177,7 @@ def _sent(
             else PrivacyRandom.simulate(number),
             keeper=keeper,
         )
-        for number, name in enumerate(all_users)
+        for number, name in enumerate(member_names)
     }
 
     def audited(question: bytes) -> bytes:
@@ -185,7 +188,7 @@ def _sent(
     Coordinator(
         protocol,
         InProcess(endpoints),
-        parties=list(all_users),
+        parties=list(member_names),
         shared=others.catalog,
         run="audit",
         keeper=keeper,

@@ -1,4 +1,4 @@
-"""`discreet plan`: what a year allows, before anything is spent."""
+"""`discreet plan`: plan a budget over many releases before anything is spent."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from discreet.core.checks import ParameterError
 
 
 def plan(
-    people: Annotated[int | None, typer.Option("--people", help="About how many people there are.")] = None,
+    people: Annotated[int | None, typer.Option("--people", help="The approximate number of people.")] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
-            "--epsilon", help="The budget of all releases together.", parser=parse_number, metavar="FLOAT"
+            "--epsilon", help="The budget for all releases together.", parser=parse_number, metavar="FLOAT"
         ),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-6,
-    releases: Annotated[int, typer.Option("--releases", help="How many fits: 12 is monthly, 52 weekly.")] = 1,
+    releases: Annotated[
+        int, typer.Option("--releases", help="The number of releases: 12 for monthly, 52 for weekly.")
+    ] = 1,
     ratings: Annotated[
-        float, typer.Option("--ratings-per-person", help="About how many ratings a person gives.")
+        float, typer.Option("--ratings-per-person", help="The approximate number of ratings per person.")
     ] = 50.0,
-    metric: Annotated[str, typer.Option("--metric", help="Which curve to read: rmse or hr@10.")] = "rmse",
+    metric: Annotated[str, typer.Option("--metric", help="The measure of accuracy: rmse or hr@10.")] = "rmse",
     wanted: Annotated[
         float | None,
-        typer.Option("--wanted", help="An accuracy to reach: the smallest epsilon for it is told."),
+        typer.Option("--wanted", help="Find the smallest epsilon that reaches this accuracy."),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--out", help="Also draw the curve into this .svg or .png file.")
+        Path | None, typer.Option("--out", help="Also draw the curve to this .svg or .png file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what each release may cost, what an attacker gains, and what accuracy to expect.
+    """Plan releases: what each may cost, what an attacker gains, and what accuracy to expect.
 
-    Nothing is read but numbers given here and runs on public data.
+    The plan uses only the numbers given here and measurements on public data.
     """
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
     if wanted is not None and people is None:
-        raise ParameterError("--wanted needs --people: noise weighs less the more people there are.")
+        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
     found: dict[str, Any] = {}
     if wanted is not None and people is not None:
         found["wanted"] = _smallest(metric, wanted, people, ratings)
@@ -107,8 +109,8 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
 
     if "wanted" in found:
         asked = found["wanted"]
-        price = f"epsilon = {asked['epsilon']:.3g} a release (as on {asked['from']})"
-        show(f"{metric} = {asked['value']:g} takes {price}.")
+        price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
+        show(f"{metric} = {asked['value']:g} needs {price}.")
     if "per_release" in found:
         each, adding = found["per_release"], found["adding"]
         show(
@@ -116,7 +118,7 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
             f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
             f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
             f"{adding['delta']:.2g}).",
-            "Somebody who knows everything else and asks whether one person is in the data is "
+            "An attacker who knows all other data and asks whether one person is in the data is "
             f"{in_words(found['attacker']['one'])}, after one release, and "
             f"{in_words(found['attacker']['all'])}, after all of them.",
         )
@@ -127,13 +129,13 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
         marks = found["per_release"]["epsilon"] if "per_release" in found else None
         show(draw([(place, curve.at(place, people)) for place, _ in points], mark=marks))
         show(
-            f"{metric} against epsilon of one release, for {people:,} people, read off {curve.dataset} "
+            f"{metric} against epsilon of one release, for {people:,} people, estimated from {curve.dataset} "
             f"({curve.people:,} people, {curve.ratings_per_person:g} ratings each). Without privacy: "
-            f"{curve.bar:g}; without learning anything: {curve.floor:g}."
+            f"{curve.bar:g}; without learning: {curve.floor:g}."
         )
         if "expected" in found:
             show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
     show(
-        "To keep it: discreet budget year.ledger --name DATA --epsilon E --delta D --account gaussian, "
-        "then discreet fit DATA --ledger year.ledger --epsilon ..."
+        "To follow the plan: discreet budget year.ledger --name DATA --epsilon E --delta D --account "
+        "gaussian, then discreet fit DATA --ledger year.ledger --epsilon ..."
     )

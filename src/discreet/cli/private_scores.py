@@ -1,4 +1,4 @@
-"""What `evaluate --private`, `compare --private` and their `--dry-run` share."""
+"""Release private scores, for `evaluate --private`, `compare --private` and their `--dry-run`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def measure_privately(
     *,
     as_json: bool,
 ) -> None:
-    """Fit and score under one promise, or say what that would cost."""
+    """Fit and score under one promise, or show the cost of that."""
     from discreet.core.progress import terminal_progress
     from discreet.evaluation.private.fit_and_score import fit_and_evaluate
 
     paying.check()
     if not privately.private and not privately.dry_run:
-        raise ParameterError("--ledger, --name and --allow-unbudgeted pay for private scores; add --private.")
+        raise ParameterError("--ledger, --name and --allow-unbudgeted pay for private scores. Add --private.")
     if not privately.private:
-        show("Nothing is paid for scores without --private; they have no noise and must not be published.")
+        show("Without --private the scores cost nothing; they have no noise and must not be published.")
         return
     with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
         remark_on_delta(estimators, source.facts)
@@ -75,7 +75,7 @@ def _best(found: Together, names: list[str]) -> dict[str, str]:
 def _show(found: Together, names: list[str]) -> None:
     from rich.table import Table
 
-    table = Table("metric", "model", "score", "95 times in 100 within", "of it noise")
+    table = Table("metric", "model", "score", "95 % interval", "noise alone")
     for metric, values in found.scores.items():
         for name, one in zip(names, values, strict=True):
             table.add_row(
@@ -90,5 +90,5 @@ def _show(found: Together, names: list[str]) -> None:
         show("Best: " + ", ".join(f"{name} by {metric}" for metric, name in _best(found, names).items()))
     show(
         f"Models and scores together: {found.guarantee.sentence()}",
-        "These scores may be published. One item of each person was hidden for them.",
+        "These scores may be published. One item of each person was held out for them.",
     )

@@ -37,62 +37,70 @@ def recommend(
     all_users: Annotated[
         str | None, typer.Argument(help="With --all: histories of many people, or a folder of shards.")
     ] = None,
-    for_all: Annotated[bool, typer.Option("--all", help="Lists for everybody; needs --out.")] = False,
+    for_all: Annotated[bool, typer.Option("--all", help="Write lists for all people; needs --out.")] = False,
     on: On = None,
     history: Annotated[
         Path | None,
         typer.Option(
             "--history",
-            help="What the person rated, [user,]item,rating[,time]; or chose: [user,]item[,time]. Times are "
-            "its order; a file of one column lists items, oldest first.",
+            help="The history of one person: [user,]item,rating[,time] or, without ratings, "
+            "[user,]item[,time]. Times give the order; a file of one column lists items, oldest first.",
         ),
     ] = None,
     histories: Annotated[
         Path | None,
-        typer.Option("--histories", help="Histories of many people, in order if with times; needs --out."),
+        typer.Option(
+            "--histories", help="The histories of many people, ordered by time if given; needs --out."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write many people's lists: .csv or .parquet.")
+        Path | None, typer.Option("--out", help="Where to write the lists of many people: .csv or .parquet.")
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", help="Who it is; needed if the history holds several people."),
+        typer.Option("--user", help="The person's id; needed if the history holds several people."),
     ] = None,
     k: HowMany = 10,
     columns: Columns = None,
     among: Annotated[
-        Path | None, typer.Option("--among", help="List these items only: a file with one id a line.")
+        Path | None, typer.Option("--among", help="List only these items: a file with one id per line.")
     ] = None,
     exclude: Annotated[
-        Path | None, typer.Option("--exclude", help="Never list these: a file with one id a line.")
+        Path | None, typer.Option("--exclude", help="Never list these items: a file with one id per line.")
     ] = None,
     rank_by: Annotated[
-        str | None, typer.Option("--rank-by", help="Order lists by choice, stars or both (as usual).")
+        str | None,
+        typer.Option(
+            "--rank-by", help="Order by choice (likely interactions), stars (ratings) or both (default)."
+        ),
     ] = None,
     diversify: Annotated[
-        float, typer.Option("--diversify", help="From 0 to 1: let items unlike the others come forward.")
+        float,
+        typer.Option("--diversify", help="From 0 to 1: prefer items that differ from the rest of the list."),
     ] = 0.0,
     titles: Titles = None,
-    include_seen: Annotated[bool, typer.Option("--include-seen", help="Also items of the history.")] = False,
+    include_seen: Annotated[
+        bool, typer.Option("--include-seen", help="Also list items of the history.")
+    ] = False,
     ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", help="Leave out items that the model does not know.")
+        bool, typer.Option("--ignore-unknown", help="Ignore items that the model does not know.")
     ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend to one person from that person's own history, or to everybody in a file of histories."""
+    """Recommend items to one person from their own history, or to all people in a file of histories."""
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
     if for_all != (all_users is not None):
-        raise ParameterError("Name the histories and --all together: discreet recommend MODEL FOLDER --all.")
+        raise ParameterError("Give the histories and --all together: discreet recommend MODEL FOLDER --all.")
     if for_all and histories is not None:
-        raise ParameterError("--histories and --all name everybody twice; leave one of them out.")
+        raise ParameterError("--histories and --all both name all people. Leave one of them out.")
     many = all_users if histories is None else str(histories)
     if (history is None) == (many is None):
-        raise ParameterError("Say either --history FILE (one person) or --histories FILE (everybody in it).")
+        raise ParameterError("Give either --history FILE (one person) or --histories FILE (many people).")
     if (many is None) != (out is None):
-        raise ParameterError("--histories and --out go together: many people's lists go to a file.")
+        raise ParameterError("--histories and --out go together: lists of many people go to a file.")
     fitted = load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,
@@ -118,10 +126,10 @@ def recommend(
 
         if is_shard_folder(many):
             if titles is not None:
-                raise ParameterError("--titles are not written beside lists of shards; join them by item.")
+                raise ParameterError("--titles cannot be written with lists of shards. Join them by item.")
             people = write_shard_lists(fitted, file, many, out, k, limits, on, force=force)
         elif on is not None:
-            raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
+            raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
         else:
             lists = fitted.recommend_all(_many(fitted, many, named), k, **limits)
             beside = public_columns(titles, fitted, lists["item"].unique().to_list())
@@ -129,7 +137,7 @@ def recommend(
         if as_json:
             emit({"file": str(out), "people": people})
         else:
-            show(f"Written to {out}: lists of {people:,} people.")
+            show(f"Written to {out}: lists for {people:,} people.")
 
 
 def _one(
@@ -205,10 +213,10 @@ _MOST_REASONS = 10
 def explain(
     file: ModelFile,
     item: Annotated[str, typer.Argument(help="An item of the model's catalog.")],
-    history: Annotated[
-        Path, typer.Option("--history", help="What the person rated or chose, as for recommend.")
-    ],
-    user: Annotated[str | None, typer.Option("--user", help="Whose row of the history.")] = None,
+    history: Annotated[Path, typer.Option("--history", help="The history of one person, as for recommend.")],
+    user: Annotated[
+        str | None, typer.Option("--user", help="The person's id, if the history holds several people.")
+    ] = None,
     columns: Columns = None,
     titles: Titles = None,
     as_json: AsJson = False,

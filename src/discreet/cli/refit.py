@@ -1,4 +1,4 @@
-"""`discreet refit`: the next release, starting from the last one."""
+"""`discreet refit`: fit the next release, starting from the last one."""
 
 from __future__ import annotations
 
@@ -39,19 +39,22 @@ def refit(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            "--epsilon", help="Default: what the last one had.", parser=parse_number, metavar="FLOAT"
+            "--epsilon",
+            help="The privacy loss. Default: that of the last release.",
+            parser=parse_number,
+            metavar="FLOAT",
         ),
     ] = None,
     force: Force = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the next release on new data, starting from the last one, which costs nothing.
+    """Fit the next release on new data. Starting from the last release costs no extra budget.
 
-    The catalog is the last model's; items that --items lists besides are added behind it. A scale or a cap
-    that was declared for the last one holds on, unless --scale or --max-per-user says otherwise.
+    The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
+    the last model stays, unless --scale or --max-per-user changes it.
     """
     from discreet.data.inputs import files_of
     from discreet.models.items import moved
@@ -86,16 +89,16 @@ def refit(
 
 
 def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
-    """Return the estimator of the last model, at a new price, with the last model as its prior."""
+    """Return the estimator of the last model, with a new epsilon and the last model as its prior."""
     from discreet import recipes
 
     settings: dict[str, Any] = dict(last.parameters)
     if "prior" not in recipes.defaults(last.name):
         raise ParameterError(
-            f"{last.name} does not learn from an earlier release. Fit it anew, or use user-factorization."
+            f"{last.name} cannot start from an earlier release. Use `discreet fit`, or user-factorization."
         )
     if settings.get("feedback") == "implicit":
-        raise ParameterError("Only models of ratings start from an earlier release. Fit this one anew.")
+        raise ParameterError("Only models of ratings can start from an earlier release. Use `discreet fit`.")
     return recipes.estimator(
         last.name, settings | {"prior": str(path)} | ({} if epsilon is None else {"epsilon": epsilon})
     )
@@ -112,10 +115,10 @@ def _declared_scale(last: FittedModel) -> tuple[float | None, float | None, floa
 
 
 def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Interactions:
-    """Return the data with facts that are no more public than the last model's were, and no less.
+    """Return the data with facts that are exactly as public as the last model's.
 
-    A catalog that was taken from the data stays so. What was chosen with noise is known by now; ratings
-    outside a chosen scale are clipped, as they were. A declared cap holds on.
+    A catalog that was taken from the data stays marked so. Facts selected with noise are known by now;
+    ratings outside a selected scale are clipped as before. A declared cap stays.
     """
     from discreet.data.facts import CHOSEN, CHOSEN_SCALE, N_ITEMS, SCALE
 
@@ -131,7 +134,7 @@ def _as_known(data: Interactions, last: FittedModel, reading: Reading) -> Intera
 
 
 def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]:
-    """Return the last catalog with items that are declared besides, and what is to be said about it."""
+    """Return the last catalog with newly declared items, and remarks about it."""
     from discreet.cli.options.parsing import read_items
     from discreet.data.vocabulary import Vocabulary
 
@@ -142,5 +145,5 @@ def _united(known: Vocabulary, reading: Reading) -> tuple[Vocabulary, list[str]]
     gone = int((declared.index_of(known.series) < 0).sum())
     news = [f"{len(new)} items are new."] if new else []
     if gone:
-        news.append(f"{gone} items of the last model are not listed any more; they keep their places.")
+        news.append(f"{gone} items of the last model are not listed any more; they stay in the catalog.")
     return (Vocabulary.of([*known.ids.tolist(), *new]) if new else known), news

@@ -1,4 +1,4 @@
-"""`discreet reproduce`: papers' numbers, measured again."""
+"""`discreet reproduce`: measure the numbers of published papers again."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[str | None, typer.Argument(help="Which paper: a folder of `papers/`.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All papers, one after the other.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and smaller data: minutes.")] = False,
+    paper: Annotated[str | None, typer.Argument(help="The paper: the name of a folder in `papers/`.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Reproduce all papers, one after the other.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use fewer runs and smaller data; takes minutes.")
+    ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Keep numbers, figures and one page here; the same again goes on after a stop."),
+        typer.Option(help="Write numbers, figures and one page to this folder. A stopped run resumes there."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run papers' experiments and hold them against the printed numbers; needs a checkout."""
+    """Run the experiments of papers and compare with the printed numbers. Needs a source checkout."""
     from discreet.core.files import write_whole
     from discreet.reproduce import names, papers_page
     from discreet.reproduce import reproduce as run
 
     if every == (paper is not None):
-        raise ParameterError("Name one paper, or --all for every one.")
+        raise ParameterError("Name one paper, or pass --all.")
     found: dict[str, list[Verdict]] = {}
     for name in names() if every else [paper or ""]:
         with progress(name) as (say, tick):
@@ -47,7 +49,7 @@ def reproduce(
             show(table(name, found[name]))
     if out is not None and every:
         write_whole(out / "papers.md", papers_page(out, out).encode())
-        remark(f"Everything is on one page: {out / 'papers.md'}")
+        remark(f"All results are on one page: {out / 'papers.md'}")
     if as_json:
         rows = {name: [verdict.to_json() for verdict in verdicts] for name, verdicts in found.items()}
         emit(rows if every else rows[paper or ""])
@@ -55,7 +57,7 @@ def reproduce(
 
 @contextmanager
 def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick], None]]]:
-    """Yield ways to say something and to tell of a finished step: a bar on a terminal, lines elsewhere."""
+    """Yield functions for remarks and finished steps: a progress bar on a terminal, lines elsewhere."""
     if not sys.stderr.isatty():
         yield remark, lambda tick: remark(f"{name}: {sentence(tick)}")
         return
@@ -71,21 +73,21 @@ def progress(name: str) -> Iterator[tuple[Callable[[str], None], Callable[[Tick]
 
 
 def sentence(tick: Tick) -> str:
-    """Say how far a run has come and how long the rest may take."""
+    """Return a sentence about the progress of a run and the time left."""
     if tick.seconds_left is None:
-        return f"{tick.step}; {tick.done} steps done, no earlier run tells how many are left"
+        return f"{tick.step}; {tick.done} steps done, number of steps left unknown"
     minutes = max(1, round(tick.seconds_left / 60))
     return f"{tick.step}; {tick.done} of {tick.total} steps, about {minutes} min left"
 
 
 def table(name: str, verdicts: Sequence[Verdict]) -> Table:
-    """Return the claims with what was measured, the failing ones first."""
+    """Return the claims with their measurements, failing ones first."""
     from rich.table import Table
 
     from discreet.reproduce.page import count
 
     shown = Table(
-        "where", "measure", "printed", "measured", "draws", "holds", title=f"{name}: {count(verdicts)} hold"
+        "where", "measure", "printed", "measured", "runs", "holds", title=f"{name}: {count(verdicts)} hold"
     )
     for verdict in sorted(verdicts, key=lambda each: each.holds):
         claim = verdict.claim

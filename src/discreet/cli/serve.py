@@ -1,4 +1,4 @@
-"""`discreet serve`: collect for a campaign, or answer for a model, over HTTP."""
+"""`discreet serve`: serve a campaign or a model over HTTP."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ if TYPE_CHECKING:
 
 
 def serve(
-    target: Annotated[Path, typer.Argument(help="A campaign to collect for, or a model to answer for.")],
+    target: Annotated[Path, typer.Argument(help="A campaign file or a model file.")],
     store: Annotated[
-        str, typer.Option("--store", envvar="DISCREET_STORE", help="sqlite:///FILE or postgresql://...")
+        str,
+        typer.Option(
+            "--store",
+            envvar="DISCREET_STORE",
+            help="Where to store reports: sqlite:///FILE or postgresql://...",
+        ),
     ] = "sqlite:///reports.db",
     publish: Annotated[
-        Path | None, typer.Option("--publish", help="A model file to serve, and to write when refitting.")
+        Path | None, typer.Option("--publish", help="The model file to serve; a refit replaces it.")
     ] = None,
     refit: Annotated[
-        float | None, typer.Option("--refit", help="Fit again every so many seconds; needs --publish.")
+        float | None, typer.Option("--refit", help="Refit every so many seconds; needs --publish.")
     ] = None,
-    model: Annotated[str, typer.Option("--model", help="Which model a refit makes.")] = "local-channel",
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Where to listen.")] = 8080,
+    model: Annotated[str, typer.Option("--model", help="The model to refit.")] = "local-channel",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8080,
     per_minute: Annotated[
-        int, typer.Option("--per-minute", help="Messages one peer may send a minute; 0 for no limit.")
+        int, typer.Option("--per-minute", help="The most requests per client and minute; 0 for no limit.")
     ] = 600,
     trusted_proxy: Annotated[
         list[str] | None,

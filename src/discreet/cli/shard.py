@@ -1,4 +1,4 @@
-"""`discreet shard`: cut files of ratings into shards of whole people, for data larger than memory."""
+"""`discreet shard`: split rating files into shards by user, for data larger than memory."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from discreet.core.checks import ParameterError
 
 
 def shard(
-    files: Annotated[list[Path], typer.Argument(help="Files of ratings: Parquet, CSV, TSV; any number.")],
-    out: Annotated[Path, typer.Option("--out", help="The folder to make.")],
+    files: Annotated[list[Path], typer.Argument(help="One or more rating files: Parquet, CSV or TSV.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to create.")],
     reading: Reading,
     shards: Annotated[
-        int | None, typer.Option("--shards", help="How many shards; default: one for 4 million ratings.")
+        int | None,
+        typer.Option("--shards", help="The number of shards. Default: one per 4 million ratings."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The data's name in a ledger; default: the folder's.")
+        str | None, typer.Option("--name", help="The data's name in a ledger. Default: the folder's name.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cut files of ratings, a person's rows anywhere among them, into shards of whole people.
+    """Split rating files into shards, each with all rows of its people, for data larger than memory.
 
-    A run that was stopped goes on when it is started again with the same files and options.
+    A person's rows may be anywhere in the files. A stopped run resumes when it is started again with the same
+    files and options.
     """
     from discreet.core.progress import terminal_progress
     from discreet.data.reading.layouts import take_dialect
@@ -36,7 +38,7 @@ def shard(
 
     reading.check()
     if reading.drop_unknown and reading.items is None:
-        raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+        raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
     catalog = None if reading.items is None else read_items(reading.items)
     gone = None if reading.without is None else read_ids(reading.without, "person's")
     text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines")
@@ -69,6 +71,4 @@ def shard(
     if as_json:
         emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
         return
-    show(
-        f"Written to {out}: {count:,} shards. They hold everybody's rows: as private as the files themselves."
-    )
+    show(f"Written to {out}: {count:,} shards. They hold all people's data: protect them like the files.")

@@ -1,4 +1,4 @@
-"""`discreet sign` and `discreet verify`: who stands behind a model file."""
+"""`discreet sign` and `discreet verify`: sign model files and check signatures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from discreet.core.checks import FileError
 
 def sign(
     model: ModelFile,
-    key: Annotated[Path, typer.Option("--key", help="A private Ed25519 key (PEM).")],
-    new_key: Annotated[bool, typer.Option("--new-key", help="Make the key first, at a new path.")] = False,
+    key: Annotated[Path, typer.Option("--key", help="The private Ed25519 key: a PEM file.")],
+    new_key: Annotated[bool, typer.Option("--new-key", help="Create the key at this path first.")] = False,
 ) -> None:
-    """Sign a model file; the signature lies beside it, in a file that ends in .sig."""
+    """Sign a model file. The signature is written beside it, to a file that ends in .sig."""
     from discreet.models import signatures
     from discreet.models.storage import read_label
 
@@ -31,10 +31,10 @@ def sign(
 def verify(
     model: ModelFile,
     key: Annotated[
-        str, typer.Option("--key", help="The public key of whom you expect, as `sign` prints it.")
+        str, typer.Option("--key", help="The public key of the expected signer, as `sign` prints it.")
     ],
 ) -> None:
-    """Check that a model file was signed with this key and not changed since."""
+    """Check that a model file was signed with this key and has not changed since."""
     from discreet.models.signatures import signer
     from discreet.models.storage import read_label
 
@@ -44,4 +44,4 @@ def verify(
         raise FileError(f"{model} is not signed.")
     if found != key.strip().lower():
         raise FileError(f"{model} was signed with another key: {found}.")
-    show(f"{model} was signed with this key and is as it was.")
+    show(f"{model} was signed with this key and has not changed since.")

@@ -1,4 +1,4 @@
-"""The options that several verbs know, with their names and help, and the groups they come in."""
+"""Declare the options that several verbs share, with names and help, and their groups."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or a dataset's name.",
+        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or the name of a dataset.",
         autocompletion=complete_data,
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
-HowMany = Annotated[int, typer.Option("-k", help="How many items.")]
+HowMany = Annotated[int, typer.Option("-k", help="How many items to list.")]
 Titles = Annotated[
     Path | None,
-    typer.Option("--titles", help="Show this table's columns, too: item ids first, then titles and so on."),
+    typer.Option("--titles", help="Also show columns of this table: item ids first, then titles and so on."),
 ]
 KeptTitles = Annotated[
     Path | None,
     typer.Option(
         "--titles",
-        help="Keep this public table in the model, to show it: item ids first, then titles and so on.",
+        help="Store this public table in the model, for display: item ids first, then titles and so on.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
@@ -58,14 +58,14 @@ Columns = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option("--delta", help="What may be revealed on top; default: the model's."),
+    typer.Option("--delta", help="The delta of the promise. Default: the model's."),
 ]
 AllowUnbudgeted = Annotated[
     bool,
-    typer.Option("--allow-unbudgeted", help="Pay although the ledger has budgets, and none for this name."),
+    typer.Option("--allow-unbudgeted", help="Pay even if the ledger has budgets but none for this name."),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing file, if it is one that this command wrote.")
+    bool, typer.Option("--force", help="Replace an existing file, if it is of the kind this command writes.")
 ]
 
 
@@ -73,70 +73,77 @@ Force = Annotated[
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How DATA is read and what is declared about it."""
+    """How to read DATA, and what is declared about it."""
 
     columns: Columns = None
     scale: Annotated[
         str | None,
-        typer.Option("--scale", help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP (else read)."),
+        typer.Option(
+            "--scale",
+            help="Declare the rating scale: LOW,HIGH or LOW,HIGH,STEP. Default: taken from the data.",
+        ),
     ] = None
     items: Annotated[
         Path | None,
-        typer.Option("--items", help="Declare the catalog: a file with one item id a line (else read)."),
+        typer.Option(
+            "--items",
+            help="Declare the catalog: a file with one item id per line. Default: taken from the data.",
+        ),
     ] = None
     drop_unknown: Annotated[
-        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that --items does not list.")
+        bool, typer.Option("--drop-unknown", help="Drop ratings of items that --items does not list.")
     ] = False
     without: Annotated[
         Path | None,
-        typer.Option("--without", help="Leave out these people: a file with one person's id a line."),
+        typer.Option("--without", help="Leave these people out: a file with one person's id per line."),
     ] = None
     people: Annotated[
-        int | None, typer.Option("--people", help="Declare about how many people there are.")
+        int | None, typer.Option("--people", help="Declare the approximate number of people.")
     ] = None
     max_per_user: Annotated[
-        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings a person.")
+        int | None, typer.Option("--max-per-user", help="Keep at most this many ratings per person.")
     ] = None
     duplicates: Annotated[
-        str, typer.Option("--duplicates", help="If a person rated an item twice: refuse, last or mean.")
+        str,
+        typer.Option("--duplicates", help="If a person rated an item twice: refuse, or use last or mean."),
     ] = "refuse"
-    zeros: Annotated[
-        str, typer.Option("--zeros", help="What a rating of 0 is: one of the ratings, or missing.")
-    ] = "ratings"
+    zeros: Annotated[str, typer.Option("--zeros", help="Whether ratings of 0 are ratings or missing.")] = (
+        "ratings"
+    )
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="What stands between fields (else told from the file).")
+        str | None, typer.Option("--delimiter", help="The character between fields. Default: detected.")
     ] = None
     quote: Annotated[
         str | None,
-        typer.Option("--quote", help="What stands around fields, or none; default: a double quote."),
+        typer.Option("--quote", help="The quote character, or none. Default: a double quote."),
     ] = None
     escape: Annotated[
-        str | None, typer.Option("--escape", help="What stands before a quote inside quotes, as in \\\\.")
+        str | None, typer.Option("--escape", help="The escape character inside quotes, such as \\\\.")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="latin-1, cp1252, ...; default: UTF-8.")
+        str | None, typer.Option("--encoding", help="The text encoding: latin-1, cp1252, ... Default: UTF-8.")
     ] = None
     comment: Annotated[
-        str | None, typer.Option("--comment", help="What lines to leave out begin with, such as #.")
+        str | None, typer.Option("--comment", help="Skip lines that begin with this, such as #.")
     ] = None
     skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Leave out lines that do not fit, and say how many.")
+        bool, typer.Option("--skip-bad-lines", help="Skip malformed lines and report their number.")
     ] = False
     implicit: Annotated[
         bool,
         typer.Option(
             "--implicit",
-            help="Every row says that something was chosen; ratings are not read, and a model that learns "
-            "from either (user-factorization) learns from choices.",
+            help="Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data "
+            "(user-factorization) learns from interactions.",
         ),
     ] = False
 
     def files(self) -> list[Path]:
-        """Return the files that are read besides DATA."""
+        """Return the files to read besides DATA."""
         return [path for path in (self.items, self.without) if path is not None]
 
     def check(self) -> None:
-        """Refuse what no file could make sense of, before one is read."""
+        """Refuse invalid options before any file is read."""
         one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
@@ -151,21 +158,21 @@ class Reading:
         catalog: Vocabulary | None = None,
         scale: tuple[float | None, float | None, float | None] = (None, None, None),
     ) -> Interactions:
-        """Return the data behind a path or a dataset's name.
+        """Return the data of a path or a dataset's name.
 
-        A `catalog` takes the place of `--items`, and a `scale` is the default of `--scale`.
+        A `catalog` replaces `--items`, and a `scale` is the default of `--scale`.
         """
         from discreet.data.inputs import open_data
         from discreet.distributed.shards import is_shard_folder
 
         if is_shard_folder(source):
-            raise ParameterError(f"{source} is a folder of shards; this needs the files it was made from.")
+            raise ParameterError(f"{source} is a folder of shards. Give the files it was made from.")
         self.check()
         low, high, step = scale if self.scale is None else parse_scale(self.scale)
         if catalog is None and self.items is not None:
             catalog = read_items(self.items)
         if self.drop_unknown and catalog is None:
-            raise ParameterError("--drop-unknown needs --items: without a catalog every item is known.")
+            raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
         data = open_data(
             source,
             columns=parse_columns(self.columns),
@@ -196,13 +203,13 @@ class Reading:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """Which model, at which price, with which settings."""
+    """Which model to fit, at what cost, with which settings."""
 
     epsilon: Annotated[
         float,
         typer.Option(
             "--epsilon",
-            help="How much may be revealed; inf means no privacy.",
+            help="The privacy loss: smaller is more private; inf means no privacy.",
             parser=parse_number,
             metavar="FLOAT",
         ),
@@ -210,12 +217,13 @@ class Learning:
     model: Annotated[
         str,
         typer.Option(
-            "--model", help="Which model; `discreet models` lists them.", autocompletion=complete_model
+            "--model", help="The model; `discreet models` lists all.", autocompletion=complete_model
         ),
     ] = "user-factorization"
     delta: Delta = None
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the model, key=value; repeatable.")
+        list[str] | None,
+        typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
     ] = None
 
     def estimator(self, *, implicit: bool) -> Estimator:
@@ -226,7 +234,7 @@ class Learning:
         parsed |= recipes.parse_settings(self.model, self.settings or [])
         for name in ("epsilon", "delta"):
             if name in parsed:
-                raise ParameterError(f"--set {name}=... is not allowed; say --{name}.")
+                raise ParameterError(f"--set {name}=... is not allowed. Use --{name}.")
         parsed["epsilon"] = self.epsilon
         if self.delta is not None:
             parsed["delta"] = self.delta
@@ -240,10 +248,14 @@ class Learning:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
-    """What is hidden, what is measured, and how often."""
+    """What is held out, what is measured, and how often."""
 
     split: Annotated[
-        str, typer.Option("--split", help="random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST")
+        str,
+        typer.Option(
+            "--split",
+            help="The held-out part: random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST.",
+        ),
     ] = "random:0.1"
     metric: Annotated[
         str,
@@ -255,19 +267,19 @@ class Measuring:
         ),
     ] = "rmse"
     repeat: Annotated[
-        int, typer.Option("--repeat", help="How many runs, each with a new split and new noise.")
+        int, typer.Option("--repeat", help="The number of runs, each with a new split and new noise.")
     ] = 1
     seed: Annotated[
-        int, typer.Option("--seed", help="Repeats the splits and the (then simulated) noise.")
+        int, typer.Option("--seed", help="The seed of the splits and of the (simulated) noise.")
     ] = 0
 
     @property
     def metrics(self) -> list[str]:
-        """Return the names of what is measured."""
+        """Return the names of the metrics."""
         return listed(self.metric)
 
     def files(self, folder: Path | None) -> list[Path]:
-        """Return where the files of a given split may lie; other splits have none."""
+        """Return the possible files of a given split; other splits have none."""
         from discreet.data.splits import parse_split
 
         places = [Path()] if folder is None else [Path(), folder]
@@ -279,22 +291,22 @@ class Measuring:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paying:
-    """From which ledger a release is paid, and under which name: the same for every verb that spends."""
+    """From which ledger a release is paid, and under which name; common to all verbs that spend."""
 
     ledger: Annotated[Path | None, typer.Option("--ledger", help="Pay from this ledger file.")] = None
     name: Annotated[
         str | None,
         typer.Option(
             "--name",
-            help="The data's name in the ledger; default: the file's, or its folder's where the file has the "
-            "name it has in every folder, such as ratings.csv.",
+            help="The data's name in the ledger. Default: the file's name, or its folder's if the file has a "
+            "common name such as ratings.csv.",
         ),
     ] = None
     allow_unbudgeted: AllowUnbudgeted = False
 
     @property
     def asked(self) -> bool:
-        """Tell whether anything here was asked for."""
+        """Return whether any of these options was given."""
         return self.ledger is not None or self.name is not None or self.allow_unbudgeted
 
     def check(self) -> None:
@@ -302,11 +314,11 @@ class Paying:
         checked_name(self.name)
 
     def files(self) -> list[Path]:
-        """Return the files that are read besides DATA."""
+        """Return the files to read besides DATA."""
         return [] if self.ledger is None else [self.ledger]
 
     def book(self, name: str) -> Ledger | None:
-        """Return the ledger to pay for data of this name, if one was named; remark on a missing budget."""
+        """Open the ledger that pays for data of this name, if one was given; warn of a missing budget."""
         from discreet.privacy.ledger.book import Ledger
 
         if self.ledger is None:
@@ -315,13 +327,13 @@ class Paying:
         limited = book.budgeted()
         if self.allow_unbudgeted and limited and name not in limited:
             remark(
-                f"discreet: paying as {name!r}, which has no budget; there is one of "
-                f"{', '.join(map(repr, limited))}, and --name chooses."
+                f"discreet: paying as {name!r}, which has no budget. Names with a budget: "
+                f"{', '.join(map(repr, limited))}. Choose one with --name."
             )
         return book
 
     def paid(self, name: str) -> str:
-        """Return the sentence that says where a release was paid; none without a ledger."""
+        """Return a sentence about where a release was paid; empty without a ledger."""
         return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
 
 
@@ -329,36 +341,36 @@ class Paying:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Privately:
-    """Whether scores are released with noise, and who pays for them."""
+    """Whether scores are released with noise, and from which part of the budget."""
 
     private: Annotated[
         bool,
         typer.Option(
             "--private",
-            help="Fit and score under one promise: one item of each person is hidden, and the scores "
-            "(hr@k, ndcg@k, rmse) come with noise and may be published.",
+            help="Fit and score under one promise: one item of each person is held out, and the scores "
+            "(hr@k, ndcg@k, rmse) have noise and may be published.",
         ),
     ] = False
     share: Annotated[
-        float, typer.Option("--share", help="With --private: the part of the budget that pays for scores.")
+        float, typer.Option("--share", help="With --private: the part of the budget spent on scores.")
     ] = 0.02
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost and what would be left.")
+        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
     ] = False
 
     def asked(self, paying: Paying) -> bool:
-        """Tell whether anything was asked for that only private scores need."""
+        """Return whether any option was given that only private scores use."""
         return self.private or self.dry_run or paying.asked
 
 
-# Without a declared number of people: few data sets worth a model have less than a thousand.
+# The limit without a declared number of people: few datasets worth a model have less than a thousand.
 _LARGE_DELTA = 1e-3
 
 
 def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None:
-    """Warn of a delta under which publishing one person outright would keep the promise.
+    """Warn of a delta so large that publishing one person's data outright would keep the promise.
 
-    The number of people is the declared one or unknown: counting them would be a query.
+    Only a declared number of people is used: counting them would be a query.
     """
     people = facts.n_users
     limit = _LARGE_DELTA if people is None else 1 / people
@@ -369,21 +381,21 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
 
 
 def remark_on_conditions(promise: Guarantee) -> None:
-    """Warn of a promise that holds only if what was taken from the data is public."""
+    """Warn of a promise that holds only if facts taken from the data are public."""
     if promise.is_private and promise.conditions:
         were = "was" if len(promise.conditions) == 1 else "were"
         remark(
             f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
-            "promise holds only if that is public. Declare it (--items, --scale), or let it be chosen with "
-            "noise (--private-catalog)."
+            "promise holds only if that is public. Declare it (--items, --scale), or select it with noise "
+            "(--private-catalog)."
         )
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
-    """Refuse models that learn from ratings where `--implicit` leaves these out."""
+    """Refuse models that need ratings, which `--implicit` ignores."""
     for estimator in estimators:
         if estimator.feedback == "explicit":
             raise ParameterError(
-                f"{estimator.name} learns from ratings, which --implicit leaves out. "
-                "`discreet models` lists those that learn from choices."
+                f"{estimator.name} learns from ratings, which --implicit ignores. "
+                "`discreet models` lists those that learn from implicit feedback."
             )

@@ -1,4 +1,4 @@
-"""Turn option texts into values, share option groups between verbs, complete names in a shell."""
+"""Parse option values, expand option groups that verbs share, and complete names in a shell."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 def parse_number(text: str) -> float:
-    """Read a number; only the word inf may mean infinity, which promises nothing."""
+    """Parse a number; only the word inf means infinity, which is no privacy."""
     try:
         number = float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number.") from None
     if math.isinf(number) and text.strip().lower() != "inf":
-        raise typer.BadParameter(f"{text} is too large for a number. Say inf for a run without privacy.")
+        raise typer.BadParameter(f"{text} is too large for a number. Use inf for a run without privacy.")
     return number
 
 
 def read_items(path: Path) -> Vocabulary:
-    """Read a catalog: one item id a line."""
+    """Read a catalog: one item id per line."""
     from discreet.data.vocabulary import Vocabulary
 
     return Vocabulary.of(read_ids(path))
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
-    """Read one id a line; they are whole numbers if all of them are written as such."""
+    """Read one id per line; ids are integers if all of them are written as integers."""
     from discreet.data.reading.columns import recognizes
 
     try:
-        # Some editors put a mark before the first id, which is no part of it.
+        # Some editors write a byte order mark, which is not part of the first id.
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read as a text file with one {whose} id a line.") from error
+        raise FileError(f"{path} cannot be read as a text file with one {whose} id per line.") from error
     ids = [line.strip() for line in lines if line.strip()]
-    # A file with one column may have a name for it.
+    # The first line may be a header.
     if ids and recognizes(ids[:1], None):
         ids = ids[1:]
     numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
@@ -58,7 +58,7 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
     """Read `user=NAME,item=NAME,rating=NAME`."""
     if text is None:
         return None
-    # A column's name may hold a comma: only one before a role begins the next.
+    # A column's name may contain a comma: only a comma before a role separates.
     pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
     if any(not separator or not value for _, separator, value in pairs):
         raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
@@ -75,7 +75,7 @@ def parse_scale(text: str | None) -> tuple[float | None, float | None, float | N
     except ValueError as error:
         raise typer.BadParameter("--scale must have the form LOW,HIGH or LOW,HIGH,STEP.") from error
     if parts[0] > parts[1]:
-        raise typer.BadParameter("--scale names the lowest rating first, as in 1,5.")
+        raise typer.BadParameter("--scale must have the lowest rating first, as in 1,5.")
     return low, high, step
 
 
@@ -95,7 +95,7 @@ def numbers(name: str, text: str) -> list[float]:
 
 
 def checked_name(name: str | None) -> str | None:
-    """Return the data's name; an empty one is a variable that was not set, and would pay for other data."""
+    """Return the data's name; refuse an empty one, which is likely an unset variable."""
     if name is not None and not name.strip():
         raise ParameterError("--name is empty. Give the data's name, or leave the option out.")
     return name
@@ -107,13 +107,13 @@ _GROUPS: set[type] = set()
 
 
 def group(kind: _Group) -> _Group:
-    """Mark a dataclass as a group: each field is an option, annotated as a verb's parameter would be."""
+    """Mark a dataclass as an option group: each field is an option, annotated like a verb's parameter."""
     _GROUPS.add(kind)
     return kind
 
 
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return the verb as the command line calls it: the fields of its groups in the place of each group."""
+    """Return the verb as the command line calls it, with each group replaced by its fields."""
     hints = get_type_hints(verb, include_extras=True)
     taken = {name: kind for name, kind in hints.items() if isinstance(kind, type) and kind in _GROUPS}
 
@@ -134,7 +134,7 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 def _parameters(
     verb: Callable[..., None], hints: dict[str, Any], taken: dict[str, type]
 ) -> Iterator[inspect.Parameter]:
-    """Yield the parameters that the command line sees; all by name, so that their order is free."""
+    """Yield the parameters for the command line; all are keyword-only, so their order is free."""
     by_name = inspect.Parameter.KEYWORD_ONLY
     for name, parameter in inspect.signature(verb).parameters.items():
         if name not in taken:

@@ -1,4 +1,4 @@
-"""Open what DATA names as people to sum over: in memory, from shards, or from shards on a cluster."""
+"""Open DATA as a data source: in memory, from shards, or from shards on a cluster."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 On = Annotated[
     str | None,
-    typer.Option("--on", help="Sum over a folder of shards on a cluster: dask://local or dask://HOST:PORT."),
+    typer.Option("--on", help="Process a folder of shards on a cluster: dask://local or dask://HOST:PORT."),
 ]
-# What may still be said about a folder of shards; the rest was settled when it was made.
+# The options that still apply to a folder of shards; all others were fixed when it was made.
 _LATER = ("people", "max_per_user", "implicit")
 
 
@@ -29,12 +29,12 @@ _LATER = ("people", "max_per_user", "implicit")
 def opened(
     source: str, reading: Reading, name: str | None, on: str | None, show: Callable[[str, int, int], None]
 ) -> Iterator[DataSource]:
-    """Yield the people behind a path or a dataset's name; sums over shards tell `show` how far they are."""
+    """Yield the data source of a path or a dataset's name; sums over shards report progress to `show`."""
     from discreet.distributed.shards import is_shard_folder
 
     if not is_shard_folder(source):
         if on is not None:
-            raise ParameterError("--on needs a folder of shards; make one with `discreet shard`.")
+            raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
         yield reading.load(source, name)
         return
     shards = shards_of(source, reading, name)
@@ -51,17 +51,19 @@ def opened(
 
 
 def shards_of(folder: str, reading: Reading, name: str | None) -> ShardFolder:
-    """Return a folder of shards under what is said now; refuse what was settled when it was made."""
+    """Open a folder of shards with the present options; refuse options fixed when it was made."""
     from discreet.distributed.shards import open_shards
 
     for field in fields(reading):
         if field.name not in _LATER and getattr(reading, field.name) != field.default:
             option = "--" + field.name.replace("_", "-")
-            raise ParameterError(f"{option} was settled when {folder} was made; say it to `discreet shard`.")
+            raise ParameterError(f"{option} was fixed when {folder} was made. Pass it to `discreet shard`.")
     shards = open_shards(folder)
     facts = shards.facts
     if reading.implicit and facts.low != facts.high:
-        raise ParameterError(f"{folder} holds ratings; for choices make it with `discreet shard --implicit`.")
+        raise ParameterError(
+            f"{folder} holds ratings. For implicit feedback make it with `discreet shard --implicit`."
+        )
     if reading.people is not None:
         facts = replace(facts, n_users=integer("--people", reading.people, least=1))
     if reading.max_per_user is not None:

@@ -1,7 +1,7 @@
-"""Show a label: as a table, as Markdown or HTML, and as a draft for the public registry.
+"""Show a label: as a table, as Markdown or HTML, and as a draft for a public deployment registry.
 
-What the label knows is filled in; what only the operator knows is left as "To be filled in", so that a draft
-is never mistaken for a finished record.
+The draft has what the label states; what only the operator knows is "To be filled in", so that a draft is
+never mistaken for a finished record.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def label_table(guarantee: Guarantee, title: str) -> Table:
     return table
 
 
-# What Markdown would obey within a line; an underscore inside a word it does not.
+# Characters with a meaning in a line of Markdown; an underscore inside a word has none.
 _MARKUP = frozenset("\\|`*[]")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #999; }
@@ -76,13 +76,14 @@ def label_html(label: Mapping[str, Any], signed: str) -> str:
         f"Privacy facts: {label['name']}",
         f'<section class="facts"><h1>Privacy facts: {escape(str(label["name"]))}</h1>'
         f"<p>{escape(promise.sentence())}</p><table>{facts}</table><p>{escape(signed)}</p></section>"
-        f"<h2>What is inside</h2><table><tr><th>array</th><th>where it comes from</th></tr>{origins}</table>",
+        "<h2>What the file contains</h2><table><tr><th>array</th><th>where it comes from</th></tr>"
+        f"{origins}</table>",
     )
     return visible(whole)
 
 
 def page(title: str, body: str) -> str:
-    """Return one HTML page with our style and nothing from outside."""
+    """Return one HTML page with our style and no external content."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -97,7 +98,7 @@ def _rows(pairs: Any) -> str:
 
 
 def _cell(text: object) -> str:
-    """Return text as it is for a reader of Markdown, though a stranger may have written it."""
+    """Return untrusted text escaped, so that Markdown shows it literally."""
     plain = " ".join(str(text).split())
     return escape("".join(f"\\{letter}" if letter in _MARKUP else letter for letter in plain), quote=False)
 
@@ -106,14 +107,14 @@ _OPEN = "To be filled in"
 _UNITS = {Unit.USER: "User-level", Unit.RATING: "Person-item-level", Unit.VALUE: "Rating-level"}
 _MODELS = {Trust.LOCAL: "Local", Trust.CENTRAL: "Central", Trust.JOINT: "Central"}
 _TRUST = {
-    Trust.LOCAL: "Nobody but the own device is trusted: noise is added before anything leaves it.",
-    Trust.CENTRAL: "The holder of the data is trusted; everybody who sees the release is not.",
-    Trust.JOINT: "The holder of the data is trusted. Everybody else is not, but for the person whose own "
-    "recommendations are computed from their own history (joint differential privacy).",
+    Trust.LOCAL: "Only a person's own device is trusted: noise is added before anything leaves it.",
+    Trust.CENTRAL: "The holder of the data is trusted; nobody who sees the release is.",
+    Trust.JOINT: "The holder of the data is trusted. Nobody else is, except each person with the "
+    "recommendations computed from their own history (joint differential privacy).",
 }
 _NEIGHBORS = {
-    Neighbors.ADD_OR_REMOVE: "Neighboring data sets differ in the presence of one unit (added or removed).",
-    Neighbors.REPLACE: "Neighboring data sets differ in the content of one unit (replaced).",
+    Neighbors.ADD_OR_REMOVE: "Neighboring datasets differ in the presence of one unit (added or removed).",
+    Neighbors.REPLACE: "Neighboring datasets differ in the content of one unit (replaced).",
 }
 
 
@@ -138,7 +139,8 @@ def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
         "basic": _basic(label),
         "dp_variant": {
             "variant_name": "Pure DP" if pure else "Approximate DP",
-            "data_domain": "Who rated or chose what, and how: one row of bounded ratings a person.",
+            "data_domain": "Interactions of people with items, with or without ratings: one row of bounded "
+            "ratings per person.",
             "unprotected_quantities": "\n".join(f"- {text}" for text in promise.assumes) or "None.",
         },
         "privacy_loss": {
@@ -158,7 +160,7 @@ def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
             "data_source_type": _OPEN,
             "data_source_type_details": _OPEN,
             "access_type": "Non-interactive",
-            "access_type_details": "The released numbers are in one file, each with where it comes from.",
+            "access_type_details": "The released numbers are in one file, which states the origin of each.",
         },
         "accounting": _accounting(promise),
         "implementation": _implementation(label, promise),
@@ -177,7 +179,8 @@ def _basic(label: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": f"Recommendations by {label['name']}",
         "data_curators": [{"data_curator_name": _OPEN, "data_curator_type": _OPEN}],
-        "description": f"A recommender ({label['name']}) learned from ratings or choices with discreet.",
+        "description": f"A recommender ({label['name']}) learned from ratings or implicit feedback with "
+        "discreet.",
         "intended_use": _OPEN,
         "data_product_type": "Machine learning model",
         "data_product_region": _OPEN,
@@ -190,7 +193,7 @@ def _accounting(promise: Guarantee) -> dict[str, str]:
     return {
         "composition": "All releases of one fit are composed beforehand and paid in a ledger as one promise.",
         "post_processing": "Shrinkage by the known noise, factorization of released sums, and ranking; "
-        "a person's own vector is computed from their own history when asked.",
+        "a person's own vector is computed from their own history on request.",
     }
 
 
@@ -199,8 +202,8 @@ def _implementation(label: Mapping[str, Any], promise: Guarantee) -> dict[str, s
     return {
         "preprocessing_and_hyperparameter_tuning": "Ratings are clipped to the declared scale and rows "
         "bounded one person at a time. Settings: " + json.dumps(label["parameters"]),
-        "mechanisms": "Exact integer noise on a power-of-two grid from an AES stream keyed by the operating "
-        "system.\n" + origins,
+        "mechanisms": "Exact integer noise in fixed point (a power of two) from an AES stream keyed by the "
+        "operating system.\n" + origins,
         "justification": _OPEN,
         "utility": _OPEN,
         "additional_information": f"Model file of discreet, format {label['version']}.",
@@ -214,7 +217,7 @@ def _evidence(promise: Guarantee) -> str:
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
-    """Write mappings, lists and scalars as YAML; texts are quoted as in JSON, so nothing is misread."""
+    """Return mappings, lists and scalars as YAML; strings are quoted as in JSON, so none is misread."""
     pad = "  " * indent
     if isinstance(value, Mapping):
         parts = []
@@ -235,7 +238,7 @@ def _yaml(value: Any, indent: int = 0) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Write a scalar; YAML takes 1e-06 for a text and 1.0e-06 for a number."""
+    """Return a scalar as YAML, which reads 1e-06 as a string and 1.0e-06 as a number."""
     text = json.dumps(value)
     if isinstance(value, float) and "e" in text and "." not in text:
         text = text.replace("e", ".0e")

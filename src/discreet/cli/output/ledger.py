@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
-    """Return what `discreet budget` prints: the balance of every data set (or of one), then the spendings."""
+    """Return what `discreet budget` prints: the balance of every dataset (or of one), then the spending."""
     names = ledger.datasets() if dataset is None else [dataset]
     if not names:
         return "Nothing was spent and no budget is set."
@@ -30,7 +30,7 @@ def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
-    for column in ("data", "frame", "account", "spent", "budget", "left"):
+    for column in ("data", "privacy definition", "account", "spent", "budget", "left"):
         table.add_column(column, overflow="fold")
     for name in names:
         budget, balance = ledger.budget(name), ledger.balance(name)
@@ -51,7 +51,7 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
 
 
 def _spendings(entries: list[Entry]) -> Table:
-    table = Table(title="Spendings (open and failed ones are paid too)", title_style="bold")
+    table = Table(title="Spending (open and failed releases are paid, too)", title_style="bold")
     for column in ("#", "time (UTC)", "data", "what", "cost", "state"):
         table.add_column(column, overflow="fold")
     for entry in entries:
@@ -76,7 +76,7 @@ _WIDTH, _HEIGHT, _EDGE = 640, 220, 36
 
 
 def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path) -> None:
-    """Write the page; it shows one data set or all."""
+    """Write an HTML page about one dataset or all."""
     names = ledger.datasets() if dataset is None else [dataset]
     body = "<h1>What was spent</h1>" + "".join(_section(ledger, name) for name in names)
     write_whole(path, page("What was spent", body).encode())
@@ -106,7 +106,7 @@ def _section(ledger: Ledger, name: str) -> str:
 
 
 def _drawing(entries: list[Entry]) -> str:
-    """Return a bar an entry, as high as its epsilon, along the time."""
+    """Return a bar chart of the epsilon of each entry over time."""
     finite = [entry for entry in entries if entry.guarantee.epsilon < float("inf")]
     if not finite:
         return "<p>Nothing was spent yet.</p>"
@@ -129,7 +129,7 @@ def _drawing(entries: list[Entry]) -> str:
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" width="100%" '
-        f'aria-label="Epsilon of each of {len(finite)} spendings along the time">{bars}{ends}</svg>'
+        f'aria-label="Epsilon of each of {len(finite)} releases over time">{bars}{ends}</svg>'
     )
 
 

@@ -22,12 +22,12 @@ Listed = Sequence[tuple[str | int, float]]
 Column = tuple[str, Sequence[float | None]]
 Beside = Mapping[str | int, dict[str, str]]
 _KIND = "file of lists"
-# A table on a screen of 80 columns has room for so many public columns.
+# A table on a terminal of 80 columns fits this many public columns.
 _MOST_SHOWN = 2
 
 
 def public_columns(titles: Path | None, model: FittedModel, items: Iterable[str | int]) -> Beside:
-    """Return what is shown beside item ids: from the table that is given, else what the model keeps."""
+    """Return the public columns shown beside item ids: from the given table, else from the model."""
     if titles is None:
         return model.titles(items)
     from discreet.data.reading.items import read_public_table
@@ -71,7 +71,7 @@ def _number(value: float | None) -> str:
 
 
 def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inputs: Sequence[Path]) -> int:
-    """Write many people's lists and return how many people have one."""
+    """Write the lists of many users and return how many users have one."""
     import polars as pl
 
     if out.suffix not in (".csv", ".parquet"):
@@ -93,7 +93,7 @@ def write_lists(lists: pl.DataFrame, out: Path, beside: Beside, force: bool, inp
 
 
 def is_lists(path: Path) -> bool:
-    """Tell whether a file holds lists that this command wrote."""
+    """Return whether a file holds lists that this command wrote."""
     import polars as pl
 
     try:
@@ -114,7 +114,7 @@ def write_shard_lists(
     *,
     force: bool,
 ) -> int:
-    """Write the lists, on a cluster if there is one; return how many people were asked for."""
+    """Write the lists of a folder of shards, on a cluster if one is given; return the number of users."""
     from discreet.core.progress import terminal_progress
     from discreet.distributed.cluster import on_cluster
     from discreet.distributed.connection import connected
@@ -131,6 +131,6 @@ def write_shard_lists(
         shards = replace(shards, report=lambda done, total: show("shards", done, total))
         if client is not None:
             on_cluster(shards, client)
-        said = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify")}
-        write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **said), client=client)
+        options = {name: limits[name] for name in ("exclude_seen", "rank_by", "diversify")}
+        write_lists(fitted, shards, out, Wanted(k=k, closed=closed, **options), client=client)
     return shards.n_users

@@ -1,4 +1,4 @@
-"""Print what a verb has to say: user text as it is, and one sentence where standard output cannot take it."""
+"""Print a verb's output: user text literally, and one sentence if standard output cannot be written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class UnreadError(Exception):
-    """Tell that whoever read our output has gone, as `head` does when it has enough."""
+    """Signal that the reader of our output closed the pipe, as `head` does."""
 
 
 def show(*parts: RenderableType) -> None:
-    """Print tables and sentences for a person."""
+    """Print tables and sentences for people."""
     from discreet.cli.output.terminal import plain_console
 
     console = plain_console(stderr=False)
@@ -37,20 +37,20 @@ def emit(content: Mapping[str, Any] | list[Any]) -> None:
 
 
 def write(line: str) -> None:
-    """Print one line as it is."""
+    """Print one line literally."""
     with answering():
         sys.stdout.write(line + "\n")
 
 
 def remark(sentence: str) -> None:
-    """Say something beside the answer, on standard error."""
+    """Print a remark on standard error."""
     from discreet.cli.output.terminal import plain_console
 
     plain_console(stderr=True).print(sentence)
 
 
 class _Remarks(logging.Handler):
-    """Print what the library has to say beside the answer."""
+    """Print the library's log messages as remarks."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message."""
@@ -58,7 +58,7 @@ class _Remarks(logging.Handler):
 
 
 def speak(*, verbose: bool) -> None:
-    """Let the library's logger speak on standard error: warnings, and what is done if `verbose`."""
+    """Print the library's log on standard error: warnings, and each step if `verbose`."""
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
     if not any(isinstance(handler, _Remarks) for handler in logger.handlers):
         logger.addHandler(_Remarks())
@@ -66,7 +66,7 @@ def speak(*, verbose: bool) -> None:
 
 @contextlib.contextmanager
 def answering() -> Iterator[None]:
-    """Flush what is printed inside; a full disk is one sentence, a reader who left is not an error."""
+    """Flush the output of the block; a full disk gives one sentence, a closed pipe is no error."""
     try:
         yield
         sys.stdout.flush()
@@ -75,11 +75,11 @@ def answering() -> Iterator[None]:
         raise UnreadError from error
     except OSError as error:
         _drop_output()
-        raise FileError(f"The answer cannot be written to standard output: {error.strerror}.") from error
+        raise FileError(f"The output cannot be written to standard output: {error.strerror}.") from error
 
 
 def _drop_output() -> None:
-    """Send what is still buffered nowhere, or Python would complain about it once more at the end."""
+    """Discard buffered output, or Python would report the error again at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Tables for people: comparisons, what a fit decided, what a release costs."""
+"""Tables for people: comparisons, the decisions of a fit, the cost of a release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def comparison_table(found: Sequence[Evaluation]) -> Table:
-    """Return the table that `discreet compare` prints; the simple floors come last."""
+    """Return the table that `discreet compare` prints; simple baselines come last."""
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     table = Table("model", "epsilon", "protects", *names)
     table.columns[0].overflow = "fold"
@@ -38,34 +38,34 @@ def comparison_table(found: Sequence[Evaluation]) -> Table:
     return table
 
 
-#: What each decision is about. A name that is not here is shown as it is.
+#: The text shown for each decision. A name that is not here is shown as it is.
 WORDS: dict[str, str] = {
-    "people per noise": "People for each unit of noise (more people or a larger epsilon raise it)",
-    "ratings a person, about": "How many ratings a person usually has, about",
+    "people per noise": "People per unit of noise (more people or a larger epsilon raise it)",
+    "ratings a person, about": "Typical number of ratings per person",
     "route": "What is learned",
-    "part explained at a glance": "How much of ratings' differences taste explains, at a first look",
-    "factors pay": "Is it worth spending the rest of the budget on taste in ratings?",
-    "choices kept": "Directions of taste found in what people choose",
-    "factors kept": "Directions used for predicting ratings (0: only how good items are)",
-    "a second moment can show taste": "Can taste be told from the noise at all?",
-    "directions kept": "Directions of taste that were kept",
-    "rounds": "Rounds of learning that the budget paid for",
-    "factors": "Directions of taste",
-    "regularization": "How strongly vectors are pulled to zero",
-    "biases": "How strongly averages are pulled to zero",
-    "alpha": "How much more a choice counts than no choice",
-    "shrinkage": "How much few common choices are distrusted",
+    "part explained at a glance": "Share of rating variance explained by latent factors (pilot release)",
+    "factors pay": "Are latent factors of ratings worth the rest of the budget?",
+    "choices kept": "Latent factors found in co-occurrences of items",
+    "factors kept": "Factors used to predict ratings (0: item effects only)",
+    "a second moment can show taste": "Can latent factors exceed the noise?",
+    "directions kept": "Latent factors above the noise",
+    "rounds": "Rounds that the budget paid for",
+    "factors": "Latent factors",
+    "regularization": "Regularization of vectors",
+    "biases": "Regularization of averages",
+    "alpha": "Weight of an interaction against no interaction",
+    "shrinkage": "Shrinkage of similarities with few co-occurrences",
 }
 _VALUES: dict[object, str] = {
-    "taste": "how good items are, and what people like",
-    "effects": "how good and how well known items are: taste would drown in the noise",
+    "taste": "how good items are, and latent factors of what people like",
+    "effects": "how good and how popular items are; latent factors would not exceed the noise",
     True: "yes",
     False: "no",
 }
 
 
 def decisions_table(decisions: Mapping[str, Any]) -> Table:
-    """Return the decisions as a table; each was made from public constants and released numbers only."""
+    """Return the decisions as a table; all depend on public constants and released numbers only."""
     from rich.table import Table
 
     table = Table("question", "answer", title="What the fit decided, from public and released numbers only")
@@ -83,9 +83,9 @@ def show_price(
     chosen: PrivateFacts | None = None,
     as_json: bool,
 ) -> None:
-    """Print the promise of a fit and what would be left of the budget; nothing is learned or paid.
+    """Print the promise of a fit and the budget left after it; nothing is learned or paid.
 
-    The price of facts that are `chosen` with noise is part of it.
+    It includes the cost of facts that are `chosen` with noise.
     """
     from discreet.models.private_facts import PrivateFacts
 
@@ -98,17 +98,18 @@ def show_price(
         return
     show(f"Nothing was learned and nothing was paid. {promise.sentence()}")
     if after is None:
-        show(f"{data.name!r} has no budget, so nothing limits it.")
+        show(f"{data.name!r} has no budget, so its spending has no limit.")
     else:
         show(
-            f"After it {100 * after.share:.3g} % of the budget of {data.name!r} would be spent; one more "
-            f"release could have epsilon = {after.left.epsilon:.4g} at delta = {after.left.delta:g}."
+            f"After this release {100 * after.share:.3g} % of the budget of {data.name!r} would be spent. "
+            f"One more release could have epsilon = {after.left.epsilon:.4g} at delta = "
+            f"{after.left.delta:g}."
         )
 
 
 @contextmanager
 def saying_what_was_paid(book: Ledger | None, where: Path | None) -> Iterator[None]:
-    """Let a Ctrl-C say what was paid inside this block, and that no model was written."""
+    """On Ctrl-C, report what was paid inside this block, and that no model was written."""
     before = set() if book is None else {entry.id for entry in book.entries()}
     try:
         yield

@@ -1,4 +1,4 @@
-"""The console for people. A module of its own, so that programs that ask for JSON do not wait for it."""
+"""Print for people on a console. A module of its own, so that JSON output does not load it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from discreet.core.checks import visible
 
 
 class Terminal(Console):
-    """A console that reports a closed pipe to its caller, and obeys no letter of what it prints."""
+    """Report a closed pipe to the caller, and never let printed text control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is printed; only our own styles reach the terminal as commands."""
+        """Yield the output; only our own styles reach the terminal as control codes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -25,5 +25,5 @@ class Terminal(Console):
 
 
 def plain_console(*, stderr: bool) -> Terminal:
-    """Return a console that reads no markup: ids and file names may hold brackets and colons."""
+    """Return a console that interprets no markup: ids and file names may contain brackets and colons."""
     return Terminal(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=stderr)
