@@ -1,8 +1,8 @@
-"""Collect ratings that are private before they leave the device, and read what they say together.
+"""Collect ratings under local differential privacy: devices add noise before anything leaves them.
 
-A rating at a time (which items were rated is known): `Campaign`, `Device`, `Collector`. The whole catalog at
-once (which items were rated stays hidden): `CatalogCampaign`, `CatalogDevice`, `CatalogCollector`, and
-`CatalogTotals` where only sums are kept.
+One report per rating (which items were rated is public): `Campaign`, `Device`, `Collector`. One report for
+the whole catalog (which items were rated is hidden): `CatalogCampaign`, `CatalogDevice`, `CatalogCollector`,
+and `CatalogTotals` where only sums are kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ else:
             "discreet.collect.wire": "RatingReport ReportRefusal ReportRefused",
             "discreet.collect.hidden_items": "CatalogCampaign CatalogReport",
             "discreet.collect.estimate": "Collected ItemMeans",
-            # The mechanisms that a campaign is given
+            # Mechanisms of campaigns
             "discreet.privacy.mechanisms.bounded": "BoundedLaplace",
             "discreet.privacy.mechanisms.cells": "HiddenStars",
         },

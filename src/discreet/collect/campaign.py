@@ -1,7 +1,7 @@
 """Define a rating campaign: mechanism, epsilon, scale and items, as one text that devices hash.
 
-A campaign's name is the SHA-256 of its text, exactly as it travels: sorted keys, no spaces, ASCII only.
-Version 1 had no tables and a name of eight bytes, short enough to find two with the same; it is still read.
+A campaign's digest is the SHA-256 of its text, exactly as sent: sorted keys, no spaces, ASCII only. Version 1
+had no tables and a digest of eight bytes, too short against collisions; it can still be read.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust
 
 FORMAT = "discreet-campaign"
 VERSION, VERSIONS = 2, (1, 2)
-#: How many bytes name a campaign of each version.
+#: The length of the digest in each version.
 DIGEST_BYTES = {1: 8, 2: 32}
 _MAGIC = b"DSCC"
-# A campaign is read by devices from strangers too: nothing larger is unpacked, and nothing that grows like a
-# bomb. Titles and numbers shrink to a tenth at best.
+# Devices read untrusted campaigns: nothing larger is unpacked, and no zip bomb. Titles and numbers compress
+# to a tenth at best.
 _MOST_BYTES, _MOST_GROWTH, _ALWAYS_ALLOWED = 1 << 26, 50, 1 << 16
 
 Kind = Literal["ratings", "catalog"]
 
 
 def check_version(version: int) -> None:
-    """Refuse a version that this library does not write."""
+    """Refuse an unknown format version."""
     known = isinstance(version, int) and not isinstance(version, bool) and version in VERSIONS
     require(known, "version", version, f"must be one of {VERSIONS}")
 
@@ -50,7 +50,7 @@ def to_text(record: dict[str, Any]) -> bytes:
 
 
 def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
-    """Return the bytes that name a campaign."""
+    """Return the digest of a campaign."""
     text = record_or_text if isinstance(record_or_text, bytes) else to_text(record_or_text)
     return hashlib.sha256(text).digest()[: DIGEST_BYTES[version]]
 
@@ -58,7 +58,7 @@ def digest_of(record_or_text: dict[str, Any] | bytes, version: int) -> bytes:
 def version_of(record: Any, kind: Kind) -> int:
     """Return the version of a campaign of this kind; anything else is refused."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ParameterError("This is not a campaign that discreet wrote.")
+        raise ParameterError("This is not a campaign of discreet.")
     version = record.get("version")
     if type(version) is not int or version not in VERSIONS:
         raise ParameterError("This campaign was written by another version of discreet.")
@@ -68,20 +68,20 @@ def version_of(record: Any, kind: Kind) -> int:
 
 
 def kind_of_record(record: Any) -> Any:
-    """Return what a campaign asks for: version 1 wrote only those that ask for ratings."""
+    """Return the kind of a campaign; in version 1 all campaigns ask for ratings."""
     kind = record.get("kind") if isinstance(record, dict) else None
     return "ratings" if kind is None and isinstance(record, dict) and record.get("version") == 1 else kind
 
 
 def pack(text: bytes) -> bytes:
-    """Return the text in few bytes."""
+    """Return the text compressed."""
     return _MAGIC + zlib.compress(text, level=9)
 
 
 def unpack(raw: bytes) -> Any:
-    """Return the record behind packed bytes, and never unpack more than a campaign can hold."""
+    """Return the record in compressed bytes, and never unpack more than a campaign can hold."""
     if raw[: len(_MAGIC)] != _MAGIC:
-        raise ParameterError("This is not a campaign that discreet wrote.")
+        raise ParameterError("This is not a campaign of discreet.")
     unpacker = zlib.decompressobj()
     try:
         most = min(_MOST_BYTES, max(_MOST_GROWTH * len(raw), _ALWAYS_ALLOWED))
@@ -93,7 +93,7 @@ def unpack(raw: bytes) -> Any:
 
 
 PROOF = "proofs/local_collection.md"
-#: The promise assumes what no collector can check and no device needs to prove.
+#: An assumption of the promise that no collector can check.
 DEVICES = "devices draw their own noise and answer once for an item"
 
 
@@ -103,12 +103,12 @@ class Campaign:
     """Ask people for ratings that are perturbed before they leave the device.
 
     Parameters:
-        name: What the ledger and the label call it.
-        mechanism: How each rating is perturbed; says epsilon and the scale.
-        catalog: The items asked for, in the order in which reports number them.
-        max_reports: The most reports one device sends; devices refuse to send more.
+        name: Its name in the ledger and on the label.
+        mechanism: How each rating is perturbed; it defines epsilon and the scale.
+        catalog: The items, in the order in which reports number them.
+        max_reports: The most reports of one device; devices refuse to send more.
         step: The step of the rating scale; None if any value may occur.
-        version: How it is written; version 1 has no tables, so only this library's own devices can answer.
+        version: The format version; version 1 has no tables, so only this library's own devices can answer.
 
     Example:
         >>> from discreet.privacy.mechanisms.bounded import BoundedLaplace
@@ -135,7 +135,7 @@ class Campaign:
 
     @property
     def facts(self) -> PublicFacts:
-        """Return what is public about the ratings behind the reports."""
+        """Return the public facts of the ratings behind the reports."""
         return PublicFacts(
             n_items=len(self.catalog),
             low=self.mechanism.low,
@@ -149,12 +149,12 @@ class Campaign:
         return local_guarantee(self.mechanism, self.facts)
 
     def for_person(self, reports: int) -> Guarantee:
-        """Return what this means for a person who sends so many reports."""
+        """Return the promise to a user who sends so many reports."""
         return self.guarantee().for_user(reports)
 
     @cached_property
     def numbers(self) -> dict[str | int, int]:
-        """Return the number of every item: a device asks for one at a time."""
+        """Return the number of every item, for devices that look up one at a time."""
         return {item: number for number, item in enumerate(self.catalog.ids.tolist())}
 
     @cached_property
@@ -164,12 +164,12 @@ class Campaign:
 
     @cached_property
     def digest(self) -> bytes:
-        """Return the bytes that name this campaign and no other: 32, or 8 in version 1."""
+        """Return the digest that identifies this campaign: 32 bytes, or 8 in version 1."""
         return digest_of(self.text, self.version)
 
     @cached_property
     def old_digest(self) -> bytes:
-        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
+        """Return the digest of eight bytes in version 1, which older devices still send."""
         return digest_of(self._parameters(1), 1)
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Campaign:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        """Read what `to_json` wrote; refuse another format, or tables that do not keep the promise."""
         version = version_of(record, "ratings")
         try:
             campaign = cls(
@@ -211,12 +211,12 @@ class Campaign:
                 check_draws(record["draws"], own, campaign.mechanism.epsilon)
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This campaign cannot be read: {error}.") from error
-        # What was told is what devices hash, also where this machine computes other last digits.
-        object.__setattr__(campaign, "_told", to_text(record))
+        # Devices hash the text as it was sent, even if this machine computes other last digits.
+        object.__setattr__(campaign, "_text", to_text(record))
         return campaign
 
     def to_bytes(self) -> bytes:
-        """Return the campaign in few bytes."""
+        """Return the campaign compressed."""
         return pack(self.text)
 
     @classmethod
@@ -226,7 +226,7 @@ class Campaign:
 
 
 def local_guarantee(mechanism: RatingMechanism, facts: PublicFacts, *extra: str) -> Guarantee:
-    """Return the promise of one answer of `mechanism`; what is learned from answers costs nothing more."""
+    """Return the promise of one answer of `mechanism`; learning from answers costs nothing more."""
     return Guarantee(
         epsilon=mechanism.epsilon,
         unit=unit_of(mechanism),

@@ -1,10 +1,10 @@
-"""Read reports of cells through their channel: who rated how much, debiased means, and weighted residuals.
+"""Debias reports that hide which items were rated: rating rates, means, and weighted residuals.
 
-Nothing here sees a rating. An empty cell pretends to be rated with a known probability, so that the share of
-reports that stand for ratings can be estimated for every person and item, and each sum over cells can be
-corrected without bias. Cells are weighted by the posterior probability that they were rated. The rates behind
-a cell's weight come from other people and other items than its own (two halves of each), because weights
-that know a cell's own report would bias every sum.
+Nothing here sees a rating. A device reports an unrated item as rated with a known probability, so the share
+of reports that come from ratings can be estimated for every user and item, and each sum over entries (pairs
+of user and item) can be debiased. Entries are weighted by the posterior probability that they were rated. The
+rates behind an entry's weight come from other users and other items than its own (two halves of each),
+because weights that depend on an entry's own report would bias every sum.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from discreet.privacy.mechanisms.cells import CellMechanism
 from discreet.solvers.channel_fit import SPREAD
 from discreet.solvers.empirical_bayes import shrink
 
-_CELLS = 1 << 18
-# A rate is believed to lie between this part of the average one and almost one.
+_ENTRIES = 1 << 18
+# Rates are clipped to this fraction of the average rate from below, and to the second number from above.
 _LEAST_RATE, _MOST_RATE = 0.05, 0.98
 _LEAST_SHARE = 1e-3
-# Effects are kept if their squares stand out of the noise by this many standard deviations.
+# Effects are kept if their sum of squares exceeds the noise by this many standard deviations.
 CLEAR = 2.0
-# How far the overall mean may lie from the middle of the scale a priori, as a part of its width.
+# Prior standard deviation of the overall mean around the middle of the scale, as a fraction of its width.
 _MEAN_SPREAD = 0.125
-# Ratings spread at least by this part of what is typical, whatever noisy reports say.
+# The least variance of ratings, as a fraction of the typical one, whatever noisy reports suggest.
 _LEAST_SPREAD = 0.1
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Presence:
-    """Hold how likely cells were rated: a person's rate times an item's rate over the average.
+    """Hold the probability that entries were rated: a user's rate times an item's rate over the average.
 
-    `people[g]` are rates of people as seen in items of the other half than g, `items[g]` of items likewise.
+    `people[g]` are rates of users estimated from items of the other half than g; `items[g]` likewise of
+    items.
     """
 
     people: Floats
@@ -50,13 +51,13 @@ class Presence:
     share: float
 
     def at(self, rows: npt.NDArray[np.integer], items: npt.NDArray[np.integer]) -> Floats:
-        """Return the probability that each cell was rated."""
+        """Return the probability that each entry was rated."""
         product = self.people[items % 2, rows] * self.items[rows % 2, items]
         return np.asarray(np.minimum(product / self.share, _MOST_RATE))
 
     @classmethod
     def of(cls, reports: Interactions, mechanism: CellMechanism) -> Presence:
-        """Estimate the rates from reports, each shrunk to the average by what its noise demands."""
+        """Estimate the rates from reports, each shrunk toward the average according to its noise."""
         rows, items, shape = reports.rows(), reports.items, (reports.n_users, reports.n_items)
         keep, fake = mechanism.keep, mechanism.fake
         noise = fake * (1 - fake) / (keep - fake) ** 2
@@ -81,7 +82,7 @@ def _shrunk(rates: Floats, noise: float, share: float) -> Floats:
 
 
 class RatingCounts(NamedTuple):
-    """Hold weighted sums over cells: rating - center, rated as expected and as read, and the noise."""
+    """Hold weighted sums over entries: rating - center, expected count, debiased count, and noise."""
 
     sums: Floats
     counts: Floats
@@ -92,7 +93,7 @@ class RatingCounts(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellReader:
-    """Correct sums over all cells, reported or not, by the channel."""
+    """Debias sums over all entries, reported or not, by inverting the channel."""
 
     collected: Collected
     presence: Presence
@@ -105,7 +106,7 @@ class CellReader:
 
     @classmethod
     def of(cls, collected: Collected, mechanism: CellMechanism) -> CellReader:
-        """Prepare reports that this mechanism made."""
+        """Return the reader of reports of this mechanism."""
         return cls(
             collected=collected,
             presence=Presence.of(collected.reports, mechanism),
@@ -118,34 +119,34 @@ class CellReader:
         )
 
     def posterior(self, rates: Floats) -> Floats:
-        """Return the probability that a cell reported as rated was rated."""
+        """Return the probability that an entry reported as rated was rated."""
         rated = rates * self.keep
         return rated / (rated + (1 - rates) * self.fake)
 
     def tally(self, people: Floats, items: Floats) -> tuple[RatingCounts, RatingCounts]:
-        """Return sums by person and by item; effects of both are taken off as the center of a cell."""
-        by_person, by_item = np.zeros((4, people.size)), np.zeros((4, items.size))
-        for start, stop, weights, rates, told, numbers in self._blocks():
+        """Return sums by user and by item; the center of an entry is the sum of both effects."""
+        by_user, by_item = np.zeros((4, people.size)), np.zeros((4, items.size))
+        for start, stop, weights, rates, reported, numbers in self._blocks():
             center = people[start:stop, None] + items[None, :]
-            parts = self._parts(center, weights, rates, told, numbers)
+            parts = self._parts(center, weights, rates, reported, numbers)
             for place, part in enumerate(parts):
-                by_person[place, start:stop] += part.sum(axis=1)
+                by_user[place, start:stop] += part.sum(axis=1)
                 by_item[place] += part.sum(axis=0)
-        return RatingCounts(*by_person), RatingCounts(*by_item)
+        return RatingCounts(*by_user), RatingCounts(*by_item)
 
     def _parts(
-        self, center: Floats, weights: Floats, rates: Floats, told: npt.NDArray[np.bool_], numbers: Floats
+        self, center: Floats, weights: Floats, rates: Floats, reported: npt.NDArray[np.bool_], numbers: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return what each cell adds to the four sums of a tally.
+        """Return what each entry adds to the four sums of a tally.
 
-        A silent cell counts `silent` and a reported one (number - shifted) / keep: together their mean is
-        rating - center for a rated cell and 0 for an empty one.
+        An unreported entry adds `silent` and a reported one (number - shifted) / keep: the mean is then
+        rating - center for a rated entry and 0 for an unrated one.
         """
         keep, fake = self.keep, self.fake
         silent = fake * center / (keep - fake)
         shifted = center + (1 - keep) * silent
-        sums = np.where(told, (numbers - shifted) / keep, silent)
-        present = np.where(told, 1 - fake, -fake) / (keep - fake)
+        sums = np.where(reported, (numbers - shifted) / keep, silent)
+        present = np.where(reported, 1 - fake, -fake) / (keep - fake)
         empty = fake * (self.fake_variance + shifted**2) / keep**2 + (1 - fake) * silent**2
         rated = (self.rated_variance + self.typical_variance + (center - shifted) ** 2) / keep + (
             1 - keep
@@ -155,23 +156,23 @@ class CellReader:
 
     def _blocks(self) -> Iterator[tuple[int, int, Floats, Floats, npt.NDArray[np.bool_], Floats]]:
         reports = self.collected.reports
-        columns, block = np.arange(reports.n_items), max(1, _CELLS // reports.n_items)
+        columns, block = np.arange(reports.n_items), max(1, _ENTRIES // reports.n_items)
         for start in range(0, reports.n_users, block):
             stop = min(start + block, reports.n_users)
             some = slice(reports.indptr[start], reports.indptr[stop])
             rows = np.repeat(np.arange(stop - start), np.diff(reports.indptr[start : stop + 1]))
             rates = self.presence.at(np.arange(start, stop)[:, None], columns[None, :])
-            told = np.zeros(rates.shape, np.bool_)
+            reported = np.zeros(rates.shape, np.bool_)
             numbers = np.zeros(rates.shape)
-            told[rows, reports.items[some]] = True
+            reported[rows, reports.items[some]] = True
             numbers[rows, reports.items[some]] = self.numbers[some]
-            yield start, stop, self.posterior(rates), rates, told, numbers
+            yield start, stop, self.posterior(rates), rates, reported, numbers
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedMeans:
-    """Hold effects around the middle of the scale; all zero where they do not stand out of the noise."""
+    """Hold effects around the middle of the scale; all zero where they are not above the noise."""
 
     mean: float
     items: Floats
@@ -181,7 +182,7 @@ class CorrectedMeans:
 
 
 def corrected_means(reader: CellReader, width: float) -> CorrectedMeans:
-    """Return the debiased overall mean, and effects of items and people shrunk by their known noise."""
+    """Return the debiased overall mean, and effects of items and users shrunk by their known noise."""
     shape = reader.collected.reports.n_users, reader.collected.reports.n_items
     nobody, nothing = np.zeros(shape[0]), np.zeros(shape[1])
     whole = reader.tally(nobody, nothing)[1]
@@ -196,7 +197,7 @@ def corrected_means(reader: CellReader, width: float) -> CorrectedMeans:
 
 
 def _effects(tally: RatingCounts) -> tuple[Floats, bool]:
-    """Return shrunken effects, or zeros and False if nothing stands out."""
+    """Return shrunken effects and True, or zeros and False if they are not above the noise."""
     size = tally.sums.size
     excess = float(np.sum(tally.sums**2 / tally.variance)) - size
     if excess <= CLEAR * math.sqrt(2 * size):
@@ -207,10 +208,10 @@ def _effects(tally: RatingCounts) -> tuple[Floats, bool]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedCells:
-    """Hold what the means leave of reported cells, inverted by the channel and weighted by precision.
+    """Hold the debiased residuals of reported entries, weighted by precision.
 
     `cells.values` have the true residual as their mean. `fixed` and `own` are the parts of each weighted
-    square that the channel and the ratings' own spread contribute; together they average 1.
+    square that come from the channel and from the ratings' own variance; together they average 1.
     """
 
     cells: Rows
@@ -219,7 +220,7 @@ class CorrectedCells:
     spread: float
 
     def where(self, kept: npt.NDArray[np.bool_]) -> CorrectedCells:
-        """Return some of the cells."""
+        """Return some of the entries."""
         before = np.concatenate([[0], np.cumsum(kept)])
         cells = self.cells
         part = Rows(
@@ -230,17 +231,17 @@ class CorrectedCells:
         )
         return CorrectedCells(cells=part, fixed=self.fixed[kept], own=self.own[kept], spread=self.spread)
 
-    def rho(self, taste: float) -> float:
-        """Return the misfit to allow if a share `taste` of what the means leave of ratings is taste."""
+    def rho(self, share: float) -> float:
+        """Return the misfit to allow if latent factors explain this share of the residual variance."""
         weights = self.cells.weights
         if weights is None or weights.size == 0:
             return 0.0
         squares = float(weights @ self.cells.values.astype(np.float64) ** 2)
-        return math.sqrt(squares * float(np.mean(self.fixed + (1 - taste) * self.own)))
+        return math.sqrt(squares * float(np.mean(self.fixed + (1 - share) * self.own)))
 
 
 def corrected_cells(reader: CellReader, means: CorrectedMeans) -> CorrectedCells:
-    """Return residuals of reported cells: a report's mean is posterior times (rating - middle)."""
+    """Return residuals of reported entries: a report's mean is posterior times (rating - middle)."""
     reports = reader.collected.reports
     rows, items = reports.rows(), reports.items
     weight = reader.posterior(reader.presence.at(rows, items))
@@ -248,9 +249,9 @@ def corrected_cells(reader: CellReader, means: CorrectedMeans) -> CorrectedCells
     off = reader.numbers - weight * center
     fixed = (1 - weight) * (reader.fake_variance + weight * center**2) + weight * reader.rated_variance
     trust = (weight / (fixed + weight * reader.typical_variance)) ** 2
-    # Where nothing was reported, as may happen to few cells, there is nothing to estimate from.
-    told = float(trust @ weight)
-    estimate = float(trust @ (off**2 - fixed)) / told if told > 0 else 0.0
+    # With few entries there may be no report to estimate from.
+    total = float(trust @ weight)
+    estimate = float(trust @ (off**2 - fixed)) / total if total > 0 else 0.0
     spread = max(estimate, _LEAST_SPREAD * reader.typical_variance)
     variance = fixed + weight * spread
     return CorrectedCells(

@@ -1,7 +1,7 @@
-"""Accept reports from strangers: keep what is well formed and new, refuse the rest, and count.
+"""Accept untrusted reports: keep those that are well formed and new, refuse and count the rest.
 
-Only whole numbers are added, so totals do not depend on the order in which they are merged. Memory is that of
-the catalog, whatever the number of devices.
+`Collector` and `CatalogCollector` keep reports to learn from. `CatalogTotals` keeps sums of integers only, so
+totals do not depend on the order in which they are merged, and memory does not grow with the devices.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _FEW = 64
 
 @final
 class Collector:
-    """Gather the reports of one campaign, message by message.
+    """Collect the reports of one campaign, message by message.
 
-    Nothing a sender writes can stop the collection: a bad message is refused as a whole, a bad report alone.
-    Memory grows with what was really sent: some dozen bytes for a report and some hundred for a sender.
+    No message can stop the collection: a malformed message is refused as a whole, an invalid report alone.
+    Memory grows with the accepted reports: some dozen bytes per report and some hundred per sender.
 
     Parameters:
-        campaign: What was asked for.
-        max_senders: The most senders taken; a flood of invented ones is refused beyond.
+        campaign: The campaign to collect for.
+        max_senders: The most senders accepted, against a flood of invented ones.
     """
 
     def __init__(self, campaign: Campaign, *, max_senders: int = _MOST_SENDERS) -> None:
@@ -63,7 +63,7 @@ class Collector:
         return len(self._rows)
 
     def receive(self, raw: bytes) -> int:
-        """Take one message and return how many of its reports were kept."""
+        """Receive one message and return how many of its reports were kept."""
         try:
             message = wire.read(self.campaign, raw)
         except ReportRefused as refused:
@@ -84,7 +84,7 @@ class Collector:
         return gathered(self.campaign, list(self._rows), np.array(self._users), np.array(self._items), codes)
 
     def _take(self, sender: bytes, item: int, code: int) -> ReportRefusal | None:
-        """Keep one report, or say why not."""
+        """Keep one report, or return why it is refused."""
         if not (0 <= item < self._n_items and 0 <= code < self._n_codes):
             return ReportRefusal.OUT_OF_RANGE
         row = self._rows.get(sender)
@@ -105,7 +105,7 @@ class Collector:
         return None
 
     def _remember(self, row: int, item: int) -> None:
-        """Note that a sender reported an item: in a short list as long as looking through it is cheap."""
+        """Remember that a sender reported an item: in an array while it is short, then in a set."""
         seen = self._seen[row]
         if isinstance(seen, set):
             seen.add(item)
@@ -122,7 +122,7 @@ def gathered(
     items: npt.NDArray[np.integer],
     codes: npt.NDArray[np.integer],
 ) -> Collected:
-    """Return kept reports in a form to learn from: report k is of senders[rows[k]], about items[k]."""
+    """Return kept reports in a form to learn from: report k is from senders[rows[k]] about items[k]."""
     people = Vocabulary.of([sender.hex() for sender in senders])
     reports = Interactions.from_arrays(
         people.series.gather(rows),
@@ -144,16 +144,16 @@ def gathered(
 
 @final
 class CatalogCollector:
-    """Gather messages one by one; a bad one is refused as a whole and counted, as is a sender's second one.
+    """Collect catalog messages one by one; refuse and count malformed ones and a sender's second one.
 
-    Memory is six bytes for every cell that was reported as rated, and a few dozen for every sender.
+    Memory is six bytes for every item that was reported as rated, and a few dozen for every sender.
     """
 
     def __init__(self, campaign: CatalogCampaign) -> None:
         if campaign.answers is not None:
             raise ParameterError(
-                "A model is learned from devices that answer for the whole catalog; for a campaign that asks "
-                "about some items use CatalogTotals."
+                "This campaign asks about some items only, and a model needs answers for the whole catalog. "
+                "Use CatalogTotals."
             )
         self.campaign = campaign
         self.refusals: Counter[ReportRefusal] = Counter()
@@ -163,11 +163,11 @@ class CatalogCollector:
 
     @property
     def senders(self) -> int:
-        """Return how many messages were kept, one a sender."""
+        """Return how many messages were kept, one per sender."""
         return len(self._senders)
 
     def receive(self, raw: bytes) -> bool:
-        """Take one message and tell whether it was kept."""
+        """Receive one message and return whether it was kept."""
         try:
             message = read(self.campaign, raw)
             if message.sender in self._senders:
@@ -202,10 +202,10 @@ Counts = npt.NDArray[np.int64]
 
 @final
 class CatalogTotals:
-    """Count, for every item, who was asked, who reported a rating, and the sum of what was reported.
+    """Count, for every item, the devices asked, the devices that reported a rating, and the sum of codes.
 
-    A bad message is refused as a whole and counted by its reason. Senders are not remembered: who wants each
-    device counted once must see to it before, where senders are known.
+    A malformed message is refused as a whole and counted by its reason. Senders are not remembered: to count
+    each device once, filter messages before, where senders are known.
     """
 
     def __init__(self, campaign: CatalogCampaign) -> None:
@@ -216,7 +216,7 @@ class CatalogTotals:
         self.asked, self.reported, self.code_sums = (np.zeros(size, np.int64) for _ in range(3))
 
     def receive(self, raw: bytes) -> bool:
-        """Take one message and tell whether it was in order."""
+        """Receive one message and return whether it was accepted."""
         try:
             message = read(self.campaign, raw)
         except ReportRefused as refused:
@@ -226,14 +226,14 @@ class CatalogTotals:
         return True
 
     def add(self, message: CatalogReport) -> None:
-        """Add a checked message; its items are all different."""
+        """Add a checked message, whose items are distinct."""
         self.devices += 1
         self.asked[slice(None) if message.asked is None else message.asked] += 1
         self.reported[message.items] += 1
         self.code_sums[message.items] += message.codes
 
     def merged(self, other: Self) -> CatalogTotals:
-        """Return the totals of both; merging is associative and commutative, to the last digit."""
+        """Return the totals of both; merging is exactly associative and commutative."""
         if self.campaign.digest != other.campaign.digest:
             raise DataError("These totals belong to different campaigns.")
         both = CatalogTotals(self.campaign)
@@ -245,11 +245,11 @@ class CatalogTotals:
         return both
 
     def estimate(self) -> CatalogEstimate:
-        """Return unbiased estimates of how many rated each item, and of their mean."""
+        """Return unbiased estimates of the number of ratings of each item and of their sum."""
         mechanism = self.campaign.mechanism
         keep, fake = mechanism.keep, mechanism.fake
         first, second = mechanism.unbiased()[:2]
-        # What a code stands for rises evenly, so that a sum of codes is all that is needed.
+        # Values are linear in codes, so a sum of codes is enough.
         sums = (first - mechanism.middle) * self.reported + (second - first) * self.code_sums
         rated = (self.reported - fake * self.asked) / (keep - fake)
         spread = fake * (1 - fake) * self.asked + (keep * (1 - keep) - fake * (1 - fake)) * np.maximum(
@@ -271,7 +271,7 @@ class CatalogTotals:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CatalogEstimate:
-    """Hold unbiased estimates by item: how many of those asked rated it, and the sum of rating - middle.
+    """Hold unbiased estimates per item: how many of those asked rated it, and the sum of rating - middle.
 
     `rated_error` and `sum_error` are standard errors from the noise of the reports alone.
     """
@@ -285,7 +285,7 @@ class CatalogEstimate:
     half: float
 
     def means(self) -> Floats:
-        """Return debiased means inside the scale; the middle where the count is lost in its noise."""
+        """Return debiased means inside the scale; the middle where the count is not above its noise."""
         clear = self.rated > 2 * self.rated_error
         ratio = self.rating_sums / np.where(clear, self.rated, 1.0)
         return np.where(clear, self.middle + np.clip(ratio, -self.half, self.half), self.middle)

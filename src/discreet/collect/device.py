@@ -1,4 +1,4 @@
-"""Answer a campaign on a user's own device: perturb once, remember the answer, keep count."""
+"""Answer a campaign on a user's own device: perturb once, remember the answer, count the cost."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from discreet.privacy.sampling.recording import recorded
 
 ItemId = str | int
 
-_NO_STATE = "This is not the state of a device that discreet wrote."
+_NO_STATE = "This is not the state of a device that `Device.state` returned."
 
 
 @final
 class Device:
-    """Perturb a person's ratings where they are, with noise from the operating system.
+    """Perturb a user's ratings on their own device, with noise from the operating system.
 
-    The device never draws twice for one item: asked again, even with another rating, it repeats its answer,
-    which reveals nothing new. It remembers answers and nothing else; the ratings are forgotten at once.
+    The device never draws noise twice for one item: asked again, even with another rating, it repeats its
+    answer, which reveals nothing new. It remembers answers only; ratings are not kept.
 
     Parameters:
-        campaign: What was asked for.
-        budget: The largest epsilon all answers to this campaign may cost this person, 20 if nothing is said;
-            the campaign's cap counts, too. What several campaigns cost adds up, and no device knows of the
-            others.
+        campaign: The campaign to answer.
+        budget: The largest epsilon that all answers to this campaign may cost this user; default 20. The
+            campaign's cap on answers holds, too. The costs of several campaigns add up, and a device does not
+            know about other campaigns.
         random: Another source of noise; anything but the operating system's is for experiments.
 
     Example:
@@ -77,24 +77,24 @@ class Device:
 
     @property
     def answered(self) -> int:
-        """Return for how many items this device has answered."""
+        """Return the number of items this device has answered for."""
         return len(self._answers)
 
     @property
     def spent(self) -> float:
-        """Return the epsilon of all answers so far, for the person as a whole."""
+        """Return the epsilon of all answers so far, for the user as a whole."""
         return times_up(self.campaign.mechanism.epsilon, self.answered) if self.answered else 0.0
 
     @property
     def most_answers(self) -> int:
-        """Return for how many items this device will ever answer."""
+        """Return the largest number of items this device will answer for."""
         if self.budget is None:
             return self.campaign.max_reports
         affordable = math.floor(Fraction(self.budget) / Fraction(self.campaign.mechanism.epsilon))
         return min(self.campaign.max_reports, affordable)
 
     def guarantee(self) -> Guarantee | None:
-        """Return what the answers so far mean for this person; None before the first."""
+        """Return the promise for all answers so far; None before the first."""
         return self.campaign.for_person(self.answered) if self.answered else None
 
     def answer(self, item: ItemId, rating: float) -> tuple[int, int]:
@@ -117,7 +117,7 @@ class Device:
             return {number: self._answers[number] for number in numbers}
 
     def _draw(self, numbers: list[int], ratings: Floats) -> None:
-        """Draw answers for the items that have none."""
+        """Draw answers for items without one."""
         new = np.array([number not in self._answers for number in numbers], dtype=np.bool_)
         self._afford(int(new.sum()))
         mechanism = self.campaign.mechanism
@@ -127,7 +127,7 @@ class Device:
         self._answers.update(zip(fresh, codes, strict=True))
 
     def message(self, history: Mapping[ItemId, float], *, form: str = "binary") -> bytes:
-        """Return the message that carries the reports of a history, in `binary` or `json` form."""
+        """Return the message with the reports of a history, in `binary` or `json` form."""
         if form not in ("binary", "json"):
             raise ParameterError(f"form={form!r} must be 'binary' or 'json'.")
         reports = self.answer_all(history)
@@ -135,7 +135,7 @@ class Device:
         return (wire.to_bytes if form == "binary" else wire.to_json)(self.campaign, message)
 
     def state(self) -> dict[str, Any]:
-        """Return what the device must keep so that it never answers twice: answers, not ratings."""
+        """Return the state to keep so that the device never draws twice: answers, not ratings."""
         return {
             "campaign": self.campaign.digest.hex(),
             "sender": self._sender.hex(),
@@ -151,14 +151,14 @@ class Device:
         if not isinstance(state, Mapping):
             raise ParameterError(_NO_STATE)
         if state.get("campaign") not in (campaign.digest.hex(), campaign.old_digest.hex()):
-            raise ParameterError("This device answered another campaign. Start a new one for this.")
+            raise ParameterError("This state belongs to another campaign. Make a new device for this one.")
         try:
             device = cls(campaign, budget=state["budget"], random=random)
             device._sender = bytes.fromhex(state["sender"])
             device._answers = dict(_pair(answer) for answer in state["answers"])
         except (KeyError, TypeError, ValueError, OverflowError, DiscreetError) as error:
             raise ParameterError(_NO_STATE) from error
-        # What nobody drew would be sent on in this person's name.
+        # An answer that was never drawn must not be sent in this user's name.
         sound = all(0 <= item < len(campaign.catalog) for item in device._answers)
         codes = campaign.mechanism.channel().outputs.size
         sound = sound and all(0 <= code < codes for code in device._answers.values())
@@ -175,7 +175,7 @@ class Device:
         return numbers
 
     def _lookup(self, item: ItemId) -> int:
-        """Return the number of an item written in another way (7 for "7"), or -1."""
+        """Return the number of an item whose id has another type (7 for "7"), or -1."""
         return int(self.campaign.catalog.index_of([item])[0])
 
     def _afford(self, new: int) -> None:
@@ -193,21 +193,21 @@ def _pair(answer: Any) -> tuple[int, int]:
     return item, code
 
 
-# People are simulated in blocks of about this many cells.
-_CELLS = 1 << 24
+# Users are simulated in blocks of about this many entries (pairs of user and item).
+_ENTRIES = 1 << 24
 
 
 @final
 class CatalogDevice:
     """Answer a campaign over a catalog with noise from the operating system.
 
-    The device answers once; asked again it repeats its message, which reveals nothing new. What `sent` holds
-    must outlive the process: a device that forgets its message would answer every cell afresh.
+    The device answers once; asked again it repeats its message, which reveals nothing new. `sent` must
+    outlive the process: a device that loses its message would draw all answers again.
 
     Parameters:
-        campaign: What was asked for.
-        budget: The largest epsilon the whole message may cost this person; 20 if nothing is said.
-        sent: The message this device sent before, if it did.
+        campaign: The campaign to answer.
+        budget: The largest epsilon that the whole message may cost this user; default 20.
+        sent: The message that this device sent before, if any.
         random: Another source of noise; anything but the operating system's is for experiments.
     """
 
@@ -224,7 +224,7 @@ class CatalogDevice:
         if most is not None and cost > most:
             raise BudgetError(
                 f"Answering costs epsilon = {cost:g}, more than the budget of {most:g}. "
-                "Ask for a campaign that spreads it over fewer items, or allow it with budget=."
+                "Choose a campaign that asks about fewer items, or allow the cost with budget=."
             )
         self.campaign = campaign
         self._turn = Turn()
@@ -232,7 +232,7 @@ class CatalogDevice:
 
     @property
     def sent(self) -> bytes | None:
-        """Return the message that was sent, to be kept and handed to the next device object."""
+        """Return the message that was sent; keep it and pass it to the next device object."""
         return self._sent
 
     def message(self, history: Mapping[ItemId, float]) -> bytes:
@@ -250,7 +250,7 @@ class CatalogDevice:
         if unknown:
             raise DataError(f"{unknown} of {len(ids)} items are not in the campaign's catalog.")
         if np.unique(items).size < items.size:
-            raise DataError("The history names an item twice; a cell is answered once.")
+            raise DataError("The history names an item twice. Give one rating per item.")
         if not np.isfinite(ratings).all():
             raise DataError("A rating is not a finite number; nothing was answered.")
         order = np.argsort(items)
@@ -273,18 +273,18 @@ class CatalogDevice:
 def answer_cells(
     mechanism: CellMechanism, rated: Items, ratings: np.ndarray, cells: int, random: PrivacyRandom
 ) -> tuple[Items, Items]:
-    """Return which of `cells` cells are reported as rated, rising, and the codes reported."""
-    told, codes = mechanism.report(ratings, random)
+    """Return which of `cells` entries are reported as rated, in increasing order, and the reported codes."""
+    kept, codes = mechanism.report(ratings, random)
     pretending = pretending_cells(mechanism.gap, cells, random)
     pretending = pretending[~np.isin(pretending, rated, assume_unique=True)]
-    places = np.concatenate([rated[told], pretending])
+    places = np.concatenate([rated[kept], pretending])
     answers = np.concatenate([codes, mechanism.pretend(pretending.size, random)])
     order = np.argsort(places, kind="stable")
     return places[order], answers[order]
 
 
 def sample_items(total: int, count: int, random: PrivacyRandom) -> Items:
-    """Return `count` of `total` items, rising, all sets equally likely (Floyd's algorithm)."""
+    """Return `count` of `total` items in increasing order, all sets equally likely (Floyd's algorithm)."""
     chosen: set[int] = set()
     for last in range(total - count, total):
         drawn = int(uniform_below(last + 1, 1, random)[0])
@@ -293,8 +293,8 @@ def sample_items(total: int, count: int, random: PrivacyRandom) -> Items:
 
 
 def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyRandom) -> Collected:
-    """Answer for every cell as its person's device would, and collect what is reported as rated."""
-    n_items, block = data.n_items, max(1, _CELLS // data.n_items)
+    """Answer for every item as each user's device would, and collect the items reported as rated."""
+    n_items, block = data.n_items, max(1, _ENTRIES // data.n_items)
     indptr, items, codes = np.zeros(data.n_users + 1, np.int64), [], []
     for start in range(0, data.n_users, block):
         stop = min(start + block, data.n_users)
@@ -319,13 +319,13 @@ def collect_cells(data: Interactions, mechanism: CellMechanism, random: PrivacyR
     return Collected(reports=reports, codes=numbers, mechanism=mechanism, simulated=random.simulated)
 
 
-#: The most that all answers to one campaign may cost a person who did not set a limit.
+#: The largest epsilon of all answers to one campaign, for a user who did not set a limit.
 USUAL_BUDGET = 20.0
 
 
 @final
 class Turn:
-    """Let one thread of one process answer at a time: copies of a device would each draw their own noise."""
+    """Let one thread of one process answer at a time: copies of a device would draw noise again."""
 
     __slots__ = ("_lock", "_process")
 
@@ -339,14 +339,14 @@ class Turn:
         if os.getpid() != self._process:
             raise PrivacyError(
                 "A device answers only in the process that made it: a copy would draw its answers again. "
-                "Keep what it sent, and make a new device from that."
+                "Keep its state or message, and make a new device from that."
             )
         with self._lock:
             yield
 
 
 def limit(budget: float | None, random: PrivacyRandom) -> float | None:
-    """Return the limit that holds: the usual one if none was set, and none for experiments only."""
+    """Return the budget that applies: the default if none was set, and no limit for experiments only."""
     if budget is not None:
         return positive_finite("budget", budget)
     return None if random.simulated else USUAL_BUDGET

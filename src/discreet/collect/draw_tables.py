@@ -1,8 +1,8 @@
-"""Write down what a device draws from, in whole numbers, so that any device can draw and check the promise.
+"""Write the sampling tables of a campaign as integers, so that any device can sample and check the promise.
 
-A table row is the list of the first of the 2^64 words that yields each outcome, 64 bits each with the highest
-byte first, in base64. Rows computed on another machine may differ in the last digits of an exponential: what
-a campaign says is compared with what its mechanism says up to that, and its loss is computed exactly.
+A table row lists, for each outcome, the first of the 2^64 random words that yield it: 64-bit big-endian
+numbers in base64. Rows computed on another machine may differ in the last digits of an exponential. So a
+campaign's tables are compared with those of its mechanism up to that, and their loss is computed exactly.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from discreet.privacy.sampling.draws import geometric_digits
 
 Words = npt.NDArray[np.uint64]
 
-# Sixteen megabytes: a scale without steps has a row for every point of its grid.
+# Sixteen megabytes: a scale without steps has a row for every value of a report.
 _MOST_WORDS = 1 << 21
 # Exponentials of two machines differ by less than this many of the 2^64 words.
 _LAST_DIGITS = 1 << 32
 
 
 def rating_draws(mechanism: RatingMechanism, step: float | None) -> dict[str, Any]:
-    """Return the row of every rating of the scale, or of every grid point if the scale has no steps."""
+    """Return the table rows of all ratings of the scale, or of all report values if it has no steps."""
     if not isinstance(mechanism, GridMechanism):
-        raise ParameterError(f"{type(mechanism).__name__} has no table that a campaign could tell.")
+        raise ParameterError(f"{type(mechanism).__name__} has no sampling table for a campaign.")
     outputs = mechanism.grid()
     ratings = _ratings(mechanism, step)
     words = ratings.size * outputs.size
@@ -51,7 +51,7 @@ def rating_draws(mechanism: RatingMechanism, step: float | None) -> dict[str, An
 
 
 def cell_draws(mechanism: HiddenStars | HiddenNumbers) -> dict[str, Any]:
-    """Return what answers of rated cells, and the gaps between empty cells that pretend, are drawn from."""
+    """Return the tables for answers about rated items and for gaps between falsely reported unrated items."""
     high, low = geometric_digits(mechanism.gap)
     outputs = mechanism.outputs()
     shared = {
@@ -73,23 +73,23 @@ def cell_draws(mechanism: HiddenStars | HiddenNumbers) -> dict[str, Any]:
     }
 
 
-def check_draws(told: Any, own: dict[str, Any], epsilon: float) -> None:
-    """Refuse tables that are not the mechanism's, up to last digits, or that lose more than epsilon."""
-    if not isinstance(told, dict) or set(told) != set(own):
+def check_draws(draws: Any, own: dict[str, Any], epsilon: float) -> None:
+    """Refuse tables that differ from the mechanism's beyond last digits, or that lose more than epsilon."""
+    if not isinstance(draws, dict) or set(draws) != set(own):
         raise ParameterError("The campaign's tables lack a part or have one too many.")
     computed = {"starts", "noise"} & set(own)
-    if any(told[name] != own[name] for name in set(own) - computed):
+    if any(draws[name] != own[name] for name in set(own) - computed):
         raise ParameterError("The campaign's tables are not those of its mechanism.")
     for name in computed:
-        words, expected = read_words(told[name]), read_words(own[name])
+        words, expected = read_words(draws[name]), read_words(own[name])
         if words.size != expected.size or _farthest(words, expected) > _LAST_DIGITS:
             raise ParameterError("The campaign's tables are not those of its mechanism.")
-    if reported_loss(told) > epsilon:
+    if reported_loss(draws) > epsilon:
         raise ParameterError("The campaign's tables reveal more than it promises.")
 
 
 def reported_loss(draws: dict[str, Any]) -> float:
-    """Return the largest log-ratio of told tables, a cell that is empty included; exact and rounded up."""
+    """Return the largest log-ratio of the tables, unrated items included; exact and rounded up."""
     if "noise" in draws:
         return log_up(max(_noise_ratios(draws)))
     table = CountTable(starts=_rising(read_words(draws["starts"]).reshape(len(draws["ratings"]), -1)))
@@ -107,20 +107,20 @@ def reported_loss(draws: dict[str, Any]) -> float:
 def _noise_ratios(draws: dict[str, Any]) -> list[Fraction]:
     table = CountTable(starts=_rising(read_words(draws["noise"])[None, :]))
     most, middle, least = ClampedNoise(half=draws["half"], reach=draws["reach"], table=table).extremes()
-    _, first_told = _rising(read_words(draws["coin"])[None, :])[0].tolist()
-    silent, told = Fraction(first_told, WORDS), Fraction(WORDS - first_told, WORDS)
+    _, first = _rising(read_words(draws["coin"])[None, :])[0].tolist()
+    silent, reported = Fraction(first, WORDS), Fraction(WORDS - first, WORDS)
     pretends = _pretends(draws["gap"])
     return [
         largest_ratio(most, least),
-        told / pretends * largest_ratio(most, middle),
-        pretends / told * largest_ratio(middle, least),
+        reported / pretends * largest_ratio(most, middle),
+        pretends / reported * largest_ratio(middle, least),
         (1 - pretends) / silent,
         silent / (1 - pretends),
     ]
 
 
 def _pretends(gap: dict[str, Any]) -> Fraction:
-    """Return the exact chance that an empty cell pretends: no digit of the gap before it is set."""
+    """Return the exact probability that an unrated item is reported: no digit of the gap before it is set."""
     chance = Fraction(1)
     for high, low in zip(read_words(gap["high"]).tolist(), read_words(gap["low"]).tolist(), strict=True):
         chance *= 1 - Fraction(high * WORDS + low, WORDS**2)
@@ -154,5 +154,5 @@ def _ratings(mechanism: GridMechanism, step: float | None) -> Floats:
     if step is None:
         return mechanism.grid()
     count = round((mechanism.high - mechanism.low) / step) + 1
-    require(count <= mechanism.points, "step", step, "is finer than the mechanism's grid of points")
+    require(count <= mechanism.points, "step", step, "is finer than the values of the mechanism's reports")
     return np.linspace(mechanism.low, mechanism.high, count)

@@ -1,4 +1,4 @@
-"""Turn reports into interactions that know their channel, and into unbiased item means."""
+"""Hold collected reports with their noise channel, and estimate debiased item means."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from discreet.data.interactions import Interactions
 from discreet.privacy.mechanisms.cells import CellMechanism, HiddenNumbers, HiddenStars
 from discreet.solvers.channel_fit import SPREAD, Response, respond
 
-# Ratings that a continuous scale, or one of very many steps, is thought of as having.
+# A continuous scale, or one of very many steps, is approximated by this many ratings.
 _LEVELS = 129
 _CHUNK = 1 << 18
-# At least this share of reports is taken to stand for ratings, however noisy their count is.
+# The least estimate of the share of reports that come from ratings, however noisy their count is.
 _LEAST_SHARE = 0.01
 
 
@@ -30,7 +30,7 @@ _LEAST_SHARE = 0.01
 class Collected:
     """Hold reports as interactions, with the mechanism that made them.
 
-    `reports.values` are the reports in units of the rating scale and `codes` the same as places among the
+    `reports.values` are the reports in units of the rating scale; `codes` are their indices among the
     mechanism's outputs, in the same order. `reports.facts` are the public facts of the ratings behind them.
     """
 
@@ -49,7 +49,7 @@ class Collected:
         return self.reports.facts
 
     def response(self, *, spread: float = SPREAD) -> Response:
-        """Tabulate what every report says about an expected rating, in units in which the scale is [0, 1]."""
+        """Tabulate the likelihood of every report given an expected rating, on a scale of [0, 1]."""
         channel, low, width = self.mechanism.channel(), self.mechanism.low, self.width
         levels = unit_levels(self.facts)
         nearest = np.abs(channel.inputs[None, :] - (low + width * levels)[:, None]).argmin(axis=1)
@@ -64,7 +64,7 @@ class Collected:
 
     @property
     def rated_share(self) -> float:
-        """Return which share of the reports stands for ratings: all, unless empty cells pretend too."""
+        """Return the share of reports that come from ratings: 1, unless unrated items are reported, too."""
         if not isinstance(self.mechanism, CellMechanism):
             return 1.0
         keep, fake = self.mechanism.keep, self.mechanism.fake
@@ -89,10 +89,10 @@ class Collected:
         return self.mechanism.high - self.mechanism.low
 
     def item_means(self, *, spread: float = SPREAD) -> ItemMeans:
-        """Return every item's mean rating, read through the channel, with standard errors.
+        """Return every item's debiased mean rating, with standard errors.
 
-        `spread` is how far ratings of one item typically lie from their mean, as a part of the scale: the
-        channel bends, so the mean report depends on it a little.
+        `spread` is the typical standard deviation of an item's ratings, as a fraction of the scale: the
+        channel is not linear, so the mean report depends on it a little.
         """
         counts = np.bincount(self.reports.items, minlength=self.reports.n_items)
         sums = np.bincount(self.reports.items, weights=self.reports.values, minlength=counts.size)
@@ -108,7 +108,7 @@ class Collected:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ItemMeans:
-    """Hold what reports say about each item's mean: how many there are, and what they average to."""
+    """Hold each item's number of reports and mean report, from which its mean rating is estimated."""
 
     counts: npt.NDArray[np.int64]
     mean_reports: Floats
@@ -133,10 +133,10 @@ class ItemMeans:
             return np.asarray(self.width * spread / slope / np.sqrt(self.counts))
 
     def largest_shift(self, share: float) -> Floats:
-        """Return how far the means may have been moved if at most this share of every item's reports lies.
+        """Return how far the means can move if at most this share of every item's reports is false.
 
-        Lies can move the mean report by `share` times the scale's width and no further; the channel's inverse
-        magnifies that, the more the smaller epsilon is.
+        False reports move the mean report by at most `share` times the scale's width; the inverse of the
+        channel magnifies that, more so for a smaller epsilon.
         """
         part = finite("share", share)
         require(0 <= part <= 1, "share", share, "must lie in [0, 1]")
@@ -164,10 +164,10 @@ def unit_levels(facts: PublicFacts) -> Floats:
 
 
 def collect_from(data: Interactions, mechanism: RatingMechanism, random: PrivacyRandom) -> Collected:
-    """Perturb every rating as its person's device would, and collect the reports.
+    """Perturb every rating as its user's device would, and collect the reports.
 
-    This stands for a campaign where the ratings are at hand already: in experiments, and for a holder of
-    ratings who wants to keep only reports.
+    This replaces a campaign where the ratings are already known: in experiments, and for a holder of ratings
+    who wants to keep only reports.
     """
     codes = np.empty(data.n_ratings, dtype=np.int32)
     values = np.empty(data.n_ratings, dtype=np.float32)
@@ -186,8 +186,8 @@ def rho_bound(
     """Return the rho that |P(Theta - Z)|_F exceeds with probability at most `gamma`.
 
     For stars the unit is one star (ratings are 1, ..., d), for numbers half the scale (ratings lie in
-    [-1, 1]). `rated` is the number of rated cells, `intrinsic` the root mean square of Theta - X over them
-    in the same unit. Proved again in proofs/local_nuclear.md.
+    [-1, 1]). `rated` is the number of ratings, `intrinsic` the root mean square of Theta - X over them in the
+    same unit. Proved again in proofs/local_nuclear.md.
     """
     cells = integer("people", people, least=1) * integer("items", items, least=1)
     non_negative("intrinsic", intrinsic)
@@ -211,15 +211,15 @@ def rho_expected(
 ) -> float:
     """Return the root of the expected square of |P(Theta - Z)|_F, in the unit of `rho_bound`.
 
-    Ratings are taken as evenly spread over the scale, and true ratings of empty cells as its middle.
+    Ratings are assumed uniform over the scale, and the true values of unrated entries in its middle.
     """
     unit = _unit(mechanism)
     channel = mechanism.channel()
     squares = (channel.outputs[None, :] - channel.inputs[:, None]) ** 2
     moved = float(np.mean(np.einsum("ij,ij->i", channel.transition, squares))) / unit**2
     invented = float(mechanism.pretended() @ (mechanism.outputs() - mechanism.middle) ** 2) / unit**2
-    told = rated * mechanism.keep * (intrinsic**2 + moved)
-    return math.sqrt(told + (people * items - rated) * mechanism.fake * invented)
+    kept = rated * mechanism.keep * (intrinsic**2 + moved)
+    return math.sqrt(kept + (people * items - rated) * mechanism.fake * invented)
 
 
 def _unit(mechanism: CellMechanism) -> float:

@@ -1,10 +1,10 @@
 """Define a campaign that hides which items were rated, and its messages.
 
-A device answers for every item it is asked about; what it sends lists only the items reported as rated. The
+A device answers for every item it is asked about; its message lists only the items reported as rated. The
 binary form of a message, all numbers little-endian, is
 
     "DSCA"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  asked u32  answers u32
-    asked items u32 each (none if everybody is asked about everything)   items u32 each   codes u16 each
+    asked items u32 each (none if all devices are asked about all items)   items u32 each   codes u16 each
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PROOF = "proofs/local_nuclear.md"
 _MAGIC = b"DSCA"
 _HEADERS = {version: struct.Struct(f"<4sB{size}s{SENDER_BYTES}sII") for version, size in DIGEST_BYTES.items()}
 _NAMES: dict[type, str] = {HiddenStars: "hidden-stars", HiddenNumbers: "hidden-numbers"}
-# Codes travel in 16 bits.
+# Codes are sent in 16 bits.
 _MOST_CODES = 1 << 16
 
 Items = npt.NDArray[np.int64]
@@ -53,14 +53,15 @@ Items = npt.NDArray[np.int64]
 @final
 @dataclass(frozen=True, kw_only=True)
 class CatalogCampaign:
-    """Ask for every item of a catalog, or for `answers` items that each device draws by itself.
+    """Ask about every item of a catalog, or about `answers` items that each device draws at random.
 
     Parameters:
-        name: What the ledger and the label call it.
-        mechanism: How a cell is perturbed, rated or not; says epsilon a cell and the scale.
+        name: Its name in the ledger and on the label.
+        mechanism: How the answer for an item, rated or not, is perturbed; it defines epsilon per item and the
+            scale.
         catalog: The items, in the order in which messages number them.
-        answers: How many items a device answers for; None for all. Which ones does not depend on its ratings
-            and is told, so that a cell that was not asked about is not taken for an empty one.
+        answers: How many items a device answers for; None for all. Which ones does not depend on its ratings,
+            and the message names them, so that an item that was not asked about does not count as unrated.
 
     Example:
         >>> films = CatalogCampaign.spread(100.0, catalog=Vocabulary.of(range(1000)), answers=25)
@@ -94,7 +95,7 @@ class CatalogCampaign:
         facts: PublicFacts | None = None,
         name: str = "campaign",
     ) -> Self:
-        """Return the campaign whose answers together cost a person at most `total`, in equal parts."""
+        """Return the campaign whose answers together cost a user at most `total`, in equal parts."""
         positive_finite("total", total)
         count = len(catalog) if answers is None else integer("answers", answers, least=1, most=len(catalog))
         epsilon = total / count
@@ -110,31 +111,31 @@ class CatalogCampaign:
 
     @property
     def asked(self) -> int:
-        """Return for how many items a device answers."""
+        """Return the number of items a device answers for."""
         return len(self.catalog) if self.answers is None else self.answers
 
     @cached_property
     def codes(self) -> int:
-        """Return how many codes there are."""
+        """Return the number of codes."""
         return self.mechanism.outputs().size
 
     @property
     def facts(self) -> PublicFacts:
-        """Return what is public about the ratings behind the reports."""
+        """Return the public facts of the ratings behind the reports."""
         step = self.mechanism.step if isinstance(self.mechanism, HiddenStars) else None
         return PublicFacts(
             n_items=len(self.catalog), low=self.mechanism.low, high=self.mechanism.high, step=step
         )
 
     def guarantee(self) -> Guarantee:
-        """Return the promise for one cell, with what it means for a person."""
+        """Return the promise for one rating, with a note on a user's whole history."""
         note = f"for a person, who answers for {self.asked:,} items: epsilon = "
         return cell_guarantee(
             self.mechanism, self.facts, note + number_above(times_up(self.mechanism.epsilon, self.asked))
         )
 
     def for_person(self) -> Guarantee:
-        """Return the promise for a person's whole history: every answer counts, rated or not."""
+        """Return the promise for a user's whole history: every answer counts, rated or not."""
         return cell_guarantee(self.mechanism, self.facts).for_user(self.asked)
 
     @cached_property
@@ -144,12 +145,12 @@ class CatalogCampaign:
 
     @cached_property
     def digest(self) -> bytes:
-        """Return the 32 bytes that name this campaign and no other."""
+        """Return the digest of 32 bytes that identifies this campaign."""
         return digest_of(self.text, VERSION)
 
     @cached_property
     def old_digest(self) -> bytes:
-        """Return the eight bytes that version 1 would name this campaign by: devices of then still answer."""
+        """Return the digest of eight bytes in version 1, which older devices still send."""
         record: dict[str, Any] = {
             "name": self.name,
             "mechanism": [type(self.mechanism).__name__, asdict(self.mechanism)],
@@ -176,7 +177,7 @@ class CatalogCampaign:
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` wrote; another format, or tables that promise something else, are refused."""
+        """Read what `to_json` wrote; refuse another format, or tables that do not keep the promise."""
         version_of(record, "catalog")
         try:
             kinds: dict[str, Any] = {name: kind for kind, name in _NAMES.items()}
@@ -191,12 +192,12 @@ class CatalogCampaign:
             check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"This campaign cannot be read: {error}.") from error
-        # What was told is what devices hash, also where this machine computes other last digits.
-        object.__setattr__(campaign, "_told", to_text(record))
+        # Devices hash the text as it was sent, even if this machine computes other last digits.
+        object.__setattr__(campaign, "_text", to_text(record))
         return campaign
 
     def to_bytes(self) -> bytes:
-        """Return the campaign in few bytes."""
+        """Return the campaign compressed."""
         return pack(self.text)
 
     @classmethod
@@ -206,7 +207,7 @@ class CatalogCampaign:
 
 
 class CatalogReport(NamedTuple):
-    """Hold a checked message: items are rising numbers of the catalog, codes places among the outputs."""
+    """Hold a checked message: increasing item numbers, and codes, which are indices of outputs."""
 
     sender: bytes
     asked: Items | None
@@ -226,7 +227,7 @@ def write(campaign: CatalogCampaign, message: CatalogReport) -> bytes:
 
 
 def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
-    """Read a stranger's message; raise `ReportRefused` with the reason unless all of it is in order."""
+    """Read an untrusted message; raise `ReportRefused` with the reason unless all of it is valid."""
     if not isinstance(raw, bytes) or len(raw) <= len(_MAGIC) or raw[:4] != _MAGIC:
         raise ReportRefused(ReportRefusal.MALFORMED)
     header = _HEADERS.get(raw[len(_MAGIC)])
@@ -257,7 +258,7 @@ def read(campaign: CatalogCampaign, raw: bytes) -> CatalogReport:
 
 
 def cell_guarantee(mechanism: CellMechanism, facts: PublicFacts, *notes: str) -> Guarantee:
-    """Return the promise of one cell's answer; what is learned from answers costs nothing more."""
+    """Return the promise of the answer for one item; learning from answers costs nothing more."""
     return Guarantee(
         epsilon=mechanism.epsilon,
         unit=Unit.RATING,
@@ -279,7 +280,7 @@ def levels_of(facts: PublicFacts) -> int | None:
 
 
 def cell_mechanism(epsilon: float, facts: PublicFacts) -> CellMechanism:
-    """Return stars for a scale of few steps and numbers for any other; without noise if epsilon is inf."""
+    """Return stars for a scale with few levels and numbers for any other; without noise if epsilon is inf."""
     levels = levels_of(facts)
     if math.isinf(epsilon):
         return OpenCells(low=facts.low, high=facts.high, points=levels or POINTS)

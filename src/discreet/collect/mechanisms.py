@@ -1,4 +1,4 @@
-"""List the mechanisms a campaign may ask for, and encode their answers as small integers."""
+"""List the mechanisms of campaigns, and encode their reports as small integers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ RatingCodes = npt.NDArray[np.int32]
 
 
 class RatingMechanism(Protocol):
-    """What a campaign needs of a mechanism: its loss, its scale, its answers and their channel."""
+    """Define what a campaign needs of a mechanism: its loss, its scale, its reports and their channel."""
 
     @property
     def epsilon(self) -> float:
-        """Return the loss of one answer."""
+        """Return the privacy loss of one report."""
 
     @property
     def low(self) -> float:
-        """Return the least rating."""
+        """Return the smallest rating."""
 
     @property
     def high(self) -> float:
@@ -42,13 +42,13 @@ class RatingMechanism(Protocol):
         """Return a report for every rating."""
 
     def channel(self) -> Channel:
-        """Return how likely each report is for each rating."""
+        """Return the probability of each report given each rating."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """Report every rating as it is, rounded to the grid: NOT PRIVATE, for comparisons only."""
+    """Report every rating without noise, rounded to the report values: NOT PRIVATE, for comparisons only."""
 
     low: float
     high: float
@@ -56,7 +56,7 @@ class Exact:
     epsilon: float = math.inf
 
     def release(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> Floats:
-        """Return the nearest grid points."""
+        """Return the nearest report values."""
         grid = self.channel().inputs
         steps = (finite_array("ratings", ratings) - self.low) * ((self.points - 1) / (self.high - self.low))
         return grid[np.clip(np.rint(steps), 0, self.points - 1).astype(np.int64)]
@@ -70,13 +70,13 @@ class Exact:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Say what a campaign with a mechanism of this type protects."""
+    """Hold a type of mechanism and the privacy unit of a campaign with it."""
 
     mechanism: type[Any]
     unit: Unit
 
 
-#: Every mechanism a device can be asked to use. Whoever adds one states the unit that its proof covers.
+#: Every mechanism that a campaign may use, each with the privacy unit that its proof covers.
 KINDS: dict[str, Kind] = {
     "bounded-laplace": Kind(mechanism=BoundedLaplace, unit=Unit.VALUE),
     "clamped-laplace": Kind(mechanism=ClampedLaplace, unit=Unit.VALUE),
@@ -84,15 +84,17 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(mechanism: object) -> str:
-    """Return the name under which a mechanism is known."""
+    """Return the registered name of a mechanism."""
     for name, kind in KINDS.items():
         if isinstance(mechanism, kind.mechanism):
             return name
-    raise ParameterError(f"{type(mechanism).__name__} is not a mechanism a campaign can ask for.")
+    raise ParameterError(
+        f"{type(mechanism).__name__} is not a mechanism for campaigns. Use one of {', '.join(KINDS)}."
+    )
 
 
 def unit_of(mechanism: object) -> Unit:
-    """Return what one answer of this mechanism protects; without noise, nothing larger than a verdict."""
+    """Return the privacy unit of one report; for reports without noise, a rating value."""
     if isinstance(mechanism, CellMechanism):
         return Unit.RATING
     return Unit.VALUE if isinstance(mechanism, Exact) else KINDS[kind_of(mechanism)].unit
@@ -115,25 +117,25 @@ def mechanism_from_json(record: Any) -> Any:
 
 
 def encode(mechanism: RatingMechanism, reports: npt.ArrayLike) -> RatingCodes:
-    """Return the place of every report among the mechanism's outputs."""
+    """Return the index of every report among the mechanism's outputs."""
     outputs = mechanism.channel().outputs
     values = finite_array("reports", reports)
     width = (outputs[-1] - outputs[0]) / (outputs.size - 1)
     codes = np.rint((values - outputs[0]) / width)
     if codes.size and (codes.min() < 0 or codes.max() >= outputs.size):
-        raise DataError("Some reports lie outside what the mechanism can answer.")
+        raise DataError("Some reports lie outside the range of the mechanism's outputs.")
     return np.asarray(codes, dtype=np.int32)
 
 
 def decode(mechanism: RatingMechanism, codes: npt.ArrayLike) -> Floats:
-    """Return the reports that stand at these places among the mechanism's outputs."""
+    """Return the reports at these indices among the mechanism's outputs."""
     return mechanism.channel().outputs[np.asarray(codes, dtype=np.int64)]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCells(CellMechanism):
-    """Report every cell as it is, rounded to the grid: NOT PRIVATE, for comparisons only."""
+    """Report every item without noise, rounded to the report values: NOT PRIVATE, for comparisons only."""
 
     low: float
     high: float
@@ -147,29 +149,29 @@ class OpenCells(CellMechanism):
 
     @property
     def gap(self) -> float:
-        """Return 0: empty cells never pretend."""
+        """Return 0: unrated items are never reported."""
         return 0.0
 
     def event(self) -> DpEvent:
         """Refuse: there is no noise to account for."""
-        raise DataError("Cells that are reported as they are have no price.")
+        raise DataError("Reports without noise have no finite privacy loss.")
 
     def report(self, ratings: npt.ArrayLike, random: PrivacyRandom) -> tuple[npt.NDArray[np.bool_], Codes]:
-        """Return all cells."""
+        """Return all ratings."""
         numbers = np.clip(np.asarray(ratings, dtype=np.float64), self.low, self.high)
         codes = np.rint((numbers - self.low) / (self.high - self.low) * (self.points - 1))
         return np.ones(numbers.shape, np.bool_), codes.astype(np.int64)
 
     def pretend(self, size: int, random: PrivacyRandom) -> Codes:
-        """Return nothing: empty cells stay empty."""
+        """Return nothing: unrated items are not reported."""
         return np.zeros(0, np.int64)
 
     def outputs(self) -> Floats:
-        """Return the grid."""
+        """Return the report values."""
         return np.linspace(self.low, self.high, self.points)
 
     def unbiased(self) -> Floats:
-        """Return the grid."""
+        """Return the report values, which are unbiased."""
         return self.outputs()
 
     def channel(self) -> Channel:

@@ -1,4 +1,4 @@
-"""Open a campaign of either kind: one that asks for ratings, or one about a whole catalog."""
+"""Open a campaign of either kind: one that asks for ratings, or one that hides which items were rated."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from discreet.core.checks import FileError, ParameterError
 
 AnyCampaign = Campaign | CatalogCampaign
 
-#: What a message calls such a file.
+#: The name of such a file in messages.
 KIND = "discreet campaign"
 
 
 def campaign_from_json(record: Any) -> AnyCampaign:
-    """Return the campaign that a JSON object describes; anything else is refused."""
+    """Return the campaign of a JSON object; refuse anything else."""
     kind = CatalogCampaign if kind_of_record(record) == "catalog" else Campaign
     return kind.from_json(record)
 
 
 def campaign_from_bytes(raw: bytes) -> AnyCampaign:
-    """Return the campaign that `to_bytes` packed."""
+    """Return the campaign that `to_bytes` wrote."""
     return campaign_from_json(unpack(raw))
 
 
@@ -36,7 +36,7 @@ def open_campaign(path: str | Path) -> AnyCampaign:
 
 
 def is_campaign(path: Path) -> bool:
-    """Tell whether a file holds a campaign that this version can read."""
+    """Return whether a file holds a campaign that this version can read."""
     try:
         open_campaign(path)
     except (FileError, ParameterError):

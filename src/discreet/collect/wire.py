@@ -1,12 +1,12 @@
-"""Write reports for sending, in JSON or in few bytes, and read them as coming from a stranger.
+"""Write messages of reports, in JSON or binary form, and read untrusted ones.
 
 A message names the campaign, a sender and any number of reports; a report is the number of an item in the
-campaign's catalog and a code, the place of the answer among the mechanism's outputs. The binary form is
+campaign's catalog and a code, the index of the answer among the mechanism's outputs. The binary form is
 
     "DSCR"  version u8  campaign 32 bytes (8 in version 1)  sender 16 bytes  count varint
     items: each one's distance from the one before, varint   codes: u8, or u16 from 257 outputs on
 
-with little-endian numbers. The sender is a random number that the device drew; it names nobody.
+with little-endian numbers. The sender is a random number that the device drew; it identifies nobody.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_VARINT = 5
 
 
 class ReportRefusal(StrEnum):
-    """Say why a message or a report was not taken."""
+    """List the reasons for refusing a message or a report."""
 
     MALFORMED = "malformed"
     OVERSIZED = "oversized"
@@ -39,7 +39,7 @@ class ReportRefusal(StrEnum):
 
 
 class ReportRefused(DataError):
-    """Report a message that cannot be taken, without quoting it."""
+    """Report a refused message, without quoting it."""
 
     def __init__(self, reason: ReportRefusal) -> None:
         super().__init__(f"The message was refused: {reason.value}.")
@@ -47,7 +47,7 @@ class ReportRefused(DataError):
 
 
 class RatingReport(NamedTuple):
-    """Hold what a stranger sent; items and codes are whole numbers, nothing more is known of them."""
+    """Hold an untrusted message; items and codes are integers, but not yet checked against the campaign."""
 
     sender: bytes
     items: tuple[int, ...]
@@ -55,7 +55,7 @@ class RatingReport(NamedTuple):
 
 
 def to_bytes(campaign: Campaign, message: RatingReport) -> bytes:
-    """Return the binary form; reports are put in the order of their items."""
+    """Return the binary form; reports are sorted by item."""
     pairs = sorted(zip(message.items, message.codes, strict=True))
     out = bytearray(_MAGIC + bytes([campaign.version]) + campaign.digest + message.sender)
     out += _varint(len(pairs))
@@ -70,7 +70,7 @@ def to_bytes(campaign: Campaign, message: RatingReport) -> bytes:
 
 
 def to_json(campaign: Campaign, message: RatingReport) -> bytes:
-    """Return the JSON form; in the order of their items, reports tell nothing of the history's order."""
+    """Return the JSON form; reports are sorted by item, so they do not reveal the history's order."""
     record = {
         "discreet": campaign.version,
         "campaign": campaign.digest.hex(),
@@ -81,12 +81,12 @@ def to_json(campaign: Campaign, message: RatingReport) -> bytes:
 
 
 def code_bytes(campaign: Campaign) -> int:
-    """Return how many bytes a code takes in the binary form."""
+    """Return the number of bytes of a code in the binary form."""
     return 1 if campaign.mechanism.channel().outputs.size <= 256 else 2
 
 
 def read(campaign: Campaign, raw: bytes) -> RatingReport:
-    """Read either form; raise `ReportRefused` with the reason if the message as a whole cannot be taken."""
+    """Read either form; raise `ReportRefused` with the reason if the message as a whole is refused."""
     if not isinstance(raw, bytes):
         raise ReportRefused(ReportRefusal.MALFORMED)
     if len(raw) > MOST_BYTES:
@@ -106,7 +106,7 @@ def _read_binary(campaign: Campaign, raw: bytes) -> RatingReport:
         raise ReportRefused(ReportRefusal.WRONG_CAMPAIGN)
     count, place = _read_varint(raw, header)
     width = code_bytes(campaign)
-    # Each report takes at least one byte for its item, so a false count costs no more than the message.
+    # Each report takes at least one byte for its item, so a false count cannot exceed the message's size.
     if count * (1 + width) > len(raw) - place:
         raise ReportRefused(ReportRefusal.MALFORMED)
     items, item = [], 0
@@ -137,7 +137,7 @@ def _read_json(campaign: Campaign, raw: bytes) -> RatingReport:
 
 
 def _named(campaign: Campaign, version: Any) -> bytes:
-    """Return what a message of this version calls the campaign; one newer than the campaign is refused."""
+    """Return the campaign's digest in messages of this version; refuse one newer than the campaign."""
     if type(version) is not int or version not in VERSIONS or version > campaign.version:
         raise ReportRefused(ReportRefusal.WRONG_VERSION)
     return campaign.old_digest if version == 1 else campaign.digest
@@ -154,7 +154,7 @@ def _sender(text: Any) -> bytes:
 
 
 def _pair(report: Any) -> tuple[int, int]:
-    """Return item and code; whatever is not two whole numbers becomes one that no campaign has."""
+    """Return item and code; anything but two integers becomes a pair that is out of range."""
     if isinstance(report, list) and len(report) == 2 and all(type(part) is int for part in report):
         return report[0], report[1]
     return -1, -1
