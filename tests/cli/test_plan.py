@@ -27,7 +27,7 @@ def test_a_plan_is_said_and_drawn(discreet, tmp_path):
     assert code == 0 and "times in 100" in shown and "*" in shown
     assert picture.read_text().startswith("<?xml")
     code, shown, _ = discreet("plan", "--people", "6000", "--wanted", "0.9")
-    assert code == 0 and "takes epsilon" in " ".join(shown.split())
+    assert code == 0 and "needs epsilon" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(
