@@ -12,7 +12,7 @@ from discreet.audit.white_box.noise import (
     DRAWS,
     examine_noise,
     finest_bit,
-    is_on_a_grid,
+    is_fixed_point,
     is_reused,
     is_too_narrow,
 )
@@ -149,9 +149,9 @@ def test_a_run_of_noise_that_returns_is_seen():
 )
 def test_our_outputs_lie_on_a_grid_and_floats_do_not(mechanism):
     random = PrivacyRandom.simulate(3)
-    assert is_on_a_grid(lambda values: mechanism.release(values, random))
+    assert is_fixed_point(lambda values: mechanism.release(values, random))
     rng = np.random.default_rng(2)
-    assert not is_on_a_grid(lambda values: np.round(values * 2**20) / 2**20 + rng.laplace(size=values.size))
+    assert not is_fixed_point(lambda values: np.round(values * 2**20) / 2**20 + rng.laplace(size=values.size))
     assert finest_bit([0.0]) == 1023
 
 

@@ -1,6 +1,6 @@
-"""Try to break promises: how much of a promise its outputs refute.
+"""Try to refute privacy promises from what is released.
 
-`audit` tries anything that can be called; `discreet audit MODEL` tries a model of ours in every view.
+`audit` attacks any callable; `discreet audit MODEL` attacks a model of this package in every view.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Audit anything that can be called: your own mechanism, or another library's."""
+"""Audit any callable: your own mechanism, or another library's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, failure_probability, integer, non_negative, require
 from discreet.core.randomness import experiment_generator
 
-# A fifth of the games teaches what to look at, and a tenth where to guess.
+# A fifth of the games trains the score, and a tenth sets the thresholds for guessing.
 _TO_LEARN, _TO_CUT = 5, 10
 
 
@@ -31,21 +31,22 @@ def audit(
     distance: Callable[[float], float] | None = None,
     seed: int = 0,
 ) -> Finding:
-    """Try to refute that `function` hides which of two worlds it was called with.
+    """Try to refute that `function` hides which of two neighboring datasets it was called with.
 
-    The function is called once a game, with one of the two worlds picked by a fair coin, and must draw fresh
-    noise every time. What it returns (a number, or an array of numbers of any shape) is all that the attacker
-    sees; an exception counts as an answer, too. A promise is called refuted only if a fresh run of the same
+    The function is called once per game, with one of the two datasets picked by a fair coin, and must draw
+    fresh noise every time. The attacker sees only what it returns: a number, or an array of numbers of any
+    shape. An exception counts as an answer, too. A promise is called refuted only if a fresh run of the same
     size refutes it again.
 
     Parameters:
         function: What is audited.
-        worlds: Two inputs that the promise says must look alike.
+        neighbors: Two neighboring datasets, between which the promise holds.
         epsilon: The promise.
         delta: The promise's delta.
         games: How many times the function is called, not counting a confirming run.
         confidence: How sure the bound is.
-        distance: If the shape of the noise is known: the total variation between the worlds by epsilon.
+        distance: If the shape of the noise is known: the total variation between the outputs on the two
+            datasets, by epsilon.
         seed: Which coins are thrown; never a seed of noise.
 
     Example:
@@ -56,7 +57,7 @@ def audit(
         >>> audit(lambda x: x + noise.laplace(scale=0.5), (0.0, 1.0), epsilon=1.0).verdict
         'refuted'
     """
-    require(len(neighbors) == 2, "worlds", len(neighbors), "must be two")
+    require(len(neighbors) == 2, "neighbors", len(neighbors), "must be two datasets")
     non_negative("epsilon", epsilon)
     failure_probability("delta", delta)
     integer("games", games, least=1_000)
@@ -83,7 +84,7 @@ def audit(
 
 @final
 class _CallableAttack:
-    """Learn from answers whose world is known, then score others."""
+    """Learn from answers whose dataset is known, then score others."""
 
     def __init__(
         self, function: Callable[[Any], Any], neighbors: tuple[Any, Any], *, lessons: int, seed: int
@@ -95,7 +96,7 @@ class _CallableAttack:
         self._score = LearnedScore.of(features, truth)
 
     def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
-        """Return the scores of so many fresh answers, and which world they come from."""
+        """Return the scores of `count` fresh answers, and which dataset they come from."""
         answers, truth = self._answers(count, seed)
         return self._score(aligned(answers, self._width)), truth
 
@@ -108,7 +109,7 @@ class _CallableAttack:
         try:
             output = self._function(dataset)
         except Exception as error:
-            # Which exception it is tells something; longer than any answer, so that it is told from all.
+            # The exception is part of the output: a number for its type and message.
             return np.full(2, 1.0 + sum(map(ord, f"{type(error).__name__}{error}")))
         return _numbers(output)
 

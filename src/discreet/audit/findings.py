@@ -1,4 +1,4 @@
-"""State what an audit found, and keep it in a file so that a long run can be resumed."""
+"""Hold what an audit found, and store it in a file so that a long run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ NOT_REFUTED, REFUTED = "not refuted", "refuted"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Hold one attack on one promise.
+    """Hold the result of one attack on one promise.
 
     Parameters:
-        model: Whose promise, with the settings that are not the default.
-        attack: How it was tried.
+        model: The model, with its settings that are not the default.
+        attack: The name of the attack.
         promised: The epsilon of the promise, at its delta.
         delta: The delta of the promise.
         refuted: The largest epsilon that this attack refutes at that delta.
-        confidence: How sure that is; 1 where no chance is involved.
-        fits: How many fits it took.
-        seconds: How long it took.
-        curve: The largest epsilon refuted when the shape of the noise is taken for granted, if it is.
+        confidence: The confidence of `refuted`; 1 where no chance is involved.
+        fits: The number of fits.
+        seconds: The run time.
+        curve: The largest epsilon refuted under the assumption that the shape of the noise is known, if
+            that was tried.
         notes: What was found, in sentences.
+        broken: Whether the promise is refuted.
     """
 
     model: str
@@ -53,7 +55,7 @@ class Finding:
         return REFUTED if self.broken else NOT_REFUTED
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `discreet audit --json` prints; an infinite number is null, as JSON has none."""
+        """Return what `discreet audit --json` prints; infinity becomes null."""
         shown = {
             "model": self.model,
             "attack": self.attack,
@@ -70,7 +72,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Finding:
-        """Return the finding that `to_json` wrote, of which seconds are rounded."""
+        """Return the finding that `to_json` wrote; its seconds are rounded."""
         names = ("model", "attack", "delta", "confidence", "fits", "seconds", "curve")
         return cls(
             **{name: content[name] for name in names},
@@ -82,7 +84,7 @@ class Finding:
 
 
 def any_refuted(findings: Iterable[Finding]) -> bool:
-    """Tell whether some promise is refuted."""
+    """Return whether any promise is refuted."""
     return any(finding.broken for finding in findings)
 
 
@@ -99,7 +101,7 @@ _KIND = "audits"
 
 @final
 class KeptFindings:
-    """Hold findings by whose promise was attacked and how; with a path they are written as they come.
+    """Store findings by model, promise and attack; with a path, each one is written at once.
 
     A file written by another version is refused: its findings are about other code.
     """
@@ -114,7 +116,7 @@ class KeptFindings:
     def once(
         self, model: str, promised: float, attack: str, find: Callable[[], list[Finding]]
     ) -> list[Finding]:
-        """Return what this attack found: as kept, or by `find`, and then it is kept."""
+        """Return the stored findings of this attack, or run `find` and store its result."""
         key = {"subject": model, "asked": promised, "by": attack}
         found = [Finding.from_json(row) for row in self._rows if key.items() <= row.items()]
         if not found:

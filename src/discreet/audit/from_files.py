@@ -1,9 +1,10 @@
-"""Look at releases that start from files: whatever leaves must be the same for neighboring files.
+"""Audit releases that start from files: neighboring files must lead to the same output.
 
-The white box begins where data are in memory. Here it begins with the text of a file: a release is recorded
-on one file and replayed on files with one more person, whose ids, ratings and times are odd. Told the same,
-all that leaves must be the same: the bytes of the model's file, its label, released scores, the rows of the
-ledger, and the sentence where the release fails. What differs in the draws has a price, as in the white box.
+The white-box audit starts from data in memory. This one starts from the text of a file. A release is recorded
+on one file and replayed on files with one more person, whose ids, ratings and times are unusual. Given the
+same mechanism outputs, everything released must be the same: the bytes of the model file, its label, released
+scores, the rows of the ledger, and the error message where the release fails. Differences in the inputs of
+the mechanisms have a privacy cost, as in the white-box audit.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from discreet.models.private_facts import PrivateCatalog, PrivateFacts, PrivateS
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 
-# With so much for the choices a few dozen people are enough to choose something.
+# A budget large enough that a few dozen users suffice to select items and a scale.
 _CATALOG, _SCALE = PrivateCatalog(epsilon=8.0, delta=1e-3), PrivateScale(epsilon=4.0)
 _SCORED = {"explicit": "rmse", "implicit": "hr@2"}
 _LIMIT, _NAME = 1.0, "songs"
@@ -46,7 +47,7 @@ _LIMIT, _NAME = 1.0, "songs"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Say how a release is made from a file: what is declared, what is chosen, and what it starts from."""
+    """Describe how a release is made from a file: declared facts, privately selected facts, and the prior."""
 
     name: str
     chosen: PrivateFacts = field(default_factory=PrivateFacts)
@@ -54,14 +55,14 @@ class Route:
     scores: str | None = None
 
     def declared(self) -> dict[str, Any]:
-        """Return what is declared when the file is read."""
+        """Return the facts that are declared when the file is read."""
         facts: dict[str, Any] = {} if self.chosen.scale else {"low": 1.0, "high": 5.0}
         if self.chosen.catalog is None:
             facts |= {"catalog": Vocabulary.of([int(item) for item in ITEMS]), "drop_unknown": True}
         return {**facts, "max_per_user": 8}
 
     def canaries(self, wanted: Collection[str] | None = None) -> dict[str, list[Line]]:
-        """Return the people who are added, by name: all of them, or those that are wanted."""
+        """Return the canaries by name: all of them, or only those in `wanted`."""
         every = {**CANARIES, **(OUTSIDE if self.chosen.scale else {})}
         return {name: lines for name, lines in every.items() if wanted is None or name in wanted}
 
@@ -82,7 +83,7 @@ ROUTES: tuple[Route, ...] = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Hold everything that left a release, and what it claims: nothing if it says that it protects nobody."""
+    """Hold everything that a release makes visible, and its promise."""
 
     sentence: str
     file: bytes
@@ -92,11 +93,11 @@ class Left:
 
     @property
     def claims(self) -> bool:
-        """Tell whether anything is promised: also a release that was refused must say the same."""
+        """Return whether the outputs must agree: the promise is private, or a refusal came before it."""
         return self.promise is None or self.promise.is_private
 
     def difference(self, other: Left) -> str | None:
-        """Return what is not the same, if anything is."""
+        """Return the name of the first part that differs, or None."""
         for name in ("sentence", "ledger", "scores", "file"):
             if getattr(self, name) != getattr(other, name):
                 return name
@@ -104,14 +105,14 @@ class Left:
 
 
 def has_files(estimator: Estimator) -> bool:
-    """Tell whether files are audited for this promise: one about whole people, with and without one."""
+    """Return whether files are audited for this promise: joint trust, adding or removing one user."""
     promise = estimator.promise(_public().facts)
     people = (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT)
     return promise.definition == people and promise.is_private
 
 
 def routes_of(estimator: Estimator) -> list[Route]:
-    """Return the routes that a model can take; not all start from a release, or share noise with scores."""
+    """Return the routes that a model supports; some have no prior, some cannot fit and score together."""
     shares = estimator.promise(_public().facts).delta > 0
     rated = estimator.feedback == "explicit"
     starts = "prior" in estimator.settings and rated
@@ -127,7 +128,7 @@ def routes_of(estimator: Estimator) -> list[Route]:
 def audit_files(
     name: str, estimator: Estimator, *, canaries: Collection[str] | None = None, seed: int = 0
 ) -> list[Finding]:
-    """Record and replay releases over neighboring files, by every route; `canaries` names a few of them."""
+    """Record and replay releases over neighboring files, by every route; `canaries` limits what is tried."""
     found = [
         audit_route(name, estimator, route, canaries=canaries, seed=seed) for route in routes_of(estimator)
     ]
@@ -139,7 +140,7 @@ def audit_route(
 ) -> Finding:
     """Record and replay releases over neighboring files, by one route."""
     start, paid, fits = time.perf_counter(), 0.0, 0
-    # The first leak of each kind is told.
+    # The first leak of each kind is reported.
     leaks: dict[str, str] = {}
     with TemporaryDirectory() as folder:
         promised = _promised(estimator, route, Path(folder))
@@ -149,7 +150,7 @@ def audit_route(
             here = released(estimator, route, base, PrivacyRandom.recorded(seed, recorder))
             names = names_of(base, route)
             for number, (canary, lines) in enumerate(route.canaries(canaries).items()):
-                place = "first" if number % 2 else "last"
+                position = "first" if number % 2 else "last"
                 file = written(Path(folder), [*lines, *people] if number % 2 else [*people, *lines])
                 named = named_draw(route, names, names_of(file, route))
                 player = Player(recorder.calls, named=named)
@@ -158,13 +159,16 @@ def audit_route(
                     there = released(estimator, route, file, PrivacyRandom.recorded(seed, player))
                     player.finish()
                 except StrayError as error:
-                    leaks.setdefault("draws", f"{canary}, {place} in {spec}: {error}")
+                    leaks.setdefault("draws", f"{canary}, {position} in {spec}: {error}")
                     continue
                 if not (here.claims or there.claims):
                     continue
                 if difference := here.difference(there):
-                    same = f"{canary}, {place} in {spec}: told the same, the {difference} differs"
-                    leaks.setdefault(difference, same)
+                    leaks.setdefault(
+                        difference,
+                        f"{canary}, {position} in {spec}: "
+                        f"given the same mechanism outputs, the {difference} differs",
+                    )
                 paid = max(paid, _paid(recorder, player, named, promised.delta))
     return Finding(
         model=name,
@@ -181,7 +185,7 @@ def audit_route(
 
 
 def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRandom) -> Left:
-    """Make the release from the file and return all that leaves; what it reads is removed again."""
+    """Make the release from the file and return everything it makes visible."""
     ledger, model, scores, promise, sentence = Ledger.in_memory(), None, "", None, ""
     with TemporaryDirectory() as folder:
         try:
@@ -204,7 +208,7 @@ def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRand
         except DiscreetError as error:
             sentence = f"{type(error).__name__}: {error}"
         return Left(
-            # The folder of this run is no part of what a neighboring run could say.
+            # The folder differs from run to run, so it is not compared.
             sentence=sentence.replace(folder, "FOLDER"),
             file=b"" if model is None else _bytes(model, folder),
             scores=scores,
@@ -225,7 +229,7 @@ def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRand
 def _starting(
     estimator: Estimator, route: Route, data: Interactions, folder: Path, random: PrivacyRandom
 ) -> Estimator:
-    """Return the estimator, with a model of the same people to start from where the route says so."""
+    """Return the estimator, with a prior fitted on the same data where the route has one."""
     if route.prior is None:
         return estimator
     if route.prior == "als":
@@ -236,7 +240,7 @@ def _starting(
         model = estimator.fit(data, random=PrivacyRandom.simulate(7), progress=silent)
     else:
         model = estimator.fit(data, random=random, progress=silent)
-        # What is recorded stands for noise that nobody can repeat.
+        # Recorded noise stands for real noise here, so the label must not say "simulated".
         model = replace(model, guarantee=replace(model.guarantee, simulated=False))
     model.save(folder / "earlier")
     return estimator.clone(prior=str(folder / "earlier"))
@@ -247,7 +251,7 @@ def _scored(
 ) -> str:
     metric = _SCORED[estimator.feedback]
     if route.scores == "inf":
-        # Where two items are nearly level one person decides which is first, for everybody.
+        # Where two items are nearly tied, one user decides which is first for all users.
         model = Popularity(epsilon=math.inf).fit(data)
         score = evaluate_privately(
             model, data, epsilon=estimator.epsilon, metric="hr@1", ledger=ledger, random=random
@@ -258,7 +262,7 @@ def _scored(
 
 
 def audit_budget(name: str, estimator: Estimator) -> Finding:
-    """Try to spend past a budget by calling the data otherwise than the budget does."""
+    """Try to exceed a budget by naming the data differently from the budget."""
     start, leaks = time.perf_counter(), []
     with TemporaryDirectory() as folder:
         _, people = next(specs())
@@ -291,7 +295,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
                 leaks.append(f"{what} paid before it was refused: {error}")
                 continue
             spent = book.entries()[-1].guarantee.epsilon
-            leaks.append(f"{what} spent epsilon={spent:g} beside the budget of epsilon={_LIMIT:g}")
+            leaks.append(f"{what} spent epsilon={spent:g} outside the budget of epsilon={_LIMIT:g}")
     return Finding(
         model=name,
         attack="files: a budget under another name",
@@ -307,7 +311,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
 
 
 def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
-    """Return the promise of all that is drawn on a route: that of an earlier release comes on top."""
+    """Return the promise of all draws on a route, including that of an earlier release."""
     data = open_data(
         str(written(folder, next(specs())[1])),
         implicit=estimator.feedback == "implicit",
@@ -327,32 +331,32 @@ def _paid(recorder: Recorder, player: Player, named: Named | None, delta: float)
 
 
 def named_draw(route: Route, here: tuple[str, ...], there: tuple[str, ...]) -> Named | None:
-    """Return which draw chooses the catalog, if one does: the first, or the one after the scale's."""
+    """Return which draw selects the catalog, if any: the first, or the one after the scale's."""
     if route.chosen.catalog is None:
         return None
-    return Named(place=int(route.chosen.scale is not None), recorded=here, replayed=there)
+    return Named(index=int(route.chosen.scale is not None), recorded=here, replayed=there)
 
 
 def names_of(file: Path, route: Route) -> tuple[str, ...]:
-    """Return the items of a file in the order in which they are chosen from."""
+    """Return the items of a file in the order in which they are selected."""
     data = open_data(str(file), **route.declared())
     return tuple(map(str, order_of(data.catalog).ids.tolist()))
 
 
 def order_of(catalog: Vocabulary) -> Vocabulary:
-    """Return the names in the order in which they are chosen from."""
+    """Return the names in the order in which they are selected."""
     return catalog.canonical()
 
 
 def _public() -> Interactions:
-    """Return data of which only the facts are used."""
+    """Return example data; only their public facts are used."""
     return Interactions.from_arrays(
         [1, 2], [10, 20], [1.0, 5.0], catalog=Vocabulary.of([10, 20]), low=1.0, high=5.0
     )
 
 
 def _bytes(model: FittedModel, folder: str) -> bytes:
-    """Return the file a stranger would hold; the path of an earlier model in it is that of this run."""
+    """Return the bytes of the published model file, without the path of this run's earlier model."""
     parameters = {
         name: value.replace(folder, "") if isinstance(value, str) else value
         for name, value in model.parameters.items()

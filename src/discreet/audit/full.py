@@ -1,4 +1,4 @@
-"""Audit a promise in full: look inside, then play games in every view, for some minutes a model."""
+"""Audit a model in full: membership games in every view, some minutes per model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 
 TRANSCRIPT, FILE, REPORT = "transcript", "file", "report"
 VIEWS = (TRANSCRIPT, FILE, REPORT)
-# Worlds are small: fits are fast there, and a promise holds for any size.
+# Small datasets: fits are fast, and a promise holds for any size.
 SMALL = SyntheticSpec(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
 _MOST_FILES = 12_000
 _LESSONS_OF_FILES = 600
 _MIRRORED = 30
 _FEW_FITTED = 400
-# Where a fit must be made for every batch of canaries, the catalog is large instead.
+# One fit serves a whole batch of canaries, so the catalog is large; the key is whether matrices are released.
 _ITEMS = {False: 400, True: 384}
 _ITEMS_OF_FILES = 300
 _FEWEST_FITS, _MOST_FITS = 20, 4_000
@@ -44,7 +44,7 @@ _FEWEST_FITS, _MOST_FITS = 20, 4_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Hold an estimator, its promise in the small world, and what its curve says."""
+    """Hold an estimator, its promise on the small dataset, and its total variation by epsilon."""
 
     name: str
     estimator: Estimator
@@ -59,7 +59,7 @@ class Subject:
         return cls(name=name, estimator=estimator, promise=estimator.promise(facts), distance=distance)
 
     def finding(self, attack: str, outcome: GameOutcome, fits: int, start: float) -> Finding:
-        """Say what an attack refuted."""
+        """Return the finding of an attack."""
         tally = outcome.tally
         return Finding(
             model=self.name,
@@ -82,7 +82,7 @@ def play_view(
     """Play games in one view: `transcript`, `file`, or `report`, which is enumerated instead.
 
     Raises:
-        ParameterError: The view is that of a report, and no device sends one.
+        ParameterError: The view is `report`, and the model collects none from devices.
     """
     if view == REPORT:
         return _report(name, estimator)
@@ -108,13 +108,13 @@ def play_view(
 
 
 def views_of(estimator: Estimator) -> tuple[str, ...]:
-    """Return the views that a model has: reports leave devices only where the collector is not trusted."""
+    """Return the views that a model has; only local models have reports that leave a device."""
     promise = Subject.of(estimator.name, estimator).promise
     return VIEWS if promise.trust is Trust.LOCAL else (TRANSCRIPT, FILE)
 
 
 def _report(name: str, estimator: Estimator) -> Finding:
-    """Return the exact price of what a device sends: its answers are finitely many, and all are listed."""
+    """Return the exact privacy cost of a device's report, by enumerating its finitely many answers."""
     if REPORT not in views_of(estimator):
         raise ParameterError(f"{name} collects no reports from devices; audit its transcript or file.")
     inside = examine(estimator, SMALL)
@@ -127,7 +127,7 @@ def _report(name: str, estimator: Estimator) -> Finding:
         confidence=1.0,
         fits=inside.fits,
         seconds=inside.seconds,
-        notes=("every answer of the costliest cell enumerated",),
+        notes=("every answer of the worst-case rating enumerated",),
         broken=not inside.holds,
     )
 
@@ -152,22 +152,22 @@ def _games(
 
 
 def _canaries_in_background(estimator: Estimator) -> Canaries:
-    """Return canaries with one item each that they like more than others do, among people who agree.
+    """Return canaries that each like one item more than others do, among users with similar ratings.
 
-    Where only choices are told, nothing is shrunk by what people think, and fewer people hide a canary less.
+    With implicit feedback no estimate is shrunk by the ratings, so fewer other users hide a canary less.
     """
     implicit = estimator.feedback == "implicit"
     people, each = (1_000, 1) if implicit else (4_000, 5)
-    spec = SyntheticSpec(people=people, items=_ITEMS_OF_FILES, per_person=each, alike=True)
+    spec = SyntheticSpec(people=people, items=_ITEMS_OF_FILES, per_person=each, similar=True)
     facts = spec.facts(implicit=implicit)
     rows: dict[str, Row] = {f"person {number:05d}": row for number, row in enumerate(spec.rows(facts))}
     return Canaries.disjoint(rows, facts, 1)
 
 
 def _many_canaries(estimator: Estimator) -> Canaries:
-    """Return a crowd of two and many canaries; fewer where matrices over the catalog are released.
+    """Return two background users and many canaries; fewer where item-by-item matrices are released.
 
-    How many people there are is not declared, so that models which plan by it plan for one round at least.
+    The number of users is not declared, so models that plan by it plan at least one round.
     """
     small = next(neighboring(estimator, SMALL)).base
     recorder = Recorder()
@@ -190,7 +190,7 @@ def _many_games(
     seed: int,
     start: float,
 ) -> Finding:
-    """Play with many canaries a fit."""
+    """Play fits with many canaries each; confirm a refutation on fresh fits."""
     promise = subject.promise
     games: list[Game] = []
     while len(games) < _FEWEST_FITS or (len(games) < _MOST_FITS and time.perf_counter() < deadline):
@@ -208,14 +208,14 @@ def _many_games(
 def _settled(
     games: list[Game], promise: Guarantee, distance: Callable[[float], float] | None, error: float
 ) -> GameOutcome:
-    """Learn the cuts on a fifth of the fits and bound epsilon on the others, both kinds at half the error."""
+    """Learn the cuts on a fifth of the fits and bound epsilon on the others, each bound at half the error."""
     lessons = max(len(games) // 5, 1)
     scores, truth = (np.concatenate(column) for column in zip(*(game[:2] for game in games), strict=True))
     taught = sum(game.truth.size for game in games[:lessons])
     cuts = Cuts.learned(scores[:taught], truth[:taught].astype(np.bool_), promise.delta, error)
     tally = cuts.tally(scores[taught:], truth[taught:])
     curve = None if distance is None else _on_curve(games, lessons, cuts, distance, error / 2)
-    # Guesses about one fit hang together; the bound for one run allows that, and holds for many fits as one.
+    # Guesses about one fit are dependent; the one-run bound allows that, and holds for many fits as one.
     counts = (tally.games, tally.guesses, tally.right)
     free = one_run_epsilon(*counts, promise.delta, error / 2) if tally.guesses else 0.0
     return GameOutcome(refuted=free, curve=curve, broken=False, tally=tally, error=error)
@@ -224,7 +224,7 @@ def _settled(
 def _on_curve(
     games: list[Game], lessons: int, cuts: Cuts, distance: Callable[[float], float], error: float
 ) -> float:
-    """Return the epsilon refuted on the curve: canary by canary if they are independent, else fit by fit."""
+    """Return the epsilon refuted on the curve: per canary if canaries are independent, else per fit."""
     shares = [game.shares for game in games if game.shares is not None]
     if len(shares) == len(games):
         return refuted_without_luck(joined(shares[:lessons]), joined(shares[lessons:]), distance, error)
@@ -233,13 +233,13 @@ def _on_curve(
 
 
 def sample_games(estimator: Estimator, *, seed: int = 1) -> tuple[Floats, Truth]:
-    """Return some games on transcripts, to draw their curve."""
+    """Return some games on transcripts, for plotting their trade-off curve."""
     attack = TranscriptAttack(estimator, costliest_pair(estimator))
     return attack.play(_FEW_FITTED if attack.needs_fits else _MOST_DRAWS // 4, seed)
 
 
 def costliest_pair(estimator: Estimator) -> tuple[Interactions, Interactions]:
-    """Return the two small worlds that are farthest apart."""
+    """Return the two small neighboring datasets with the highest privacy cost."""
     inside = examine(estimator, SMALL)
     for neighbors in neighboring(estimator, SMALL):
         if inside.dataset in neighbors.others:

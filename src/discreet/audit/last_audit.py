@@ -1,7 +1,8 @@
-"""Say when a kind of model was last audited and what that refuted; shipped with the package.
+"""Report when a kind of model was last audited and what was found.
 
-`last_audits.json` is made from a full run that is kept in the repository (`papers/audit/table.py`). An audit
-tries to refute a promise, and can never prove one: the proofs are in proofs/.
+`last_audits.json`, which ships with the package, is made from a full run that is kept in the repository
+(`papers/audit/table.py`). An audit tries to refute a promise, and can never prove one: the proofs are in
+proofs/.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 _SHIPPED = "last_audits.json"
-# A bound is told for the promise that most people make.
+# The bounds shown are those at the most common promise.
 _SHOWN = 1.0
 
 
 class LastAudit(NamedTuple):
     """Hold the last audit of a kind of model.
 
-    `tried` are the epsilons that were audited. At a promise of `promised`, `exact` is what the costliest
-    searched world pays (None if something leaked), `refuted` the largest epsilon refuted by games without an
-    assumption, `curve` by games that take the shape of the noise for granted.
+    `tried` are the epsilons that were audited. At a promise of `promised`, `exact` is the exact privacy cost
+    of the worst pair of neighboring datasets found (None if something leaked). `refuted` is the largest
+    epsilon refuted by attacks without an assumption; `curve` assumes that the shape of the noise is known.
     """
 
     date: str
@@ -36,28 +37,29 @@ class LastAudit(NamedTuple):
     confidence: float
 
     def sentence(self) -> str:
-        """Return it in words; "not refuted" is never called a proof."""
+        """Return the audit in words; "not refuted" is never called a proof."""
         tried = ", ".join(f"{epsilon:g}" for epsilon in self.tried)
-        exact = "nothing that can be told" if self.exact is None else f"{self.exact:.2f} exactly"
+        worst = "unbounded (a leak)" if self.exact is None else f"{self.exact:.2f}"
         return (
-            f"{self.date}, version {self.version}, at epsilon {tried}: {self.verdict}. Of a promise of "
-            f"{self.promised:g} the costliest world tried pays {exact}, and games refute "
-            f"{max(self.refuted, self.curve):.2f} at {self.confidence:.0%}. An audit is no proof."
+            f"{self.date}, version {self.version}, at epsilon {tried}: {self.verdict}. "
+            f"Worst case {worst} of the promised epsilon {self.promised:g}; attacks prove at least "
+            f"{max(self.refuted, self.curve):.2f} ({100 * self.confidence:.0f} % confidence). "
+            "An audit is no proof."
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for programs."""
+        """Return the audit as JSON."""
         return {**self._asdict(), "tried": list(self.tried)}
 
 
 def last_audit(model: str) -> LastAudit | None:
-    """Return the last audit of a kind of model; None if it was never in a run that was kept."""
+    """Return the last audit of a kind of model; None if no kept run has it."""
     found = _shipped().get(model)
     return None if found is None else LastAudit(**{**found, "tried": tuple(found["tried"])})
 
 
 def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
-    """Return the last audit of each model in a kept run, by its name."""
+    """Return the last audit of each model in a kept run, by model name."""
     by_model: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_model.setdefault(row["subject"], []).append(row)

@@ -1,7 +1,8 @@
-"""Build small worlds that differ by what a promise speaks of: one person, one cell, or one rating.
+"""Build small neighboring datasets: they differ by one user, one rating, or one rating value.
 
-The canary is searched over what has broken promises before: long rows, rows of one item, the first and the
-last id, an item nobody else rated, ties, the empty row, extreme values and values outside the scale.
+The search for a worst case tries rows that have broken promises before: long rows, rows of one item, the
+first and the last id, an item nobody else rated, ties, the empty row, extreme values and values outside the
+scale.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee, Neighbors, Unit
 
 Row = Mapping[int, float]
-# Ids that sort before and behind everybody else's.
+# Ids that sort before and after all others.
 _FIRST, _LAST = "", "~"
-# In a wide catalog so many people are declared: rounds that pay only in a crowd are then asked for.
+# The number of users declared for a wide catalog, so that models also plan the rounds that need many users.
 _DECLARED = 1_000_000
-# What a fit is told there: what chance tells; that very many are there; and that much stands out besides.
+# The outcomes tried there: as drawn; a very large first release; and large later releases besides.
 _OUTCOMES = (None, NoiseScale(first=1e4), NoiseScale(first=1e4, later=10.0))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighboringDatasets:
-    """Hold one data set and, by name, those a promise says must look alike; and what to tell the fits."""
+    """Hold a base dataset, its neighbors by name, and the outcomes to try."""
 
     base: Interactions
     others: Mapping[str, Interactions]
@@ -42,9 +43,10 @@ class NeighboringDatasets:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSpec:
-    """Say how large a world is; the last item is rated by nobody but a canary.
+    """Describe a synthetic dataset, whose last item only a canary rates.
 
-    People who come or go are looked for in a catalog of `wide` items, too (0: not), where rows can be long.
+    Added or removed users are also tried in a catalog of `wide` items, where rows can be long (0: not tried).
+    With `similar` all users rate alike.
     """
 
     people: int = 24
@@ -53,16 +55,17 @@ class SyntheticSpec:
     seed: int = 0
     max_per_user: int | None = None
     wide: int = 48
-    alike: bool = False
+    similar: bool = False
 
     def rows(self, facts: PublicFacts) -> list[dict[int, float]]:
-        """Return two groups of people with opposite taste, or people who like every second item half-way."""
+        """Return two groups with opposite preferences, or users who all have the same preferences."""
         draw = experiment_generator(self.seed, "audit crowd")
         rows = []
         for person in range(self.people):
             items = np.sort(draw.choice(self.items - 1, self.per_person, replace=False))
-            taste = np.where(items % 2 == person % 2, 0.85, 0.15)
-            likes = draw.random(self.per_person) < (np.where(items % 2, 0.1, 0.5) if self.alike else taste)
+            opposite = np.where(items % 2 == person % 2, 0.85, 0.15)
+            liking = np.where(items % 2, 0.1, 0.5) if self.similar else opposite
+            likes = draw.random(self.per_person) < liking
             rows.append(
                 {
                     int(item): facts.high if like else facts.low
@@ -72,7 +75,7 @@ class SyntheticSpec:
         return rows
 
     def facts(self, *, implicit: bool) -> PublicFacts:
-        """Return what is public of this world."""
+        """Return the public facts of the dataset."""
         low, step = (1.0, None) if implicit else (1.0, 1.0)
         return PublicFacts(
             n_items=self.items,
@@ -85,23 +88,23 @@ class SyntheticSpec:
 
 
 def neighboring(estimator: Estimator, spec: SyntheticSpec | None = None) -> Iterator[NeighboringDatasets]:
-    """Yield worlds that the estimator's promise says must look alike."""
+    """Yield datasets with neighbors in the sense of the estimator's promise."""
     spec = spec or SyntheticSpec()
     facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)
     all_users = spec.rows(facts)
     if promise.unit is Unit.USER:
-        yield from _people(all_users, facts, promise)
+        yield from _one_user(all_users, facts, promise)
         if spec.wide and promise.neighbors is Neighbors.ADD_OR_REMOVE:
             yield _wide_catalog(all_users, replace(facts, n_items=spec.wide, n_users=_DECLARED))
     elif promise.unit is Unit.RATING:
-        yield from _cells(all_users, facts)
+        yield from _one_rating(all_users, facts)
     else:
-        yield from _ratings(all_users, facts)
+        yield from _one_rating_value(all_users, facts)
 
 
 def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
-    """Return the rows that are tried, by name."""
+    """Return the canary rows to try, by name."""
     low, high, n = facts.low, facts.high, facts.n_items
     every = range(n)
     rows: dict[str, Row] = {
@@ -125,18 +128,18 @@ def canary_rows(facts: PublicFacts, neighbor: Row) -> dict[str, Row]:
 
 
 def build(rows: Mapping[str, Row], facts: PublicFacts, *, timed: bool = False) -> Interactions:
-    """Return the world with these people, in the order of their ids; empty rows stay.
+    """Return the dataset with these rows, in the order of their ids; empty rows stay.
 
-    With `timed` everybody chose two items at a time, the last ones first.
+    With `timed` each user interacted with two items at a time, the last ones first.
     """
     names = sorted(rows)
     lengths = [len(rows[name]) for name in names]
-    cells = [(item, value) for name in names for item, value in sorted(rows[name].items())]
+    ratings = [(item, value) for name in names for item, value in sorted(rows[name].items())]
     return Interactions(
         indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        items=np.array([item for item, _ in cells], dtype=np.int32),
-        values=np.array([value for _, value in cells], dtype=np.float32),
-        times=np.array([-(place // 2) for length in lengths for place in range(length)]) if timed else None,
+        items=np.array([item for item, _ in ratings], dtype=np.int32),
+        values=np.array([value for _, value in ratings], dtype=np.float32),
+        times=np.array([-(index // 2) for length in lengths for index in range(length)]) if timed else None,
         users=Vocabulary.of(names),
         catalog=Vocabulary.of(np.arange(facts.n_items)),
         facts=facts,
@@ -148,7 +151,7 @@ def _named(rows: list[dict[int, float]]) -> dict[str, Row]:
     return {f"person {number:03d}": row for number, row in enumerate(rows)}
 
 
-def _people(
+def _one_user(
     all_users: list[dict[int, float]], facts: PublicFacts, promise: Guarantee
 ) -> Iterator[NeighboringDatasets]:
     others, canaries = _named(all_users), canary_rows(facts, all_users[0])
@@ -157,7 +160,7 @@ def _people(
         first = next(iter(canaries.values()))
         found["every item, liked, first"] = build({**others, _FIRST: first}, facts)
         yield NeighboringDatasets(base=build(others, facts), others=found)
-        # Hardly anybody else: what one person does is all there is.
+        # With two other users the canary's row is most of the data.
         few = dict(list(others.items())[:2])
         yield NeighboringDatasets(
             base=build(few, facts),
@@ -180,7 +183,7 @@ def _people(
 
 
 def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> NeighboringDatasets:
-    """Return long rows among hardly anybody else, with times; moments of rows cost their full price there."""
+    """Return long rows with times beside two other users; moments of rows reach their full cost there."""
     few = dict(list(_named(all_users).items())[:2])
     every = range(facts.n_items)
     rows: dict[str, Row] = {
@@ -199,7 +202,7 @@ def _wide_catalog(all_users: list[dict[int, float]], facts: PublicFacts) -> Neig
     )
 
 
-def _cells(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
+def _one_rating(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
     others = _named(all_users)
     answers = {"empty": None, "low": facts.low, "high": facts.high}
     for item in (0, facts.n_items - 1):
@@ -217,7 +220,7 @@ def _cells(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[Ne
             yield NeighboringDatasets(base=found[0][1], others=dict(found[1:]))
 
 
-def _ratings(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
+def _one_rating_value(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[NeighboringDatasets]:
     others = _named(all_users)
     for item, name in ((0, _FIRST), (facts.n_items - 1, _LAST)):
         rest = {1: facts.high, 2: facts.low}
@@ -234,7 +237,7 @@ def _ratings(all_users: list[dict[int, float]], facts: PublicFacts) -> Iterator[
 def additive_neighbors(
     facts: PublicFacts, spec: SyntheticSpec
 ) -> tuple[tuple[Interactions, Interactions], tuple[Interactions, Interactions]]:
-    """Return a crowd without and with a canary, and few of them without and with the same canary."""
+    """Return many users without and with a canary, and few users without and with the same canary."""
     all_users = _named(spec.rows(facts))
     few = dict(list(all_users.items())[:3])
     canary = {item: facts.high if item % 3 else facts.low for item in range(facts.n_items)}

@@ -1,7 +1,7 @@
-"""Write small files that differ by one person, whose ids, ratings and times are odd.
+"""Write small files that differ by one person, whose ids, ratings and times are unusual.
 
-How one person writes must not show in what others are: a column of ids becomes text because of one id, items
-get other numbers because of a new one, and models plan otherwise because of many.
+One person's lines must not change how the others are read. Typical faults: one id turns a column of ids into
+text, a new item renumbers the items, and many new items change a model's plan.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-#: User, item, rating and time as they are written.
+#: User, item, rating and time, as written in the file.
 Line = tuple[str, str, str, str]
 ITEMS = tuple(str(10 * (item + 1)) for item in range(6))
-# So many items of one person's own change how models plan that look at the size of a catalog.
+# So many new items would change the plan of a model that reads the size of the catalog from the data.
 _MANY = 5_001
-#: Every file has one name, which is public.
+#: All files have the same name, which is public.
 _NAME = "ratings of a month.csv"
 
 
@@ -22,7 +22,7 @@ def _lines(items: tuple[str, ...], rating: str = "5", user: str = "900", moment:
     return [(user, item, rating, moment) for item in items]
 
 
-#: One more person, by what is odd about them.
+#: Lines of the added person, by what is unusual about them.
 CANARIES: Mapping[str, list[Line]] = {
     "an item id in text": _lines(("zebra",)),
     "item ids that look like numbers": _lines(
@@ -47,7 +47,7 @@ CANARIES: Mapping[str, list[Line]] = {
     ],
     "many items of their own": _lines(tuple(str(10**6 + item) for item in range(_MANY))),
 }
-#: Their ratings lie outside a declared scale, which is refused when the file is read.
+#: Ratings outside a declared scale, which are refused when the file is read.
 OUTSIDE: Mapping[str, list[Line]] = {
     "ratings far outside": [("900", "10", "1e30", "1"), ("900", "20", "-1e30", "2")],
     "a rating of 0 and one of 100": [("900", "10", "0", "1"), ("900", "20", "100", "2")],
@@ -55,12 +55,12 @@ OUTSIDE: Mapping[str, list[Line]] = {
 
 
 def specs() -> Iterator[tuple[str, list[Line]]]:
-    """Yield the lines of files: with numbers as ids, with some ids in text, and with one item only."""
+    """Yield the lines of base files: with numbers as ids, with some ids in text, and with one item only."""
     people = [
-        (str(user), item, str(1 + (user + place) % 5), str(user + place))
+        (str(user), item, str(1 + (user + index) % 5), str(user + index))
         for user in range(40)
-        for place, item in enumerate(ITEMS)
-        if (user + place) % 3
+        for index, item in enumerate(ITEMS)
+        if (user + index) % 3
     ]
     yield "a file of numbers", people
     yield (
@@ -75,7 +75,7 @@ def specs() -> Iterator[tuple[str, list[Line]]]:
 
 
 def written(folder: Path, lines: list[Line]) -> Path:
-    """Write a file into the folder, in place of the one before."""
+    """Write the file into the folder, replacing the previous one."""
     path = folder / _NAME
     text = "\n".join(",".join(map(_field, line)) for line in [("user", "item", "rating", "time"), *lines])
     path.write_text(text + "\n", encoding="utf-8")

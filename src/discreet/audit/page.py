@@ -1,4 +1,4 @@
-"""Draw what was claimed and what was measured: a page with the trade-off curve and its band."""
+"""Write an HTML page of an audit: the findings, and the claimed and measured trade-off curves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from discreet.audit.games.scores import Truth
 from discreet.core.arrays import Floats
 from discreet.core.files import write_whole
 
-# How often the band misses the true curve somewhere.
+# The probability that the band misses the true curve somewhere.
 _ERROR = 0.01
 _POINTS = np.linspace(0.0, 1.0, 201)
 _STYLE = "body{font:16px sans-serif;max-width:60em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
 
 
 def claimed_curve(epsilon: float, delta: float) -> Floats:
-    """Return the least share of misses by the share of false alarms that an (epsilon, delta) promise allows.
+    """Return the least miss rate that an (epsilon, delta) promise allows, by false alarm rate.
 
     Example:
         >>> round(float(claimed_curve(1.0, 0.0)[0]), 3)
@@ -34,9 +34,9 @@ def claimed_curve(epsilon: float, delta: float) -> Floats:
 
 
 def measured_band(scores: Floats, truth: Truth) -> tuple[Floats, Floats, Floats]:
-    """Return the measured share of misses by that of false alarms, and a band that holds everywhere.
+    """Return the measured miss rate by false alarm rate, and a simultaneous confidence band.
 
-    Both distribution functions are known up to the bound of Dvoretzky, Kiefer and Wolfowitz.
+    Both distribution functions are bounded by the inequality of Dvoretzky, Kiefer and Wolfowitz.
     """
     inside, outside = np.sort(scores[truth]), np.sort(scores[~truth])
     wide = [math.sqrt(math.log(4 / _ERROR) / (2 * max(part.size, 1))) for part in (inside, outside)]
@@ -52,7 +52,7 @@ def measured_band(scores: Floats, truth: Truth) -> tuple[Floats, Floats, Floats]
 
 
 def write_page(path: Path, found: Sequence[Finding], games: tuple[Floats, Truth] | None) -> None:
-    """Write the findings, and the curve of one game if there was one, to one HTML file."""
+    """Write the findings, and the trade-off curve of `games` if given, to one HTML file."""
     rows = "".join(
         "<tr>"
         + "".join(

@@ -1,1 +1,1 @@
-"""Play many games in one fit: people who are in or out by a coin each."""
+"""Play many membership games in one fit: each canary is in or out by its own coin."""

@@ -1,18 +1,18 @@
-"""Audit one fit at its own size: many canaries, each in or out by a coin, and one guess for each.
+"""Audit with one training run: many canaries, each in or out by a coin, and one guess for each.
 
-One fit is one sample of the noise, but thousands of coins: as a promise bounds what the fit tells about every
-single one, too many right guesses refute it.
+One fit is one sample of the noise, but thousands of coins. A promise bounds what the fit reveals about every
+single coin, so too many right guesses refute it.
+
+`CanaryFileAttack` attacks the published file. For every canary it reads the numbers of the canary's items:
+biases and counts as they are; factors by the norm of their signed sum over the canary's items, which no
+rotation or sign of the factors changes. The usual values and the weights of these features are learned on
+fits whose canaries are known. A fit and its mirror image, in which exactly the other canaries are in, share
+their noise, so a few pairs are enough. Where many users agree about items, estimates are hardly shrunk, and
+the file reveals nearly all that the releases reveal.
 
 References:
     Steinke, Nasr and Jagielski, Privacy auditing with one (1) training run (2023).
     Mahloujifar, Melis and Chaudhuri, Auditing f-differential privacy in one run (2024).
-
-A stranger who holds the file reads, for every canary, the numbers of its items: biases and counts as they
-are, factors by the length of what the canary's likes and dislikes make of them, which no turn or sign
-changes. Where a canary's numbers usually lie, and how to weigh them, is learned on fits whose canaries are
-known; a fit and its mirror image, in which all the others are in, share their noise, so that a few of them
-are enough. A crowd that is large and agrees about items leaves its numbers hardly shrunk, and then a file
-tells nearly all that was told for it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from discreet.privacy.guarantee import Neighbors, Unit
 
 _BISECTIONS = 40
 _MOST_EPSILON = 16.0
-# The share of canaries that are guessed, half of them by the highest and half by the lowest scores.
+# The shares of canaries that are guessed: half of the guesses at the highest scores, half at the lowest.
 _GUESSED = (1.0, 0.5, 0.2)
-# So many canaries at most, unless somebody asks for more.
+# The most canaries, unless the caller asks for more.
 _MOST = 4_000
 
 
 def one_run_chance(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Return a bound on the probability of so many right guesses under an (epsilon, delta) promise.
+    """Bound the probability of at least `right` right guesses under an (epsilon, delta) promise.
 
-    Under a pure promise right guesses are at most binomial with e^epsilon / (1 + e^epsilon); a delta adds the
-    most that moving the whole distribution can gain.
+    Under a pure promise the number of right guesses is at most binomial with probability
+    e^epsilon / (1 + e^epsilon); a delta adds the most that moving the whole distribution can gain.
     """
     share = float(expit(epsilon))
     above = float(_tail(right, guesses, share))
@@ -64,7 +64,7 @@ def one_run_chance(canaries: int, guesses: int, right: int, epsilon: float, delt
 
 
 def one_run_epsilon(canaries: int, guesses: int, right: int, delta: float, error: float) -> float:
-    """Return the largest epsilon that so many right guesses refute.
+    """Return the largest epsilon that `right` right guesses refute.
 
     Example:
         >>> round(one_run_epsilon(1000, 1000, 731, 0.0, 0.01), 2)
@@ -74,7 +74,7 @@ def one_run_epsilon(canaries: int, guesses: int, right: int, delta: float, error
 
 
 def one_run_gaussian_epsilon(canaries: int, guesses: int, right: int, delta: float, error: float) -> float:
-    """Return the largest epsilon at `delta` whose Gaussian curve so many right guesses refute."""
+    """Return the largest epsilon at `delta` whose Gaussian trade-off curve `right` right guesses refute."""
     return _largest(
         lambda epsilon: epsilon == 0 or _curve_refuted(canaries, guesses, right, epsilon, delta, error)
     )
@@ -83,7 +83,7 @@ def one_run_gaussian_epsilon(canaries: int, guesses: int, right: int, delta: flo
 def _curve_refuted(
     canaries: int, guesses: int, right: int, epsilon: float, delta: float, error: float
 ) -> bool:
-    """Tell whether the recursion over right guesses rules this curve out.
+    """Return whether the recursion over right guesses rules this curve out.
 
     With r[i] and h[i] the shares of coins that are guessed right and wrong in outcomes with at least i right
     guesses, the curve bounds r by h at every i; if the least that this implies for i = 0 exceeds the share of
@@ -92,7 +92,7 @@ def _curve_refuted(
     shift = 1 / gaussian_multiplier(epsilon, delta)
     r, h = error * right / canaries, error * (guesses - right) / canaries
     for i in range(right - 1, -1, -1):
-        # The least share that is wrong if a share r is right: a curve of two normal distributions.
+        # The least share that is wrong if a share r is right: the trade-off of two normal distributions.
         lower = float(ndtr(ndtri(min(r, 1.0)) - shift))
         grown = max(lower, h)
         if grown == h:
@@ -112,10 +112,10 @@ def audit_one_run(
     seed: int = 0,
     canaries: int | None = None,
 ) -> Finding:
-    """Fit once on the data with canaries put in by coins, and guess which from all releases.
+    """Fit once on the data with canaries put in by coins, and guess from all releases which are in.
 
-    There is one canary for each item, of at most 4,000 unless `canaries` says how many; where the catalog has
-    fewer, items are added that nobody else rated.
+    There is one canary per item, at most 4,000 unless `canaries` gives their number. If the catalog has fewer
+    items than that, items are added that nobody else rated.
 
     Raises:
         ParameterError: the promise is not about adding or removing a person.
@@ -148,7 +148,7 @@ def audit_one_run(
 
 
 def _curve(estimator: Estimator, n_items: int, game: Game, error: float) -> float:
-    """Return the epsilon whose curve is refuted, if canaries count as independent games."""
+    """Return the epsilon whose curve is refuted; 0 unless canaries count as independent games."""
     distance = curve_of(estimator, n_items)
     if game.shares is None or distance is None:
         return 0.0
@@ -159,7 +159,7 @@ def _curve(estimator: Estimator, n_items: int, game: Game, error: float) -> floa
 
 
 def _among(data: Interactions, canaries: int | None) -> Canaries:
-    """Return one canary an item, and the people of the data as the crowd."""
+    """Return one canary per item, with the users of the data as the background."""
     background: dict[str, Row] = {
         str(row): dict(zip(data.items[span].tolist(), data.values[span].tolist(), strict=True))
         for row in range(data.n_users)
@@ -174,7 +174,7 @@ def _among(data: Interactions, canaries: int | None) -> Canaries:
 def _bounds(
     scores: Floats, truth: Truth, share: float, delta: float, error: float
 ) -> tuple[float, float | None, int, int]:
-    """Return both bounds if this share of the canaries is guessed, and how many were guessed right."""
+    """Return both bounds if this share of the canaries is guessed, the guesses, and the right ones."""
     order = np.argsort(scores)
     each = max(int(truth.size * share / 2), 1)
     right = int(np.count_nonzero(truth[order[-each:]]) + np.count_nonzero(~truth[order[:each]]))
@@ -196,7 +196,7 @@ def _largest(refutes: Callable[[float], bool]) -> float:
 
 
 def _tail(right: npt.ArrayLike, guesses: int, share: float) -> Floats:
-    """Return the probability of at least so many right guesses."""
+    """Return the probability of at least `right` right guesses."""
     counts = np.asarray(right, dtype=np.float64)
     above = betainc(np.maximum(counts, 1.0), guesses - counts + 1, share)
     return np.where(counts <= 0, 1.0, above)
@@ -204,7 +204,7 @@ def _tail(right: npt.ArrayLike, guesses: int, share: float) -> Floats:
 
 @final
 class CanaryFileAttack:
-    """Learn to read canaries off files, then score those of fresh fits."""
+    """Learn to detect canaries from published files, then score those of fresh fits."""
 
     def __init__(self, estimator: Estimator, canaries: Canaries, *, lessons: int, seed: int) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
@@ -215,7 +215,7 @@ class CanaryFileAttack:
             for present in (truth, ~truth):
                 features.append(self._features(present, seed + number))
                 truths.append(present)
-        # Half of the time each canary is in, so that this is the middle between both.
+        # Each canary is in half of the fits, so this is the midpoint between in and out.
         self._middle = np.mean(features, axis=0)
         apart = np.concatenate([one - self._middle for one in features])
         self._score = LearnedScore.of(apart, np.concatenate(truths))
@@ -236,7 +236,7 @@ class CanaryFileAttack:
 
 
 def item_features(arrays: Mapping[str, npt.NDArray[Any]], signs: Floats) -> Floats:
-    """Return for every canary, a row of `signs` over the items, what the arrays say about its items."""
+    """Return the features of every canary: what the arrays say about its items, given its row of `signs`."""
     n_items = signs.shape[1]
     columns: list[Floats] = [np.zeros(len(signs))]
     for name in sorted(arrays):
@@ -252,17 +252,17 @@ def item_features(arrays: Mapping[str, npt.NDArray[Any]], signs: Floats) -> Floa
             columns.append(np.sum(output**2, axis=1))
             columns.append(np.abs(signs) @ np.sum(numbers**2, axis=1))
     numbers = np.stack(columns, axis=1)
-    # How far a file shrinks everything depends on its noise; beside the other canaries that cancels.
+    # How much a file shrinks its estimates depends on its noise; standardizing across canaries cancels that.
     spread = numbers.std(axis=0)
-    beside = (numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return np.hstack([numbers, beside])
+    standardized = (numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return np.hstack([numbers, standardized])
 
 
 def _signs(canaries: Canaries) -> Floats:
-    """Return +1 at what a canary likes and -1 at what it dislikes."""
+    """Return, per canary and item, +1 where it likes and -1 where it dislikes."""
     middle = (canaries.facts.low + canaries.facts.high) / 2
     signs = np.zeros((len(canaries.rows), canaries.facts.n_items))
-    for place, row in enumerate(canaries.rows.values()):
+    for index, row in enumerate(canaries.rows.values()):
         for item, value in row.items():
-            signs[place, item] = 1.0 if value >= middle else -1.0
+            signs[index, item] = 1.0 if value >= middle else -1.0
     return signs

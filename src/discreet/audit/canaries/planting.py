@@ -1,25 +1,25 @@
-"""Play many games in one fit: canaries whose rows share no item are in or out by a coin each.
+"""Play many membership games in one fit: canaries with disjoint items are in or out by a coin each.
 
-What two of them tell falls on different numbers, so that one fit and one replay, in which all the others are
-in, score every game: a number that one canary moves is known with it and without it. How many items a canary
-needs to pay most is tried first.
+The contributions of two canaries fall on different numbers. So one fit and one replay, in which exactly the
+other canaries are in, score every game: a number that one canary moves is known with it and without it. The
+number of items with which a canary costs most is tried first.
 
-These are games on the transcript of the fit itself: the estimator's own code asks the official mechanisms,
-what it gives them is recorded to the last bit, and each outcome is the sampler's. A later question may depend
-on earlier answers, so nothing is drawn without asking; a large catalog makes one fit hundreds of games.
+The games use the transcript of the fit itself. The estimator's own code calls the official mechanisms, their
+inputs are recorded to the last bit, and each output is the sampler's. A later query may depend on earlier
+outputs, so every game needs a fit; with a large catalog one fit holds hundreds of games.
 
-Why they count as independent, where the noise is Gaussian. In each draw the attacker looks along the canary's
-own difference, as a direction of length 1, and adds up draws with weights that were fixed beforehand. A
+Why the games count as independent, where the noise is Gaussian. In each draw the attacker projects on the
+canary's own difference, a direction of length 1, and adds up draws with weights that were fixed beforehand. A
 direction is known before its draw, the noise along it is a fresh standard normal number, and no two canaries
-share a number: so what the noise adds to the scores is independent from canary to canary and from fit to fit,
-whatever was asked. A canary that is in moves its own score alone, by at most the shift that the promise
-allows (Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
+share a number. So the noise in the scores is independent from canary to canary and from fit to fit, whatever
+was queried. A canary that is in moves its own score alone, by at most the shift that the promise allows
+(Cauchy, Schwarz). Right guesses are then at most binomial, with the share that the curve allows.
 
-The last release takes most of the budget and nothing is asked after it. So it is drawn many times for the
-same question, by the same sampler, on the numbers that are some canary's own: the share of right guesses is
-then known for what was told before, and each canary counts with that share instead of with one guess. What
-such shares differ by is mostly the luck of the draws before: the noise along the canary's direction, for it
-or against it. It is known here, and worth nothing on average, so it is taken off.
+The last release takes most of the budget and no query follows it. So it is drawn many times for the same
+query, by the same sampler, on the numbers that belong to one canary. This gives the share of right guesses
+conditional on the earlier outputs, and each canary counts with that share instead of with one guess. Most of
+the variance of these shares is the luck of the earlier draws: the noise along the canary's direction. It is
+known here and zero on average, so it serves as a control variate and is subtracted.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.sampling import draws
 
-# Whose own each number of each draw is.
+# For each draw, the canary that each number belongs to.
 Supports = list[Indices]
-# A person's contribution has a bounded length; rows of one item reach it in most statistics, moments of rows
-# need longer ones.
+# A user's contribution has a bounded norm; rows of one item reach it in most statistics, moments of rows need
+# longer ones.
 _LENGTHS = (1, 2, 4, 8, 12, 24)
-# The last release is drawn for one question so many times, if that is about so many numbers.
+# How often the last release is drawn for one query, and for about how many numbers in total.
 _FEWEST_TIMES, _MOST_TIMES, _NUMBERS = 8, 64, 150_000
-# Shorter rows that pay so much of the most leave room for more canaries.
+# Shorter rows that reach this share of the highest cost are preferred: they allow more canaries.
 _NEARLY = 0.97
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Canaries:
-    """Hold a crowd and the canaries that may join it, by name."""
+    """Hold the background users and the canaries that may be added, by name."""
 
     background: dict[str, Row]
     rows: dict[str, Row]
@@ -64,7 +64,7 @@ class Canaries:
 
     @classmethod
     def disjoint(cls, background: dict[str, Row], facts: PublicFacts, length: int) -> Canaries:
-        """Return canaries with so many items each, liked and disliked by turns."""
+        """Return canaries with `length` items each, liked and disliked in turn."""
         low, high = facts.low, facts.high
         rows: dict[str, Row] = {
             f"~{first:06d}": {
@@ -76,7 +76,7 @@ class Canaries:
 
     @classmethod
     def costliest(cls, estimator: Estimator, background: dict[str, Row], facts: PublicFacts) -> Canaries:
-        """Return canaries of the least length that pays about most."""
+        """Return canaries of the shortest length whose cost is about the highest."""
         delta = estimator.promise(facts).delta
 
         def paid(length: int) -> float:
@@ -98,16 +98,16 @@ class Canaries:
         return build({**self.background, **self.rows}, self.facts)
 
     def dataset(self, present: Truth) -> Interactions:
-        """Return the data with some of the canaries, whose names sort behind everybody else's."""
+        """Return the data with some of the canaries, whose names sort after all others."""
         kept = np.append(np.ones(len(self.background), dtype=np.bool_), present)
         return self._all_users.select_users(kept).with_facts(self.facts)
 
 
 class Game(NamedTuple):
-    """Hold the scores of the canaries of one fit, which of them were in it, and how surely each is guessed.
+    """Hold the scores of the canaries of one fit, and which of them were in it.
 
-    `shares` are those of right guesses about each canary given all that was told before the last release;
-    None where canaries do not count as independent.
+    `shares` are the shares of right guesses about each canary, conditional on all outputs before the last
+    release; None where canaries do not count as independent.
     """
 
     scores: Floats
@@ -117,7 +117,7 @@ class Game(NamedTuple):
 
 @final
 class CanaryAttack:
-    """Score every canary of a fit by what the draws told about its own numbers."""
+    """Score every canary of a fit by the mechanism outputs on its own numbers."""
 
     def __init__(self, estimator: Estimator, canaries: Canaries) -> None:
         self._estimator, self._canaries, self.fits = estimator, canaries, 0
@@ -140,8 +140,8 @@ class CanaryAttack:
     def play(self, seed: int, *, once: bool = False) -> Game:
         """Return the scores of all canaries in one fit, and which of them were in it.
 
-        Which numbers are whose is usually as it was in the first fit, and a draw where it is not counts as
-        telling nothing. Whoever plays `once` can afford to find it out for this fit.
+        The numbers of each canary are usually those of the first fit; a draw where they are not is ignored.
+        With `once` they are found again for this fit.
         """
         draw = experiment_generator(seed, "canaries")
         truth = draw.random(len(self._canaries.rows)) < 0.5
@@ -152,23 +152,23 @@ class CanaryAttack:
         before = -np.sum(np.square(self._weights), axis=0) / 2
         luck, last = np.zeros(truth.size), np.zeros(truth.size)
         again = np.zeros((_times(found, truth.size), truth.size))
-        # Not the noise that the fit itself had.
+        # Independent of the noise of the fit itself.
         random = PrivacyRandom.simulate(seed).spawn("again")
-        for place, weight in enumerate(self._weights):
-            # Where a draw tells nothing, chance stands in for its noise.
+        for index, weight in enumerate(self._weights):
+            # Where a draw reveals nothing about a canary, fresh random numbers replace its noise.
             output, more = draw.standard_normal(truth.size), draw.standard_normal(again.shape)
             noise = output
-            if place < len(mirrored) and _agree(
-                recorder.calls[place], mirrored[place], found[place], truth.size
+            if index < len(mirrored) and _agree(
+                recorder.calls[index], mirrored[index], found[index], truth.size
             ):
-                here, supports = recorder.calls[place], found[place]
-                seen = _along(here, mirrored[place], supports, truth)
-                noise = np.where(seen.length > 0, seen.place - truth * seen.length, output)
-                output = np.where(seen.length > 0, seen.place, output)
-                if place >= recorder.last_release:
+                here, supports = recorder.calls[index], found[index]
+                seen = _along(here, mirrored[index], supports, truth)
+                noise = np.where(seen.length > 0, seen.projection - truth * seen.length, output)
+                output = np.where(seen.length > 0, seen.projection, output)
+                if index >= recorder.last_release:
                     drawn = _drawn_again(here, seen, supports, truth, len(again), random)
                     more = np.where(seen.length > 0, drawn, more)
-            if place < recorder.last_release:
+            if index < recorder.last_release:
                 before, luck = before + weight * output, luck + weight * noise
             else:
                 last, again = last + weight * output, again + weight * more
@@ -181,7 +181,7 @@ class CanaryAttack:
     def _find_supports(self, recorded: list[MechanismCall]) -> Supports:
         """Return, for every draw, which numbers each canary moves and no other one does.
 
-        Canaries are told apart by the binary digits of their place: a number that is one canary's own moves
+        Canaries are identified by the binary digits of their index: a number that belongs to one canary moves
         either with those whose digit is set or with the others, and never with both.
         """
         none, count = self._replayed(recorded, self._none), len(self._canaries.rows)
@@ -198,7 +198,7 @@ class CanaryAttack:
                 owner[draw] |= with_it[draw].astype(np.int64) << digit
                 own[draw] &= with_it[draw] ^ without_it[draw]
                 moved[draw] |= with_it[draw] | without_it[draw]
-        # What several move belongs to a canary behind the last one, what nobody moves to the next.
+        # Index `count`: moved by several canaries; `count + 1`: moved by none.
         return [
             np.where(alone, whose, np.where(some, count, count + 1))
             for alone, whose, some in zip(own, owner, moved, strict=True)
@@ -228,26 +228,26 @@ def _moved(before: MechanismCall, after: MechanismCall) -> Truth:
 
 
 def _agree(here: MechanismCall, there: MechanismCall, supports: Indices, count: int) -> bool:
-    """Tell whether no numbers move between a world and its mirror but those that some canary moves."""
+    """Return whether only numbers that some canary moves differ between a dataset and its mirror image."""
     moved = _moved(here, there)
     return moved.size == supports.size and not bool(np.any(moved & (supports > count)))
 
 
 class _Along(NamedTuple):
-    """Hold how long each canary's difference is, in units of the noise, and where on it the outcome lies.
+    """Hold the length of each canary's difference in units of the noise, and the output's projection on it.
 
     `direction` has the differences themselves, each canary's of length 1.
     """
 
     length: Floats
-    place: Floats
+    projection: Floats
     direction: Floats
 
 
 def _along(here: MechanismCall, there: MechanismCall, supports: Indices, truth: Truth) -> _Along:
-    """Look along each canary's own difference, from where it would be without it.
+    """Project the output on each canary's own difference, measured from the input without the canary.
 
-    One world is the other's mirror image, so that of each number one has the canary and the other has not.
+    The two datasets are mirror images, so for each number exactly one of them has the canary.
     """
     if not (isinstance(here, RecordedAdditive) and isinstance(there, RecordedAdditive)):
         return _Along(np.zeros(truth.size), np.zeros(truth.size), np.zeros(0))
@@ -263,18 +263,18 @@ def _along(here: MechanismCall, there: MechanismCall, supports: Indices, truth: 
 def _drawn_again(
     here: MechanismCall, seen: _Along, supports: Indices, truth: Truth, times: int, random: PrivacyRandom
 ) -> Floats:
-    """Return where on its difference each canary's outcome lies when this draw is made again, many times."""
+    """Return the projections of each canary's output when this draw is repeated `times` times."""
     if not isinstance(here, RecordedAdditive) or not here.gaussian:
         return np.zeros((times, truth.size))
     (where,) = np.nonzero(supports < truth.size)
     noise = draws.discrete_gaussian(here.width, times * where.size, random).reshape(times, where.size)
     along = noise / here.width * seen.direction[where]
-    places = np.stack([_summed(row, supports[where], truth.size) for row in along])
-    return places + np.where(truth, seen.length, 0.0)
+    projections = np.stack([_summed(row, supports[where], truth.size) for row in along])
+    return projections + np.where(truth, seen.length, 0.0)
 
 
 def _times(supports: Supports, count: int) -> int:
-    """Return how many times to draw the last release, by how many numbers are some canary's own."""
+    """Return how many times to draw the last release, by how many numbers belong to one canary."""
     own = max((int(np.count_nonzero(whose < count)) for whose in supports), default=0)
     return int(np.clip(_NUMBERS // max(own, 1), _FEWEST_TIMES, _MOST_TIMES))
 

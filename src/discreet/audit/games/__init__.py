@@ -1,1 +1,1 @@
-"""Guess from outside: games between two worlds, and what the guesses refute."""
+"""Play black-box games between two neighboring datasets, and bound epsilon by the guesses."""

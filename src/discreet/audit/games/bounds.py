@@ -1,14 +1,13 @@
-"""Turn guesses into exact lower bounds on epsilon: binomial bounds, and betting.
+"""Turn guesses into lower confidence bounds on epsilon: binomial bounds, and betting.
 
-A fair coin picks one of two worlds, and the attacker guesses or abstains. Under (epsilon, delta) the
-probability of a right guess is at most e^epsilon times that of a wrong one, plus delta; under a known
-trade-off curve the probability of a right guess is at most (1 + the curve's distance at epsilon 0) / 2. Each
-gives a bound of its own: the first assumes nothing, the second takes the shape of the noise for granted.
+A fair coin picks one of two neighboring datasets, and the attacker guesses or abstains. Under (epsilon,
+delta) the probability of a right guess is at most e^epsilon times that of a wrong one, plus delta. Under a
+known trade-off curve the probability of a right guess is at most (1 + the curve's total variation) / 2. Each
+gives a bound: the first assumes nothing, the second assumes that the shape of the noise is known.
 
-Against a claim that numbers of [0, 1] have a mean of at most p, somebody who bets a fixed share of the
-capital on each number exceeding p multiplies it by 1 + stake (x - p), which does not grow on average if the
-claim is true. So a capital of 1 / error is reached with probability at most `error`, at whatever time one
-looks.
+Betting tests the claim that numbers in [0, 1] have a mean of at most p. Each number x multiplies the capital
+by 1 + stake (x - p), which does not grow on average if the claim is true. So the capital ever reaches
+1 / error with probability at most `error`, however often it is checked.
 
 References:
     Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting (2024).
@@ -29,7 +28,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import integer, require
 from discreet.models.estimator import Estimator
 
-# With fewer guesses than this the share of games that are guessed at all is not known well enough for delta.
+# With fewer guesses the share of games that are guessed at all is not known well enough for delta.
 _FEWEST = 100
 _BISECTIONS = 40
 _MOST_EPSILON = 32.0
@@ -38,7 +37,7 @@ _MOST_EPSILON = 32.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuessCounts:
-    """Count games: how many, in how many the attacker guessed and was right; and right if it must guess."""
+    """Count games, guesses, right guesses, and right guesses if the attacker may not abstain."""
 
     games: int
     guesses: int
@@ -56,7 +55,7 @@ class GuessCounts:
 
 
 def least_share(right: int, tried: int, error: float) -> float:
-    """Return a probability that is below the true one except with probability `error` (Clopper, Pearson).
+    """Return the lower Clopper-Pearson bound: above the true probability only with probability `error`.
 
     Example:
         >>> round(least_share(731, 1000, 0.01), 4)
@@ -72,16 +71,17 @@ def refuted_epsilon(tally: GuessCounts, delta: float, error: float) -> float:
     if tally.guesses < _FEWEST:
         return 0.0
     right = least_share(tally.right, tally.guesses, error)
-    # Half of the share seen: the true one is smaller with probability below 1e-5 of 1e-5.
+    # Half of the observed share: the true one is smaller with probability below 1e-9.
     spared = delta / (tally.guesses / tally.games / 2)
     odds = (right - spared) / max(1 - right, 1e-300)
     return max(math.log(odds), 0.0) if odds > 0 else 0.0
 
 
 def refuted_on_curve(tally: GuessCounts, distance: Callable[[float], float], error: float) -> float:
-    """Return the largest epsilon whose curve the games refute; `distance` is the curve's at epsilon 0.
+    """Return the largest epsilon whose trade-off curve the games refute.
 
-    `distance(epsilon)` is the total variation between two worlds under a promise of that epsilon.
+    `distance(epsilon)` is the total variation between the outputs on neighboring datasets under a promise of
+    that epsilon.
     """
     seen = 2 * least_share(tally.right_of_all, tally.games, error) - 1
     if seen <= 0:
@@ -98,7 +98,7 @@ def refuted_on_curve(tally: GuessCounts, distance: Callable[[float], float], err
 
 
 def curve_of(estimator: Estimator, n_items: int) -> Callable[[float], float] | None:
-    """Return the distance of the estimator's own releases by epsilon; None if it does not list them."""
+    """Return the total variation of the estimator's releases by epsilon; None if it does not list them."""
     from dataclasses import replace
 
     from discreet.data.facts import PublicFacts
@@ -119,14 +119,14 @@ def curve_of(estimator: Estimator, n_items: int) -> Callable[[float], float] | N
     return distance
 
 
-#: Luck is cut here, on both sides.
+#: Luck is clipped to this magnitude.
 MOST_LUCK = 3.0
-# The stake is bounded away from ruin.
+# The stake stays below what could lose all capital.
 _BOLDEST = 0.9
 
 
 def is_refuted(lessons: Floats, numbers: Floats, claimed: float, error: float) -> bool:
-    """Tell whether a mean of at most `claimed` is refuted; the stake is set on `lessons`, which do not count.
+    """Return whether a mean of at most `claimed` is refuted; `lessons` only set the stake.
 
     Example:
         >>> numbers = np.tile([0.5, 0.7], 500)
@@ -144,16 +144,16 @@ def is_refuted(lessons: Floats, numbers: Floats, claimed: float, error: float) -
 def refuted_by_betting(
     lessons: Floats, numbers: Floats, distance: Callable[[float], float], error: float
 ) -> float:
-    """Return the largest epsilon whose curve the shares of right guesses, one a fit, refute.
+    """Return the largest epsilon whose curve the shares of right guesses, one per fit, refute.
 
-    A share is a mean over canaries of which each one is guessed right with probability at most (1 + distance)
-    / 2, however their guesses hang together.
+    A share is a mean over canaries. Each canary is guessed right with probability at most (1 + distance) / 2,
+    whatever the dependence between guesses.
     """
     return _largest(lambda epsilon: is_refuted(lessons, numbers, (1 + distance(epsilon)) / 2, error))
 
 
 class BettingShares(NamedTuple):
-    """Hold shares of right guesses, and what luck each had: numbers of [-3, 3] with a mean of 0."""
+    """Hold shares of right guesses, and the luck in each: numbers in [-3, 3] with mean 0."""
 
     right: Floats
     luck: Floats
@@ -170,8 +170,8 @@ def refuted_without_luck(
 ) -> float:
     """Return the largest epsilon whose curve independent shares of right guesses refute.
 
-    Luck is worth nothing on average, so that taking a multiple of it off, set on `lessons`, leaves the mean
-    as it is; but most of what shares differ by is luck.
+    Luck is a control variate: its mean is 0, so subtracting a multiple of it, set on `lessons`, keeps the
+    mean and removes most of the variance.
     """
     together, alone = float(np.mean(lessons.right * lessons.luck)), float(np.mean(lessons.luck**2))
     worth = max(together, 0.0) / max(alone, 1e-12)

@@ -1,8 +1,8 @@
-"""Play guessing games: a fair coin picks one of two worlds, and an attacker sees a view of the fit there.
+"""Play guessing games: a fair coin picks one of two neighboring datasets, and an attacker sees a view of it.
 
-The *transcript* view sees every release, which is what a proof speaks of: there the likelihood ratio is
-known, by replaying what was told in the other world. The *file* view sees what a stranger holds. An
-exception is an outcome like any other.
+The *transcript* view sees every mechanism output, which is what a proof covers. Its likelihood ratio is
+known, by replaying the outputs on the other dataset. The *file* view sees the published file. An exception
+is an outcome like any other.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Pair = tuple[Interactions, Interactions]
 
 
 class Attack(Protocol):
-    """Play games and score them: high scores speak for the second world."""
+    """Play games and score them: high scores mean the second dataset."""
 
     fits: int
 
     def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
-        """Return the scores of so many fresh games, and which world it was."""
+        """Return the scores of `count` fresh games, and which dataset it was."""
 
 
 @final
 class TranscriptAttack:
-    """Score what all draws told by its likelihood in both worlds.
+    """Score the outputs of all draws by their likelihood ratio between the datasets.
 
-    What the first draw is given depends on the data alone, so where there is but one, the two inputs are
-    found once and games are draws. Otherwise a game is a fit in one world and a replay in the other, both
-    ended at the last draw.
+    The input of the first draw depends on the data alone. So where there is only one draw, the two inputs are
+    found once and a game is a draw. Otherwise a game is a fit on one dataset and a replay on the other, both
+    stopped at the last draw.
     """
 
     def __init__(self, estimator: Estimator, pair: Pair) -> None:
@@ -57,20 +57,20 @@ class TranscriptAttack:
         ask(estimator, estimator.rehearse(pair[0], PrivacyRandom.recorded(0, recorder)), pair[0])
         self._draws, self.fits = len(recorder.calls), 1
         self._inputs: tuple[MechanismCall, MechanismCall] | None = None
-        places = [place for place, one in enumerate(recorder.calls) if not isinstance(one, RecordedCoins)]
-        if len(places) == 1:
+        with_data = [n for n, call in enumerate(recorder.calls) if not isinstance(call, RecordedCoins)]
+        if len(with_data) == 1:
             player = Player(recorder.calls)
             ask(estimator, estimator.rehearse(pair[1], PrivacyRandom.recorded(0, player)), pair[1])
-            self._inputs = (recorder.calls[places[0]], player.calls[places[0]])
+            self._inputs = (recorder.calls[with_data[0]], player.calls[with_data[0]])
             self.fits = 2
 
     @property
     def needs_fits(self) -> bool:
-        """Tell whether a game is more than a draw."""
+        """Return whether a game needs a fit, and not only a draw."""
         return self._inputs is None
 
     def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
-        """Return the log-likelihood ratios of so many fresh games, and which world it was."""
+        """Return the log-likelihood ratios of `count` fresh games, and which dataset it was."""
         truth = experiment_generator(seed, "coins").random(count) < 0.5
         random = PrivacyRandom.simulate(seed)
         if self._inputs is None:
@@ -100,17 +100,17 @@ class TranscriptAttack:
         except StrayError:
             raise
         except DiscreetError:
-            # A refusal ends the transcript; the ratio of a shorter one cannot be taken, which tells.
+            # A refusal ends the transcript; lengths then differ, which identifies the dataset.
             return
 
 
 @final
 class FileAttack:
-    """Learn from labelled files to score others; what a stranger holds is all that is seen."""
+    """Learn from labeled files to score others; only published files are seen."""
 
     def __init__(self, estimator: Estimator, pair: Pair, *, lessons: int, seed: int) -> None:
         self._estimator, self._pair, self.fits = estimator, pair, 0
-        # Lessons come in pairs that share their noise, so that what differs between the worlds stands out.
+        # Lessons come in pairs that share their noise, so that the effect of the dataset stands out.
         seeds = np.repeat(np.arange(lessons // 2), 2) + seed
         truth = np.arange(seeds.size) % 2 == 1
         features = aligned(self._files(truth, seeds))
@@ -118,7 +118,7 @@ class FileAttack:
         self._score = LearnedScore.of(features, truth)
 
     def play(self, count: int, seed: int) -> tuple[Floats, Truth]:
-        """Return the scores of so many fresh files, and which world they come from."""
+        """Return the scores of `count` fresh files, and which dataset they come from."""
         truth = experiment_generator(seed, "coins").random(count) < 0.5
         seeds = PrivacyRandom.simulate(seed).bytes(4 * count).view(np.uint32)
         features = aligned(self._files(truth, seeds), self._width)
@@ -135,14 +135,14 @@ class FileAttack:
             scorer = self._estimator.rehearse(data, random)
             ask(self._estimator, scorer, data)
         except DiscreetError as error:
-            # Refusals are told apart by what they say.
+            # Refusals are distinguished by their messages.
             return np.array([1.0 + sum(map(ord, str(error)))])
         numbers = [value for value in scorer.settings().values() if isinstance(value, int | float)]
         return np.concatenate([features_of(scorer.arrays()), np.array(numbers, dtype=np.float64)])
 
 
-def batches(first: int, looks: int) -> Iterator[int]:
-    """Yield how many games to add before each look: every look sees twice as many as the one before."""
+def batches(first: int, checks: int) -> Iterator[int]:
+    """Yield how many games to add before each interim check: every check sees twice as many as the last."""
     yield first
-    for look in range(looks - 1):
-        yield first * 2**look
+    for check in range(checks - 1):
+        yield first * 2**check

@@ -1,10 +1,10 @@
 """Learn to separate neighboring datasets from labeled outputs, or from single draws.
 
 Where the likelihood ratio is known it is the score, and only the cuts are learned. Elsewhere outputs become
-numbers that do not depend on the sign or order of factors, a linear discriminant projects them, and a
-histogram of the projection turns them into an estimated ratio.
+features that do not depend on the sign or order of factors. A linear discriminant projects them, and a
+histogram of the projection gives an estimated ratio.
 
-Only the numbers, rows and cells that differ between the worlds matter: the others cancel in the ratio.
+Only inputs that differ between the datasets matter: the others cancel in the ratio.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.sampling import draws
 
 Truth = npt.NDArray[np.bool_]
-# A histogram has at most so many bars, and outputs with fewer values are counted one by one.
-_BARS = 64
-# Where cuts may lie: everywhere, and finer in the tails.
+# The most bins of a histogram; outputs with fewer values get one bin per value.
+_BINS = 64
+# Candidate cuts, finer in the tails.
 _TAILS = np.array([0.0, 0.001, 0.0025, 0.005, 0.01, 0.015])
 _QUANTILES = np.concatenate([_TAILS, np.linspace(0.025, 0.975, 39), 1 - _TAILS])
 _RIDGE = 1e-2
-# At most so many numbers of a file are looked at.
+# The most features taken from a file.
 _MOST_FEATURES = 400
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """Guess the first world below `low`, the second above `high`, and if one must, by `middle`."""
+    """Guess the first dataset below `low` and the second above `high`; a forced guess uses `middle`."""
 
     low: float
     middle: float
@@ -52,13 +52,13 @@ class Cuts:
 
     @classmethod
     def learned(cls, scores: Floats, truth: Truth, delta: float, error: float) -> Cuts:
-        """Choose the cuts that refute most on these games; they are then tried on others."""
+        """Choose the cuts that refute most on these games; other games are then counted with them."""
         finite = scores[np.isfinite(scores)]
         points = np.unique(np.quantile(finite, _QUANTILES)) if finite.size else np.zeros(1)
         right = [float(np.mean((scores > point) == truth)) for point in points]
         middle = float(points[int(np.argmax(right))])
         best, chosen = -1.0, cls(low=middle, middle=middle, high=middle)
-        # Many cuts are tried on the same games, and the luckiest must not win.
+        # Bonferroni: many cuts are tried on the same games.
         error /= points.size**2
         for low in points[points <= middle]:
             for high in points[points >= middle]:
@@ -69,7 +69,7 @@ class Cuts:
         return chosen
 
     def tally(self, scores: Floats, truth: Truth) -> GuessCounts:
-        """Count how guesses by these cuts fare."""
+        """Count the guesses by these cuts, and the right ones."""
         above, below = scores > self.high, scores < self.low
         return GuessCounts(
             games=truth.size,
@@ -82,45 +82,45 @@ class Cuts:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Hold a histogram of estimated log-ratios; outputs with few values have a bar each."""
+    """Hold a histogram of estimated log-ratios; outputs with few values have one bin per value."""
 
     edges: Floats
     log_ratio: Floats
 
     @classmethod
     def of(cls, along: Floats, truth: Truth) -> Thresholds:
-        """Count both worlds bar by bar."""
+        """Count the outputs on both datasets in each bin."""
         values = np.unique(along)
         edges = (
             (values[1:] + values[:-1]) / 2
-            if values.size <= _BARS
-            else np.unique(np.quantile(along, np.linspace(0, 1, _BARS + 1)[1:-1]))
+            if values.size <= _BINS
+            else np.unique(np.quantile(along, np.linspace(0, 1, _BINS + 1)[1:-1]))
         )
-        place = np.searchsorted(edges, along)
-        counts = [np.bincount(place[side], minlength=edges.size + 1) + 1.0 for side in (truth, ~truth)]
+        bins = np.searchsorted(edges, along)
+        counts = [np.bincount(bins[side], minlength=edges.size + 1) + 1.0 for side in (truth, ~truth)]
         ratio = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
         return cls(edges=edges, log_ratio=ratio)
 
     @classmethod
     def better(cls, along: Floats, truth: Truth) -> Thresholds | None:
-        """Return a histogram if on other lessons it tells the worlds apart better than the place itself."""
+        """Return a histogram if on held-out lessons it separates the datasets better than the projection."""
         cut = 2 * truth.size // 3
         thresholds = cls.of(along[:cut], truth[:cut])
         middle = float(np.median(along[:cut]))
         by_thresholds = np.mean((thresholds(along[cut:]) > 0) == truth[cut:])
-        by_place = np.mean((along[cut:] > middle) == truth[cut:])
+        by_projection = np.mean((along[cut:] > middle) == truth[cut:])
         clear = 2 * np.sqrt(0.25 / max(truth.size - cut, 1))
-        return cls.of(along, truth) if by_thresholds > by_place + clear else None
+        return cls.of(along, truth) if by_thresholds > by_projection + clear else None
 
     def __call__(self, along: Floats) -> Floats:
-        """Return the estimated log-ratio at each place."""
+        """Return the estimated log-ratio of each projection."""
         return np.asarray(self.log_ratio[np.searchsorted(self.edges, along)])
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedScore:
-    """Score outputs along a direction, by their place or by a histogram of the log-ratio there."""
+    """Score outputs by their projection on a direction, or by a histogram of the log-ratio along it."""
 
     center: Floats
     direction: Floats
@@ -128,7 +128,7 @@ class LearnedScore:
 
     @classmethod
     def of(cls, features: Floats, truth: Truth) -> LearnedScore:
-        """Learn from games whose outcome is known."""
+        """Learn from games whose dataset is known."""
         center, spread = features.mean(axis=0), features.std(axis=0)
         scale = np.where(spread > 0, spread, 1.0)
         unit = (features - center) / scale
@@ -145,7 +145,7 @@ class LearnedScore:
 
 
 def features_of(arrays: Mapping[str, npt.NDArray[Any]]) -> Floats:
-    """Return numbers that a file tells: vectors as they are, factors by their products."""
+    """Return the features of a file: vectors as they are, factors by their products."""
     parts: list[Floats] = []
     for name in sorted(arrays):
         array = arrays[name]
@@ -160,26 +160,26 @@ def features_of(arrays: Mapping[str, npt.NDArray[Any]]) -> Floats:
 
 
 def aligned(rows: Sequence[Floats], width: int | None = None) -> Floats:
-    """Return rows of features as a matrix, `width` columns wide: cut or filled up with zeros."""
+    """Return rows of features as a matrix with `width` columns, truncated or padded with zeros."""
     width = width or min(max(row.size for row in rows), _MOST_FEATURES) + 1
     table = np.zeros((len(rows), width))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         size = min(row.size, width - 1)
-        table[place, :size] = row[:size]
-        # How much there is tells something, too.
-        table[place, -1] = row.size
+        table[index, :size] = row[:size]
+        # The size is a feature, too.
+        table[index, -1] = row.size
     return table
 
 
-# Outcomes drawn at a time.
+# The number of outcomes drawn at a time.
 _CHUNK = 1 << 20
 
 
 def log_ratios(first: MechanismCall, second: MechanismCall, truth: Truth, random: PrivacyRandom) -> Floats:
-    """Return the log-ratios of the second world over the first for outcomes drawn where `truth` says.
+    """Return the log-ratios of the second dataset over the first, for outputs drawn on the one in `truth`.
 
-    A score is computed from what was told alone, by the same steps whichever world it was: a difference in
-    rounding would give the world away.
+    A score is computed from the output alone, by the same arithmetic for both datasets: a difference in
+    rounding would reveal the dataset.
     """
     match first, second:
         case RecordedAdditive(), RecordedAdditive():
@@ -204,8 +204,8 @@ def _additive(
         output = draw(first.width, some.size * apart.size, random).reshape(some.size, apart.size)
         output += np.where(some[:, None], apart, 0)
         if first.gaussian:
-            steps = apart * (2.0 * output - apart) / 2
-            parts.append(np.sum(steps, axis=1) / first.width**2)
+            terms = apart * (2.0 * output - apart) / 2
+            parts.append(np.sum(terms, axis=1) / first.width**2)
         else:
             parts.append(np.sum(np.abs(output) - np.abs(output - apart), axis=1) / first.width)
     return np.concatenate(parts)
@@ -215,9 +215,9 @@ def _table(first: RecordedTable, second: RecordedTable, truth: Truth, random: Pr
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.subtract(*map(np.log, different_rows(first, second)[::-1]))
     total = np.zeros(truth.size)
-    for place, draw in enumerate(rows_that_differ(first, second)):
+    for index, draw in enumerate(rows_that_differ(first, second)):
         starts = np.stack([table.starts[table.rows.reshape(-1)[draw]] for table in (first, second)])
-        total += ratios[place, draws.draw_from_table(starts, truth.astype(np.int64), random)]
+        total += ratios[index, draws.draw_from_table(starts, truth.astype(np.int64), random)]
     return total
 
 
@@ -233,10 +233,10 @@ def _cells(first: RecordedCells, second: RecordedCells, truth: Truth, random: Pr
 
 
 def _output(call: RecordedCells, cell: int, count: int, random: PrivacyRandom) -> Indices:
-    """Return what many cells like this one are told to be: cells answer independently."""
+    """Return `count` independent answers for this entry of the rating matrix."""
     own = call.ratings[call.rated == cell]
     rated = np.arange(count if own.size else 0, dtype=np.int64)
-    places, codes = answer_cells(call.mechanism, rated, np.repeat(own, count), count, random)
+    reported, codes = answer_cells(call.mechanism, rated, np.repeat(own, count), count, random)
     output = np.zeros(count, dtype=np.int64)
-    output[places] = codes + 1
+    output[reported] = codes + 1
     return output

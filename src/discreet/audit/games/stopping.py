@@ -1,8 +1,8 @@
-"""Stop as soon as enough is known, with the error spent over all looks and all tests.
+"""Play games until enough is known, with the error split over all interim checks and both bounds.
 
-A look at the games costs a part of the allowed error, and the last look takes what is left of it. A promise
-is called refuted only if a fresh run of the same size refutes it again, at 99.9 %: of eighty sound tests a
-few cross any line at 95 % once.
+Each interim check spends a part of the allowed error, and the last one spends the rest. A promise is called
+refuted only if a fresh run of the same size refutes it again, at 99.9 %: among eighty sound tests at 95 % a
+few fail by chance.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from discreet.audit.games.playing import Attack, batches
 from discreet.audit.games.scores import Cuts
 
 CONFIRMING_ERROR = 1e-3
-_LOOKS = 5
+_CHECKS = 5
 _PART = 20_000
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Say how long to play.
+    """Set how long to play.
 
     Parameters:
-        lessons: How many games the cuts are learned on.
+        lessons: The number of games on which the cuts are learned.
         games: The most games that are then counted.
-        seconds: No new batch is begun after this long.
-        error: The allowed error of this attack, all its looks together.
+        seconds: No new batch starts after this time.
+        error: The allowed error of this attack, over all its interim checks.
         enough: Stop when this share of the promise is refuted.
     """
 
@@ -44,7 +44,7 @@ class Plan:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameOutcome:
-    """Hold what games refuted: whatever the noise, and on the curve of the releases."""
+    """Hold the epsilon that games refuted: without an assumption, and on the curve of the releases."""
 
     refuted: float
     curve: float | None
@@ -62,20 +62,20 @@ def play(
     distance: Callable[[float], float] | None,
     seed: int,
 ) -> GameOutcome:
-    """Play games until enough is refuted, the plan is used up, or a refutation was tried again."""
+    """Play games until enough is refuted or the plan is used up; confirm a refutation on fresh games."""
     deadline = time.perf_counter() + plan.seconds
     cuts = Cuts.learned(*attack.play(plan.lessons, seed), delta, plan.error)
     tally, left = GuessCounts(games=0, guesses=0, right=0, right_of_all=0), plan.error
     refuted, curve = 0.0, 0.0
-    for look, count in enumerate(batches(max(plan.games >> (_LOOKS - 1), 1), _LOOKS)):
+    for check, count in enumerate(batches(max(plan.games >> (_CHECKS - 1), 1), _CHECKS)):
         for number, size in enumerate(_parts(count)):
-            tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * look + number))
+            tally += cuts.tally(*attack.play(size, seed + 1 + 1_000_000 * check + number))
             if time.perf_counter() > deadline:
                 break
-        last = time.perf_counter() > deadline or look == _LOOKS - 1
+        last = time.perf_counter() > deadline or check == _CHECKS - 1
         error = left if last else left / 4
         left -= error
-        # Two bounds are looked at, so each gets half.
+        # Each of the two bounds gets half of the error.
         refuted = max(refuted, refuted_epsilon(tally, delta, error / 2))
         if distance is not None:
             curve = max(curve, refuted_on_curve(tally, distance, error / 2))
@@ -89,7 +89,7 @@ def play(
 
 
 def _parts(count: int) -> list[int]:
-    """Return a batch in parts, between which the clock is looked at."""
+    """Split a batch into parts, between which the clock is checked."""
     return [min(_PART, count - start) for start in range(0, count, _PART)]
 
 

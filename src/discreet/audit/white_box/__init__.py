@@ -1,1 +1,1 @@
-"""Look inside a fit: record and replay what passes the mechanisms, and read off what was paid."""
+"""Record and replay the mechanism calls of a fit, and compute the exact privacy cost."""

@@ -1,8 +1,8 @@
-"""Price the difference between two fits that were told the same: exactly, draw by draw.
+"""Compute the exact privacy cost between two fits with the same mechanism outputs, draw by draw.
 
-Two whole numbers d steps apart under discrete Laplace noise of scale s have log-ratios up to d / s, and reach
-it. Under discrete Gaussian noise of sigma steps (a thousand at least) they are as far apart as two normal
-distributions d / sigma apart. Rows of a table are as far apart as their counts say.
+Two whole numbers that differ by d, under discrete Laplace noise of scale s, have log-ratios up to d / s, and
+reach it. Under discrete Gaussian noise with sigma of at least a thousand units they are as far apart as two
+normal distributions that are d / sigma apart. For rows of a table the counts give the log-ratios.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from discreet.privacy.mechanisms.channel import WORDS
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Say how far apart two worlds are: by a largest log-ratio, and by normal distributions `shift` apart."""
+    """Hold the cost between two datasets: the largest log-ratio, and the shift of a Gaussian."""
 
     pure: float = 0.0
     shift: float = 0.0
 
     def __add__(self, other: Price) -> Price:
-        """Return the price of both: log-ratios add, shifts add in squares."""
+        """Return the cost of both: log-ratios add, shifts add in squares."""
         return Price(pure=self.pure + other.pure, shift=math.hypot(self.shift, other.shift))
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon at `delta` that is really paid; where both kinds meet, the larger one alone."""
+        """Return the epsilon at `delta` that is really paid; of both kinds only the larger one counts."""
         gaussian = gaussian_epsilon(1 / self.shift, delta) if self.shift > 0 else 0.0
         return max(self.pure, gaussian)
 
 
 def price(recorded: Sequence[MechanismCall], replayed: Sequence[MechanismCall]) -> Price:
-    """Return what tells the two fits apart that were told the same."""
+    """Return the privacy cost between two fits that saw the same mechanism outputs."""
     total = Price()
     for here, there in zip(recorded, replayed, strict=True):
         total += _price(here, there)
@@ -55,7 +55,7 @@ def price(recorded: Sequence[MechanismCall], replayed: Sequence[MechanismCall]) 
 
 
 def log_ratio(recorded: Sequence[MechanismCall], replayed: Sequence[MechanismCall]) -> float:
-    """Return the log-likelihood of what was told under the replayed inputs over that under the recorded."""
+    """Return the log-likelihood ratio of the outputs: replayed inputs over recorded inputs."""
     return math.fsum(_log_ratio(here, there) for here, there in zip(recorded, replayed, strict=True))
 
 
@@ -103,7 +103,7 @@ def _log_ratio(here: MechanismCall, there: MechanismCall) -> float:
 
 
 def rows_that_differ(here: RecordedTable, there: RecordedTable) -> Indices:
-    """Return which draws have other probabilities in the two worlds."""
+    """Return which draws have different probabilities on the two datasets."""
     mine, theirs = here.rows.reshape(-1), there.rows.reshape(-1)
     if here.starts.shape == there.starts.shape and np.array_equal(here.starts, there.starts):
         return np.flatnonzero(mine != theirs)
@@ -126,12 +126,12 @@ def different_rows(here: RecordedTable, there: RecordedTable) -> tuple[Floats, F
 
 
 def cells_that_differ(here: RecordedCells, there: RecordedCells) -> Indices:
-    """Return which cells are not the same in the two worlds."""
+    """Return which entries of the rating matrix differ between the two datasets."""
     return np.flatnonzero(dense_cells(here) != dense_cells(there))
 
 
 def dense_cells(call: RecordedCells) -> Indices:
-    """Return each cell's row among the ways to answer: 0 for an empty one, then the ratings."""
+    """Return each entry's row in the answer table: 0 for an empty entry, then the ratings."""
     inputs = call.mechanism.channel().inputs
     middles = (inputs[1:] + inputs[:-1]) / 2
     cells = np.zeros(call.count, dtype=np.int64)
@@ -140,10 +140,10 @@ def dense_cells(call: RecordedCells) -> Indices:
 
 
 def output_cells(call: RecordedCells) -> Indices:
-    """Return what each cell was told to be: 0 for no report, then the codes."""
-    places, codes = call.output
+    """Return what was reported for each entry: 0 for no report, then the codes."""
+    entries, codes = call.output
     reported = np.zeros(call.count, dtype=np.int64)
-    reported[places] = codes + 1
+    reported[entries] = codes + 1
     return reported
 
 
@@ -154,7 +154,7 @@ def _different_cells(here: RecordedCells, there: RecordedCells) -> tuple[Floats,
 
 @lru_cache(maxsize=8)
 def cell_answers(mechanism: CellMechanism) -> Floats:
-    """Return the probability of no report and of each code, for an empty cell and for each rating."""
+    """Return the probability of no report and of each code, for an empty entry and for each rating."""
     empty = np.concatenate([[1 - mechanism.fake], mechanism.fake * mechanism.pretended()])
     rated = mechanism.keep * mechanism.channel().transition
     silent = np.full((len(rated), 1), 1 - mechanism.keep)

@@ -1,7 +1,7 @@
-"""Test the noise itself: is it as wide as was asked for, drawn afresh every time, and on a grid?
+"""Test the noise itself: its scale, its independence between draws, and its fixed-point outputs.
 
-Prices are read off the width a draw was asked for, so somebody has to see that draws keep to it. The noise of
-recorded fits is pooled, and topped up with draws of the same widths.
+Privacy costs are computed from the requested noise scale, so the drawn noise must have that scale. The noise
+of recorded fits is pooled, and topped up with draws of the same scales.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from discreet.models.estimator import Estimator
 from discreet.privacy.mechanisms.channel import WORDS
 from discreet.privacy.sampling import draws
 
-#: How many draws a width is tested on, at least.
+#: The least number of draws for a test.
 DRAWS = 5_000
-#: How often sound noise is called too narrow.
+#: The probability that sound noise fails a test.
 ERROR = 1e-6
-# So many neighbors in noise so wide agree with others by chance once in 2^40 times or less.
+# A run of so many draws at so wide a noise scale repeats by chance once in 2^40 times or less.
 _RUN, _WIDE = 4, 2**9
-# The logarithm of a chance that is not counted with.
+# The logarithm of a negligible probability.
 _NEVER = math.log(1e-12)
 _FITS = 3
-# Fewer numbers can go together by chance.
+# Fewer numbers can be correlated by chance.
 _LONG = 12
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseTest:
-    """Hold what was found wrong with the noise, and on how many draws and fits."""
+    """Hold the faults found in the noise, and the number of draws and fits."""
 
     faults: tuple[str, ...]
     draws: int
@@ -56,7 +56,7 @@ class NoiseTest:
 
 
 def examine_noise(estimator: Estimator, data: Interactions, *, seed: int = 0) -> NoiseTest:
-    """Record three fits and test every kind of noise they draw."""
+    """Record three fits and test each kind of noise they draw."""
     recorded: list[MechanismCall] = []
     for number in range(_FITS):
         recorder = Recorder()
@@ -71,17 +71,17 @@ def examine_noise(estimator: Estimator, data: Interactions, *, seed: int = 0) ->
             sample = _topped_up(noise, seed)
             count += sample.size
             if is_too_narrow(sample, gaussian=gaussian):
-                faults.append("noise is narrower than the draws asked for")
-    places = _places(recorded, seed)
-    if places.size:
-        count += places.size
-        if not is_uniform(places):
+                faults.append("noise is narrower than its requested scale")
+    quantiles = _quantiles(recorded, seed)
+    if quantiles.size:
+        count += quantiles.size
+        if not is_uniform(quantiles):
             faults.append("answers do not follow the table they were drawn from")
     return NoiseTest(faults=tuple(faults), draws=count, fits=_FITS)
 
 
 def is_too_narrow(standardized: Floats, *, gaussian: bool, error: float = ERROR) -> bool:
-    """Tell whether noise in units of its width is too narrow; wrongly yes with probability `error`.
+    """Return whether noise in units of its scale is too narrow; wrongly yes with probability `error`.
 
     Squares of n normal draws, and magnitudes of n Laplace draws, sum to a gamma distribution.
     """
@@ -93,20 +93,20 @@ def is_too_narrow(standardized: Floats, *, gaussian: bool, error: float = ERROR)
     return bool(below < error)
 
 
-def is_uniform(places: Floats, *, error: float = ERROR) -> bool:
-    """Tell whether numbers may be uniform on [0, 1]; wrongly no with probability at most `error`.
+def is_uniform(numbers: Floats, *, error: float = ERROR) -> bool:
+    """Return whether numbers may be uniform on [0, 1]; wrongly no with probability at most `error`.
 
     The bound is that of Dvoretzky, Kiefer and Wolfowitz with Massart's constant.
     """
-    count = places.size
-    rising = np.sort(places)
+    count = numbers.size
+    rising = np.sort(numbers)
     above = np.arange(1, count + 1) / count - rising
     farthest = float(np.max(np.maximum(above, 1 / count - above)))
     return farthest <= math.sqrt(math.log(2 / error) / (2 * count))
 
 
 def is_reused(calls: Sequence[MechanismCall]) -> bool:
-    """Tell whether a run of noise occurs twice, within a draw or across draws and fits."""
+    """Return whether a run of noise occurs twice, within a draw or across draws and fits."""
     seen: set[bytes] = set()
     for call in calls:
         runs = _runs(call)
@@ -117,24 +117,24 @@ def is_reused(calls: Sequence[MechanismCall]) -> bool:
 
 
 def _is_correlated(calls: Sequence[MechanismCall]) -> bool:
-    """Tell whether the noise of two draws goes together, though their widths differ."""
+    """Return whether the noise of two draws is correlated, even at different scales."""
     noise = [
         (one.output - one.given).reshape(-1) / one.width
         for one in calls
         if isinstance(one, RecordedAdditive) and one.given.size >= _LONG
     ]
-    for place, first in enumerate(noise):
-        for second in noise[place + 1 :]:
+    for index, first in enumerate(noise):
+        for second in noise[index + 1 :]:
             size = min(first.size, second.size)
-            together = abs(float(np.corrcoef(first[:size], second[:size])[0, 1]))
+            correlation = abs(float(np.corrcoef(first[:size], second[:size])[0, 1]))
             # For independent normal numbers the square of the correlation has a beta distribution.
-            if betainc(size / 2 - 1, 0.5, max(1 - together**2, 0.0)) < math.exp(_NEVER):
+            if betainc(size / 2 - 1, 0.5, max(1 - correlation**2, 0.0)) < math.exp(_NEVER):
                 return True
     return False
 
 
 def _runs(call: MechanismCall) -> list[bytes]:
-    """Return what identifies the noise of a draw; nothing where it could agree with another by chance."""
+    """Return runs that identify the noise of a draw; none where two draws could agree by chance."""
     if isinstance(call, RecordedTable):
         shares = np.diff(call.starts, axis=1, append=np.uint64(0)) / float(WORDS)
         agree = np.log(np.maximum(np.sum(shares**2, axis=1), 1e-300))[call.rows.reshape(-1)]
@@ -146,8 +146,8 @@ def _runs(call: MechanismCall) -> list[bytes]:
     return [noise[start : start + run].tobytes() for start in range(noise.size - run + 1)] if run > 1 else []
 
 
-def _places(calls: Sequence[MechanismCall], seed: int) -> Floats:
-    """Return where among its possible answers each answer fell, spread evenly over its own probability."""
+def _quantiles(calls: Sequence[MechanismCall], seed: int) -> Floats:
+    """Return the randomized quantile of each answer, which is uniform if answers follow their table."""
     spread, random = experiment_generator(seed, "places"), PrivacyRandom.simulate(seed)
     drawn = [call for call in calls if isinstance(call, RecordedTable | RecordedCells)]
     parts: list[Floats] = []
@@ -162,7 +162,7 @@ def _places(calls: Sequence[MechanismCall], seed: int) -> Floats:
 
 
 def _answers_of(call: RecordedTable | RecordedCells) -> tuple[Floats, Indices]:
-    """Return how likely each answer was, one row a draw, and which was given."""
+    """Return the probability of each answer, one row per draw, and the answer that was drawn."""
     if isinstance(call, RecordedCells):
         return cell_answers(call.mechanism)[dense_cells(call)], output_cells(call)
     rows = call.rows.reshape(-1)
@@ -177,7 +177,7 @@ def _again(call: RecordedTable | RecordedCells, random: PrivacyRandom) -> Record
 
 
 def finest_bit(outputs: npt.ArrayLike) -> int:
-    """Return the exponent of the lowest binary digit that is set anywhere; a grid has the same for all data.
+    """Return the exponent of the lowest binary digit that is set; fixed-point outputs share one.
 
     Example:
         >>> finest_bit([0.75, 2.0]), finest_bit([1 / 3])
@@ -190,8 +190,10 @@ def finest_bit(outputs: npt.ArrayLike) -> int:
     return int(np.min(lowest + exponents - 53, initial=1023))
 
 
-def is_on_a_grid(release: Callable[[Floats], Floats], count: int = DRAWS) -> bool:
-    """Tell whether outputs lie on one grid whatever the input: floats that do not are the attack of 2012.
+def is_fixed_point(release: Callable[[Floats], Floats], count: int = DRAWS) -> bool:
+    """Return whether outputs have the same fixed-point resolution for all inputs.
+
+    Floating-point noise without one is open to Mironov's attack.
 
     References:
         Mironov, On significance of the least significant bits for differential privacy (2012).
@@ -201,7 +203,7 @@ def is_on_a_grid(release: Callable[[Floats], Floats], count: int = DRAWS) -> boo
 
 
 def _topped_up(recorded: Sequence[RecordedAdditive], seed: int) -> Floats:
-    """Return the noise of these draws in units of its width, and more draws of the same widths."""
+    """Return the noise of these draws in units of its scale, topped up with draws of the same scales."""
     parts = [(one.output - one.given).astype(np.float64).reshape(-1) / one.width for one in recorded]
     widths = sorted({one.width for one in recorded})
     draw = draws.discrete_gaussian if recorded[0].gaussian else draws.discrete_laplace

@@ -1,8 +1,8 @@
-"""Record what enters and leaves every draw of a fit, and play the same outcomes to a fit on other data.
+"""Record the mechanism calls of a fit, and replay their outputs to a fit on a neighboring dataset.
 
-If the second fit, told the same, publishes the same file, then all that the file can tell apart is what the
-two inputs of each draw differ by, and that has an exact price (`prices`). If it does not, something reached
-the file without noise.
+If the second fit, given the same outputs, publishes the same file, then the file reveals no more than the
+mechanism calls, whose privacy cost is exact (`costs`). If it does not, something reached the file without
+noise.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from discreet.privacy.mechanisms.cells import CellMechanism
 
 #: Draws whose outcome does not depend on data once their (public) parameters are fixed: coins.
 COINS = ("bytes", "geometric", "uniform_below", "bernoulli")
-# Far below every threshold, in steps.
+# Far below every threshold, in fixed-point units.
 _NOT_CHOSEN = -(2**60)
 
 
 class StrayError(DiscreetError):
-    """Say that a replayed fit asked for other draws than the recorded one."""
+    """Report that a replayed fit made other draws than the recorded one."""
 
 
 class EnoughError(Exception):
-    """End a fit whose last draw has passed; what follows is arithmetic on what was told."""
+    """End a fit after its last draw; the rest is post-processing."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAdditive:
-    """Whole numbers that noise of a width, in the same steps, is added to."""
+    """Hold an additive mechanism call: whole numbers, and noise of scale `width` in the same units."""
 
     gaussian: bool
     width: float
@@ -43,14 +43,14 @@ class RecordedAdditive:
 
     @property
     def public(self) -> tuple[Any, ...]:
-        """Return what must not depend on data."""
+        """Return the parameters that must not depend on data."""
         return self.gaussian, self.width, self.given.shape
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTable:
-    """Rows of counts of 2^64 words, one row for each outcome that was drawn."""
+    """Hold draws from a table of counts of 2^64 words: the row and the outcome of each draw."""
 
     starts: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
@@ -58,14 +58,14 @@ class RecordedTable:
 
     @property
     def public(self) -> tuple[Any, ...]:
-        """Return what must not depend on data."""
+        """Return the parameters that must not depend on data."""
         return self.rows.shape, self.starts.shape[1]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCells:
-    """Answers for all cells, most of them empty: which were rated and how, and what was reported."""
+    """Hold the answers for all entries of the rating matrix: which were rated and how, and the reports."""
 
     mechanism: CellMechanism
     count: int
@@ -75,14 +75,14 @@ class RecordedCells:
 
     @property
     def public(self) -> tuple[Any, ...]:
-        """Return what must not depend on data."""
+        """Return the parameters that must not depend on data."""
         return self.mechanism, self.count
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCoins:
-    """Draws that are given no data; whoever knows them learns nothing about anybody."""
+    """Hold draws that do not use data; they reveal nothing about any user."""
 
     public: tuple[Any, ...]
     output: npt.NDArray[Any]
@@ -94,39 +94,39 @@ MechanismCall = RecordedAdditive | RecordedTable | RecordedCells | RecordedCoins
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseScale:
-    """Make added noise louder than chance would: such outcomes are rare, but they must not cost more either.
+    """Multiply the drawn noise, to try rare outcomes: they must not cost more either.
 
-    A fit asks other questions when the first draw says that very many people are there, or later ones that
-    something stands out of the noise. The first draw is turned up, and never down.
+    A fit takes other branches when the first release reports very many users, or when later ones exceed the
+    noise. The noise of the first draw is made positive.
     """
 
     first: float = 1.0
     later: float = 1.0
 
-    def __call__(self, call: MechanismCall, place: int) -> MechanismCall:
-        """Return the passage as if its noise had come out louder."""
+    def __call__(self, call: MechanismCall, index: int) -> MechanismCall:
+        """Return the call as if its noise had been larger."""
         if not isinstance(call, RecordedAdditive):
             return call
         noise = (call.output - call.given).astype(np.float64)
-        louder = self.later * noise if place else self.first * np.abs(noise)
+        scaled = self.later * noise if index else self.first * np.abs(noise)
         limit = 2.0**62 - np.abs(call.given).max(initial=0)
-        output = call.given + np.rint(np.clip(louder, -limit, limit)).astype(np.int64)
+        output = call.given + np.rint(np.clip(scaled, -limit, limit)).astype(np.int64)
         return replace(call, output=output)
 
 
 @final
 class Recorder:
-    """Let every draw through and keep it; after `most` draws the fit is ended."""
+    """Record every draw; end the fit after `most` draws."""
 
     def __init__(self, most: int | None = None, noise_scale: NoiseScale | None = None) -> None:
         self.calls: list[MechanismCall] = []
         self.statistics: list[npt.NDArray[np.float64]] = []
-        #: Where the draws of the last release begin: what they are given does not depend on one another.
+        #: The index of the first draw of the last release; inputs of its draws do not depend on each other.
         self.last_release = 0
         self._most, self._noise_scale = most, noise_scale
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-        """Draw, and keep what was given and told."""
+        """Draw, and record input and output."""
         given = _given(draw, arguments)
         output = draw(**arguments)
         call = given(_copied(arguments["target"] if output is None else output))
@@ -139,7 +139,7 @@ class Recorder:
         return output
 
     def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
-        """Keep the numbers before the noise."""
+        """Record the exact statistic, before the noise."""
         self.statistics.append(np.array(values, dtype=np.float64))
         self.last_release = len(self.calls)
 
@@ -147,19 +147,19 @@ class Recorder:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """Say which draw is about names that data bring themselves, and which names there are in both data sets.
+    """Describe a draw over names that come from the data, and the names in both datasets.
 
-    Names that only one of them holds have noise of their own. The recorded outcome says nothing of those that
-    the other data add; they are told as not chosen, which happens but for the delta of the choice
+    Each name has its own noise. The recorded output has none for the names that only the other dataset has;
+    on replay they count as not selected, which fails with probability at most the delta of the selection
     (proofs/private_catalog.md).
     """
 
-    place: int
+    index: int
     recorded: tuple[str, ...]
     replayed: tuple[str, ...]
 
     def output_there(self, call: MechanismCall) -> MechanismCall:
-        """Return a recorded draw as it is for the names of the other data."""
+        """Return a recorded draw, mapped to the names of the other dataset."""
         assert isinstance(call, RecordedAdditive)
         known = dict(zip(self.recorded, call.output.tolist(), strict=True))
         output = np.array([known.get(name, _NOT_CHOSEN) for name in self.replayed], dtype=np.int64)
@@ -168,21 +168,21 @@ class Named:
     def shared(
         self, recorded: Sequence[MechanismCall], replayed: Sequence[MechanismCall]
     ) -> tuple[list[MechanismCall], list[MechanismCall]]:
-        """Return both lists of draws with only the names in it that both data sets hold, to be priced."""
-        there = {name: place for place, name in enumerate(self.replayed)}
-        pairs = [(place, there[name]) for place, name in enumerate(self.recorded) if name in there]
+        """Return both lists of draws, restricted to the names that both datasets hold."""
+        there = {name: index for index, name in enumerate(self.replayed)}
+        pairs = [(index, there[name]) for index, name in enumerate(self.recorded) if name in there]
         found = []
         for side, calls in enumerate((recorded, replayed)):
-            draw, places = calls[self.place], [pair[side] for pair in pairs]
+            draw, both = calls[self.index], [pair[side] for pair in pairs]
             assert isinstance(draw, RecordedAdditive)
-            kept = replace(draw, given=draw.given[places], output=draw.output[places])
-            found.append([*calls[: self.place], kept, *calls[self.place + 1 :]])
+            kept = replace(draw, given=draw.given[both], output=draw.output[both])
+            found.append([*calls[: self.index], kept, *calls[self.index + 1 :]])
         return found[0], found[1]
 
 
 @final
 class Player:
-    """Tell a fit what another one was told, and keep what it would have given for that."""
+    """Replay recorded outputs to another fit, and record the inputs it would have given."""
 
     def __init__(
         self, recorded: Sequence[MechanismCall], *, to_the_end: bool = True, named: Named | None = None
@@ -193,17 +193,17 @@ class Player:
 
     def passing(self, draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         """Return the recorded outcome of this draw."""
-        place = len(self.calls)
-        if place == len(self._recorded):
-            raise StrayError("The fit on the other data asked for more draws.")
-        then = self._recorded[place]
-        if self._named is not None and self._named.place == place:
+        index = len(self.calls)
+        if index == len(self._recorded):
+            raise StrayError("The fit on the other dataset made more draws.")
+        then = self._recorded[index]
+        if self._named is not None and self._named.index == index:
             then = self._named.output_there(then)
         now = _given(draw, arguments)(then.output)
         if type(now) is not type(then) or now.public != then.public:
-            raise StrayError(f"Draw {place + 1} has another size or width on the other data.")
+            raise StrayError(f"Draw {index + 1} has another size or noise scale on the other dataset.")
         self.calls.append(now)
-        if place + 1 == len(self._recorded) and not self._to_the_end:
+        if index + 1 == len(self._recorded) and not self._to_the_end:
             raise EnoughError
         if "target" in arguments:
             arguments["target"][...] = then.output
@@ -211,17 +211,17 @@ class Player:
         return _copied(then.output)
 
     def exact(self, mechanism: object, values: npt.NDArray[Any]) -> None:
-        """Keep the numbers before the noise."""
+        """Record the exact statistic, before the noise."""
         self.statistics.append(np.array(values, dtype=np.float64))
 
     def finish(self) -> None:
-        """Refuse a fit that did not ask for all that was told."""
+        """Refuse a fit that made fewer draws than were recorded."""
         if len(self.calls) < len(self._recorded):
-            raise StrayError("The fit on the other data asked for fewer draws.")
+            raise StrayError("The fit on the other dataset made fewer draws.")
 
 
 def _given(draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[Any], MechanismCall]:
-    """Return what makes a passage of an outcome; the inputs are copied before they can change."""
+    """Return a function from output to recorded call; inputs are copied before they can change."""
     name = getattr(draw, "__name__", "")
     public = {key: value for key, value in arguments.items() if key != "random"}
     match name:
@@ -245,7 +245,7 @@ def _given(draw: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[[
             )
         case _ if name in COINS:
             return lambda output: RecordedCoins(public=(name, *public.values()), output=output)
-    raise StrayError(f"An audit does not know the price of a draw called {name!r}.")
+    raise StrayError(f"An audit does not know the privacy cost of a draw called {name!r}.")
 
 
 def _copied(output: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Look inside: what a fit pays exactly, over searched worlds, and whether anything gets out unpaid.
+"""Compute the exact privacy cost of a fit over neighboring datasets, and find leaks.
 
-No statistics are involved. A fit is recorded in one world and replayed in the others; every difference either
-has a price, or reaches the file without noise and is a leak.
+No statistics are involved. A fit is recorded on one dataset and replayed on its neighbors. Every difference
+either passes a mechanism and has a cost, or reaches the file without noise and is a leak.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Neighbors, Unit
 
-# Prices are computed in double precision.
+# Costs are computed in double precision.
 ROUNDING = 1e-9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhiteBox:
-    """Say what a model promises, what it was seen to pay in the costliest world, and what got out unpaid.
+    """Hold what a model promises, the cost on the worst pair of neighboring datasets, and the leaks.
 
-    How many draws a fit makes can depend on what it is told: `paid_by_all` is the most that is paid on the
-    longest way, of `draws`.
+    The number of draws can depend on earlier outputs: `paid_by_all` is the highest cost among the fits with
+    the most draws, which is `draws`.
     """
 
     promised: float
@@ -52,25 +52,25 @@ class WhiteBox:
 
     @property
     def refuted(self) -> float:
-        """Return the epsilon below which every promise is refuted; infinite where something leaks."""
+        """Return the epsilon below which every promise is refuted; infinite if something leaks."""
         return math.inf if self.leaks else self.paid
 
     @property
     def holds(self) -> bool:
-        """Tell whether nothing leaked and no world paid more than was promised."""
+        """Return whether nothing leaked and no cost exceeds the promise."""
         return self.refuted <= self.promised * (1 + ROUNDING)
 
     @property
     def ratio(self) -> float:
-        """Return what is paid over what is promised: 1 where nothing is given away."""
+        """Return the cost over the promise: 1 where the promise is tight."""
         return self.refuted / self.promised
 
 
 def examine(estimator: Estimator, spec: SyntheticSpec | None = None, *, seed: int = 0) -> WhiteBox:
-    """Record and replay the estimator over neighboring worlds.
+    """Record and replay the estimator over neighboring datasets.
 
     Raises:
-        PrivacyError: the model draws noise that does not pass the hook, so nothing can be said about it.
+        PrivacyError: the model draws noise outside the recorded mechanisms, so it cannot be audited.
     """
     start, fits, leaks = time.perf_counter(), 0, []
     promise = estimator.promise((spec or SyntheticSpec()).facts(implicit=estimator.feedback == "implicit"))
@@ -123,10 +123,10 @@ def _replayed(
             leaks.append(f"{name}: {error}")
             continue
         except DiscreetError as error:
-            leaks.append(f"{name}: refused, which tells of the canary: {error}")
+            leaks.append(f"{name}: refused, which reveals the canary: {error}")
             continue
         if not same:
-            leaks.append(f"{name}: told the same, the two fits publish different files")
+            leaks.append(f"{name}: given the same mechanism outputs, the two fits publish different files")
         cost = price(recorder.calls, player.calls).epsilon(delta)
         if cost > paid:
             paid, costliest = cost, name
@@ -134,7 +134,7 @@ def _replayed(
 
 
 def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, file: bytes) -> None:
-    """Refuse a model that is not the same fit again when it is told the same."""
+    """Refuse a model whose fit is not reproduced by replaying its own mechanism outputs."""
     player = Player(recorder.calls)
     try:
         again = _file(estimator, data, PrivacyRandom.recorded(0, player))
@@ -143,13 +143,13 @@ def _require_hook(estimator: Estimator, data: Interactions, recorder: Recorder, 
         raise PrivacyError(f"{estimator.name} cannot be audited: {error}") from error
     if again != file or not recorder.calls:
         raise PrivacyError(
-            f"{estimator.name} cannot be audited: told the same on the same data it publishes another file, "
-            "or nothing passes the hook, so some randomness goes around it."
+            f"{estimator.name} cannot be audited: with the same data and mechanism outputs it publishes "
+            "another file, or it calls no recorded mechanism. Draw all randomness from PrivacyRandom."
         )
 
 
 def _file(estimator: Estimator, data: Interactions, random: PrivacyRandom) -> bytes:
-    """Return the file a stranger would hold."""
+    """Return the bytes of the published model file."""
     model = estimator.fit(data, random=random, progress=silent)
     ask(estimator, model.scorer, data)
     with TemporaryDirectory() as folder:
@@ -159,16 +159,16 @@ def _file(estimator: Estimator, data: Interactions, random: PrivacyRandom) -> by
 
 
 def ask(estimator: Estimator, scorer: Scorer, data: Interactions) -> None:
-    """Ask a model that answers in its process for as many cells as were paid for."""
+    """Query a model that answers in its process for as many predictions as were paid for."""
     if estimator.answers_in_process:
         cells = np.arange(int(estimator.settings.get("cells", 1)))
         scorer.predict(data, cells // data.n_items, cells % data.n_items)
 
 
 def _is_additive(estimator: Estimator, spec: SyntheticSpec, seed: int) -> bool:
-    """Tell whether a canary moves every statistic by its own vector, bit for bit, whoever else is there.
+    """Return whether a canary moves every statistic by the same vector, bit for bit, among any other users.
 
-    Only a promise about one person more or less rests on that; for others there is nothing to add up.
+    Only a promise about adding or removing one user rests on that; for others this is true.
     """
     facts = spec.facts(implicit=estimator.feedback == "implicit")
     promise = estimator.promise(facts)

@@ -1,4 +1,4 @@
-"""Audit an estimator quickly, under its defaults and under every choice that its settings offer."""
+"""Audit an estimator quickly, with its default settings and with every alternative of its settings."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from discreet.models.estimator import Estimator
 
 
 def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estimator]]:
-    """Yield the estimator with its defaults, and once with every other choice of a setting that has few.
+    """Yield the estimator with its defaults, and once with every other option of a setting that has few.
 
-    A choice that the estimator refuses with the other defaults is left out.
+    An option that the estimator refuses with the other defaults is left out.
     """
     yield kind.name, kind(epsilon=epsilon)  # type: ignore[call-arg]
-    for name, choices in _choices(kind).items():
-        for choice in choices:
+    for name, options in _options(kind).items():
+        for option in options:
             try:
-                chosen = kind(epsilon=epsilon, **{name: choice})  # type: ignore[call-arg]
+                variant = kind(epsilon=epsilon, **{name: option})  # type: ignore[call-arg]
             except ParameterError:
                 continue
-            yield f"{kind.name} {name}={str(choice).lower()}", chosen
+            yield f"{kind.name} {name}={str(option).lower()}", variant
 
 
 def described(estimator: Estimator) -> str:
-    """Return the name of the model, with the settings that are not the default; the budget is told beside."""
+    """Return the name of the model with its settings that are not the default, except the budget."""
     changed = [
         f"{entry.name}={getattr(estimator, entry.name)}"
         for entry in fields(estimator)  # type: ignore[arg-type]
@@ -43,12 +43,12 @@ def described(estimator: Estimator) -> str:
 
 
 def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
-    """Look inside and test the noise; seconds, and no chance but that of sound noise looking narrow."""
+    """Run the white-box audit and test the noise, in seconds; only the noise test can err by chance."""
     inside = examine(estimator)
-    notes = (*inside.leaks[:3], *(() if inside.additive else ("sums depend on who else is there",)))
-    costliest: tuple[str, ...] = (f"costliest: {inside.dataset}",) if inside.dataset else ()
+    notes = (*inside.leaks[:3], *(() if inside.additive else ("sums depend on the other users",)))
+    costliest: tuple[str, ...] = (f"worst case: {inside.dataset}",) if inside.dataset else ()
     if inside.paid_by_all < inside.paid:
-        costliest += (f"on the longest way, of {inside.draws} draws, {inside.paid_by_all:.4g} is paid",)
+        costliest += (f"the longest fits, with {inside.draws} draws, cost {inside.paid_by_all:.4g}",)
     found = [
         Finding(
             model=name,
@@ -83,22 +83,22 @@ def _noise_finding(name: str, estimator: Estimator, inside: Finding) -> Finding:
     )
 
 
-def _choices(kind: type[Estimator]) -> Mapping[str, list[Any]]:
-    """Return the settings that offer few choices, with those that are not the default."""
+def _options(kind: type[Estimator]) -> Mapping[str, list[Any]]:
+    """Return the settings with few options, each with the options that are not the default."""
     hints = get_type_hints(kind)
     found: dict[str, list[Any]] = {}
     for entry in fields(kind):  # type: ignore[arg-type]
         if entry.default is MISSING:
             continue
         hint = hints[entry.name]
-        options = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
-        others = [choice for option in options for choice in _offers(option) if choice != entry.default]
+        types_of = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
+        others = [option for one in types_of for option in _listed(one) if option != entry.default]
         if others:
             found[entry.name] = others
     return found
 
 
-def _offers(hint: Any) -> tuple[Any, ...]:
+def _listed(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) is Literal:
         return get_args(hint)
     return (True, False) if hint is bool else ()
