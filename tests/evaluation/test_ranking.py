@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from discreet.evaluation import ranking
-from discreet.evaluation.ranking import Places
+from discreet.evaluation.ranking import Ranks
 
 PER_PERSON = {
     "hit_rate": ranking.hit_rate,
@@ -23,13 +23,13 @@ PER_PERSON = {
 }
 
 
-def placed(scores, relevant, depth=None):
-    """Return the places of the relevant items of each row of scores."""
+def ranks_of(scores, relevant, depth=None):
+    """Return the ranks of the relevant items of each row of scores."""
     scores = np.asarray(scores, dtype=np.float32)
     rows, items = np.nonzero(relevant)
-    better, tied = ranking.place(scores, rows, scores[rows, items], depth)
+    better, tied = ranking.rank_counts(scores, rows, scores[rows, items], depth)
     sizes = np.count_nonzero(relevant, axis=1)
-    return Places(starts=np.cumsum(sizes) - sizes, better=better, tied=tied)
+    return Ranks(starts=np.cumsum(sizes) - sizes, better=better, tied=tied)
 
 
 def in_order(relevance, k):
@@ -47,25 +47,25 @@ def in_order(relevance, k):
 
 
 def test_by_hand():
-    places = placed([[9, 8, 7, 6, 5]], [[False, True, False, False, True]])
-    assert places.better.tolist() == [1, 4]
-    assert places.tied.tolist() == [1, 1]
-    assert ranking.hit_rate(places, 1).tolist() == [0.0]
-    assert ranking.hit_rate(places, 2).tolist() == [1.0]
-    assert ranking.reciprocal_rank(places).tolist() == [0.5]
-    assert ranking.recall(places, 3).tolist() == [0.5]
-    assert ranking.capped_recall(places, 1).tolist() == [0.0]
-    assert ranking.capped_recall(places, 2).tolist() == [0.5]
-    assert ranking.precision(places, 4).tolist() == [0.25]
-    assert ranking.ndcg(places, 5)[0] == pytest.approx(
+    ranks = ranks_of([[9, 8, 7, 6, 5]], [[False, True, False, False, True]])
+    assert ranks.better.tolist() == [1, 4]
+    assert ranks.tied.tolist() == [1, 1]
+    assert ranking.hit_rate(ranks, 1).tolist() == [0.0]
+    assert ranking.hit_rate(ranks, 2).tolist() == [1.0]
+    assert ranking.reciprocal_rank(ranks).tolist() == [0.5]
+    assert ranking.recall(ranks, 3).tolist() == [0.5]
+    assert ranking.capped_recall(ranks, 1).tolist() == [0.0]
+    assert ranking.capped_recall(ranks, 2).tolist() == [0.5]
+    assert ranking.precision(ranks, 4).tolist() == [0.25]
+    assert ranking.ndcg(ranks, 5)[0] == pytest.approx(
         (1 / math.log2(3) + 1 / math.log2(6)) / (1 + 1 / math.log2(3)),
     )
 
 
 def test_capped_recall_is_one_when_the_list_is_full_of_hits():
-    places = placed([[4, 3, 2, 1]], [[True, True, True, False]])
-    assert ranking.capped_recall(places, 2).tolist() == [1.0]
-    assert ranking.recall(places, 2)[0] == pytest.approx(2 / 3)
+    ranks = ranks_of([[4, 3, 2, 1]], [[True, True, True, False]])
+    assert ranking.capped_recall(ranks, 2).tolist() == [1.0]
+    assert ranking.recall(ranks, 2)[0] == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_ties_are_the_mean_over_every_order(scores, k):
                 if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
             ]
             values = [in_order([bool(relevant[item]) for item in order], k) for order in orders]
-            places = placed([scores], relevant[None])
+            ranks = ranks_of([scores], relevant[None])
             for name, metric in PER_PERSON.items():
                 expected = np.mean([value[name] for value in values])
-                assert metric(places, k)[0] == pytest.approx(expected, abs=1e-12), (name, chosen)
+                assert metric(ranks, k)[0] == pytest.approx(expected, abs=1e-12), (name, chosen)
 
 
 def test_a_constant_scorer_is_no_better_than_chance():
     n_items, k = 200, 10
-    places = placed(np.zeros((3, n_items)), np.eye(3, n_items, dtype=bool))
-    assert ranking.hit_rate(places, k) == pytest.approx(np.full(3, k / n_items))
-    assert ranking.recall(places, k) == pytest.approx(np.full(3, k / n_items))
+    ranks = ranks_of(np.zeros((3, n_items)), np.eye(3, n_items, dtype=bool))
+    assert ranking.hit_rate(ranks, k) == pytest.approx(np.full(3, k / n_items))
+    assert ranking.recall(ranks, k) == pytest.approx(np.full(3, k / n_items))
     harmonic = sum(1 / rank for rank in range(1, n_items + 1)) / n_items
-    assert ranking.reciprocal_rank(places) == pytest.approx(np.full(3, harmonic))
+    assert ranking.reciprocal_rank(ranks) == pytest.approx(np.full(3, harmonic))
 
 
 def test_ties_are_resolved_in_chunks_alike(monkeypatch):
@@ -102,9 +102,9 @@ def test_ties_are_resolved_in_chunks_alike(monkeypatch):
     scores = generator.integers(0, 4, size=(50, 40))
     relevant = generator.random((50, 40)) < 0.1
     relevant[:, 0] = True
-    whole = ranking.reciprocal_rank(placed(scores, relevant))
+    whole = ranking.reciprocal_rank(ranks_of(scores, relevant))
     monkeypatch.setattr(ranking, "_CHUNK", 1)
-    assert ranking.reciprocal_rank(placed(scores, relevant)) == pytest.approx(whole)
+    assert ranking.reciprocal_rank(ranks_of(scores, relevant)) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("kinds", [3, 1000])
@@ -114,9 +114,9 @@ def test_places_behind_the_depth_change_nothing(kinds):
     scores[generator.random(scores.shape) < 0.3] = -np.inf
     relevant = (generator.random(scores.shape) < 0.2) & (scores > -np.inf)
     relevant[np.arange(40), scores.argmax(axis=1)] = True
-    whole = placed(scores.copy(), relevant)
+    whole = ranks_of(scores.copy(), relevant)
     for depth in (1, 2, 7, 30, 49, 50, 60):
-        cut = placed(scores.copy(), relevant, depth)
+        cut = ranks_of(scores.copy(), relevant, depth)
         for name, metric in PER_PERSON.items():
             for k in {1, min(depth, 5), depth}:
                 assert metric(cut, k) == pytest.approx(metric(whole, k)), (name, k)
@@ -128,7 +128,7 @@ def test_places_count_what_is_above_and_level():
     scores[generator.random(scores.shape) < 0.3] = -np.inf
     rows = generator.integers(0, 20, size=500)
     targets = generator.integers(-4, 4, size=500).astype(np.float32)
-    better, tied = ranking.place(scores.copy(), rows, targets)
+    better, tied = ranking.rank_counts(scores.copy(), rows, targets)
     assert better.tolist() == (scores[rows] > targets[:, None]).sum(axis=1).tolist()
     assert tied.tolist() == (scores[rows] == targets[:, None]).sum(axis=1).tolist()
 
@@ -168,9 +168,9 @@ def test_agrees_with_ranx():
         check=True,
     )
     theirs = json.loads(answer.stdout)
-    places = placed(scores, relevant)
+    ranks = ranks_of(scores, relevant)
     ours = {
-        f"{name}@{k}": metric(places, k).mean() for name, metric in PER_PERSON.items() for k in (1, 5, 10, 30)
+        f"{name}@{k}": metric(ranks, k).mean() for name, metric in PER_PERSON.items() for k in (1, 5, 10, 30)
     }
     assert len(ours) == 20
     assert ours == pytest.approx(theirs)

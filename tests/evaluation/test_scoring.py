@@ -177,7 +177,7 @@ def test_what_cannot_be_liked_is_refused():
         measure(model, train, test, "hr@4:liked", above=5)
     choices = Interactions.from_arrays([1, 1, 2, 2], [0, 1, 0, 2], n_items=20)
     hidden = np.array([False, True, False, True])
-    with pytest.raises(ParameterError, match="only choices"):
+    with pytest.raises(ParameterError, match="implicit feedback"):
         measure(Fixed(np.ones((2, 20))), choices.where(~hidden), choices.where(hidden), "hr@4:liked")
     for name in ("rmse:liked", "coverage@5:liked", "novelty@5:9", "hr@5:few:liked", "novelty", "hr@5:9:9"):
         with pytest.raises(ParameterError, match="not known"):
@@ -235,7 +235,7 @@ def test_splits_that_leak_or_hold_nothing_are_refused():
     model = Fixed(np.ones((data.n_users, data.n_items)))
     with pytest.raises(DataError, match="no held-out"):
         measure(model, train, test.where(np.zeros(test.n_ratings, dtype=bool)), "rmse")
-    with pytest.raises(DataError, match=f"{test.n_ratings} held-out ratings stand in the training data"):
+    with pytest.raises(DataError, match=f"{test.n_ratings} held-out ratings are also in the training data"):
         measure(model, data, test, "rmse")
     with pytest.raises(ParameterError, match="share"):
         measure(model, train.select_users(np.arange(5)), test, "rmse")

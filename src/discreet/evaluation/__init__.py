@@ -1,4 +1,4 @@
-"""Measure how well a model predicts and ranks what it has not seen, beside simple references."""
+"""Measure how well a model predicts and ranks held-out ratings, compared with simple baselines."""
 
 from discreet.evaluation.comparison import compare
 from discreet.evaluation.metrics import Metric, parse_metrics

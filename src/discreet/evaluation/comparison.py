@@ -1,4 +1,4 @@
-"""Evaluate several estimators on the same splits, beside the same references."""
+"""Compare several estimators with each other and with simple baselines, on the same splits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def compare(
     announce: Callable[[Estimator], None] | None = None,
     keep: str | Path | None = None,
 ) -> tuple[Evaluation, ...]:
-    """Return one evaluation for each estimator; every one meets the same hidden ratings.
+    """Return one evaluation per estimator, all on the same held-out ratings.
 
-    An estimator is scored by those metrics that mean something for it, and refused if none does. The first
-    of each kind of feedback also carries the references. `announce` is told whose turn it is. What is
-    found is kept in the file `keep` at once, and what is found there is not measured again.
+    An estimator is scored by the metrics that fit it, and refused if none does. The first estimator of each
+    kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
+    Results are written to the file `keep` at once, and results found there are not measured again.
     """
     chosen = parse_metrics(metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
@@ -59,14 +59,14 @@ def compare(
 
 
 def _contents(split: str | SplitPlan | Split, folder: str | Path | None) -> list[str]:
-    """Return what tells a split from one of the same name: what its files or its parts hold."""
+    """Return digests of the split's files or parts, which distinguish splits of the same name."""
     if isinstance(split, Split):
         return [key_of(split.train), key_of(split.test)]
     return (parse_split(split) if isinstance(split, str) else split).digests(folder)
 
 
 def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    """Return the metrics that mean something for this estimator; refuse when none does."""
+    """Return the metrics that fit this estimator; refuse it if none does."""
     fitting: list[Metric] = []
     for metric in metrics:
         try:
@@ -85,7 +85,7 @@ _SHOWN_ELSEWHERE = ("epsilon", "delta")
 
 
 def variant_names(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return a name for each evaluation."""
+    """Return a name for each evaluation: the model, with the settings in which its variants differ."""
     return [_name(one, [other for other in evaluations if other.model == one.model]) for one in evaluations]
 
 

@@ -1,4 +1,4 @@
-"""Score a model on what is hidden of a crowd's rows, as exact sums: from shards, or on a cluster."""
+"""Score a model on the held-out ratings of a data source, as exact sums: from shards, or on a cluster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BY_RATING = ("rmse", "mae", "accuracy")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByHash:
-    """Hide ratings whose hash, of person, item and seed, falls between two shares of all hashes."""
+    """Hide ratings whose hash (of user, item and seed), as a share of all hashes, lies in [low, high)."""
 
     seed: int
     low: float
@@ -48,11 +48,11 @@ class ByHash:
 
 
 def hidings(plan: SplitPlan | Split, seed: int) -> Iterator[Hiding]:
-    """Yield the rules that a plan describes for a crowd, one for each fold."""
+    """Yield the hiding rules of a split plan for a data source, one per fold."""
     kind = "given" if isinstance(plan, Split) else plan.kind
     if isinstance(plan, Split) or kind in ("time", "given"):
         raise ParameterError(
-            f"split={kind!r} needs data in memory; of shards hide random:0.1, kfold:10 or leave-one-out."
+            f"split={kind!r} needs data in memory; for shards use random:0.1, kfold:10 or leave-one-out."
         )
     if kind == "leave-one-out":
         yield OneEach()
@@ -66,11 +66,11 @@ def hidings(plan: SplitPlan | Split, seed: int) -> Iterator[Hiding]:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeldOutScores(Statistic):
-    """Sum how well a model serves what is hidden, and over how many people or ratings.
+    """Sum the scores of a model on held-out ratings, and count the users or ratings scored.
 
-    Scores of lists are one number between 0 and 1 a person. Errors are counted by rating, in shares of the
-    scale's `width` (squared for rmse) and at most 1: predictions are cut to the scale. These sums are exact,
-    not private.
+    List metrics are one number between 0 and 1 per user. Errors are counted per rating, in units of the
+    scale's `width` (squared for rmse) and at most 1: predictions are clipped to the scale. These sums are
+    exact, not private.
     """
 
     model: Annotated[Predictor, Held()]
@@ -99,59 +99,62 @@ class HeldOutScores(Statistic):
         if len(lists) < len(self.metrics):
             found |= self._errors(split)
         for metric, total in zip(self.metrics, sums, strict=True):
-            told = to_fixed_point(found[metric])
-            total += as_fixed_point(np.array([told.sum(), told.size * VECTOR_STEPS]))
+            scores = to_fixed_point(found[metric])
+            total += as_fixed_point(np.array([scores.sum(), scores.size * VECTOR_STEPS]))
 
     def _errors(self, split: Split) -> dict[Metric, Floats]:
         test = split.test
         rows, items = test.rows().astype(np.int64), test.items.astype(np.int64)
-        said = np.asarray(self.model.predict(split.train, rows, items), dtype=np.float64)
-        refuse_broken(said)
+        predicted = np.asarray(self.model.predict(split.train, rows, items), dtype=np.float64)
+        refuse_broken(predicted)
         cut = self.liked if self.model.above is None else 0.0
-        agree = (said > cut) == (test.values > self.liked)
-        off = np.abs(np.clip(said, self.low, self.low + self.width) - test.values) / self.width
-        off = np.minimum(off, 1.0)
-        told = {"rmse": off**2, "mae": off, "accuracy": agree.astype(np.float64)}
-        return {metric: told[metric.kind] for metric in self.metrics if not metric.ranks}
+        agree = (predicted > cut) == (test.values > self.liked)
+        error = np.abs(np.clip(predicted, self.low, self.low + self.width) - test.values) / self.width
+        error = np.minimum(error, 1.0)
+        scores = {"rmse": error**2, "mae": error, "accuracy": agree.astype(np.float64)}
+        return {metric: scores[metric.kind] for metric in self.metrics if not metric.ranks}
 
     def _lists(self, split: Split, metrics: Sequence[Metric]) -> dict[Metric, Floats]:
         people = np.flatnonzero(np.diff(split.test.indptr))
-        places = placed(self.model, split.train, split.test, people, metrics)
+        ranks = ranks_of(self.model, split.train, split.test, people, metrics)
         liked = split.test.values > self.liked
         found = {}
         for metric in metrics:
-            counted = places.only(liked) if metric.liked else places
-            # Nobody of a block may have liked anything.
+            counted = ranks.only(liked) if metric.liked else ranks
+            # A block may hold no liked rating.
             found[metric] = person_scores(metric, counted) if counted.better.size else np.zeros(0)
         return found
 
 
 def refuse_for_sources(metrics: Sequence[Metric], facts: PublicFacts) -> None:
-    """Refuse what needs everybody at once, before anything is fitted or spent."""
+    """Refuse metrics that need all users in memory, before anything is fitted or spent."""
     for metric in metrics:
         if metric.kind not in _BY_PERSON + _BY_RATING or metric.sampled is not None or metric.people:
             raise ParameterError(
-                f"metric={str(metric)!r} needs data in memory; of shards ask for rmse, mae, accuracy, hr@10, "
-                "ndcg@10, recall@20, precision@10 or mrr, of lists also :liked."
+                f"metric={str(metric)!r} needs data in memory; for shards ask for rmse, mae, accuracy, "
+                "hr@10, ndcg@10, recall@20, precision@10 or mrr; list metrics also take :liked."
             )
         if facts.low == facts.high and (metric.liked or not metric.ranks):
-            raise ParameterError(f"metric={str(metric)!r} needs ratings, and these data have only choices.")
+            raise ParameterError(
+                f"metric={str(metric)!r} needs ratings, but these data are implicit feedback. "
+                "Ask for a list metric such as hr@10."
+            )
 
 
 def score_source(
     model: Predictor, data: DataSource, hiding: Hiding, metrics: tuple[Metric, ...], above: float | None
 ) -> dict[str, float]:
-    """Return each metric of a model on what is hidden."""
+    """Return each metric of a model on the held-out ratings of a data source."""
     facts = data.facts
     width = facts.high - facts.low
     liked = next(one for one in (model.above, above, (facts.low + facts.high) / 2) if one is not None)
-    asked = HeldOutScores(
+    statistic = HeldOutScores(
         model=model, hiding=hiding, metrics=metrics, liked=liked, low=facts.low, width=width or 1.0
     )
-    told = data.bounded().total(asked)
+    sums = data.bounded().total(statistic)
     found = {}
     for metric in metrics:
-        total, count = told.floats(str(metric)).tolist()
+        total, count = sums.floats(str(metric)).tolist()
         if not count:
             raise DataError(f"The split left no held-out ratings that {metric} counts.")
         mean = total / count

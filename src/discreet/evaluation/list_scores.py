@@ -1,4 +1,4 @@
-"""Score lists over blocks of people: lists that `recommend` makes of the whole catalog, or of a sample."""
+"""Score ranked lists in blocks of users, over the whole catalog like `recommend`, or over sampled items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discreet.evaluation.negatives import sample_negatives
 from discreet.evaluation.ranking import Places
 from discreet.models.lists import listable
 
-# Scores held at a time: a block of people times the catalog, in single precision (32 MB).
+# Scores held at a time: a block of users times the catalog, in single precision (32 MB).
 _SCORES_PER_BLOCK = 1 << 23
 
 
@@ -38,7 +38,7 @@ def list_scores(
     seed: int,
     run: int,
 ) -> dict[Metric, float]:
-    """Return each metric of lists; all of them rank the same candidates."""
+    """Return each list metric; all of them rank the same candidates."""
     people = np.flatnonzero(np.diff(test.indptr))
     sampled = metrics[0].sampled
     negatives = (
@@ -48,7 +48,7 @@ def list_scores(
         metric: counted_people(metric, train, people) for metric in metrics if metric.kind in SHOWN_METRICS
     }
     counted = {
-        metric: counted_cells(metric, train, test, people, liked)
+        metric: counted_ratings(metric, train, test, people, liked)
         for metric in metrics
         if metric not in showing
     }
@@ -60,14 +60,14 @@ def list_scores(
         for metric, who in showing.items():
             assert metric.k is not None
             lists[metric] += ranking.shown(candidates[who[block]], metric.k)
-        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
+        above, level = ranking.rank_counts(candidates, rows, targets, _depth(metrics))
         better.append(above)
         tied.append(level)
-    places = _places(test, people, better, tied)
+    ranks = _ranks(test, people, better, tied)
     return {
         metric: _shown_score(metric, lists[metric], train)
         if metric in showing
-        else float(person_scores(metric, places.only(counted[metric])).mean())
+        else float(person_scores(metric, ranks.only(counted[metric])).mean())
         for metric in metrics
     }
 
@@ -80,9 +80,9 @@ def _block_of_candidates(
     negatives: npt.NDArray[np.int32] | None,
     block: slice,
 ) -> tuple[Singles, Indices, Singles]:
-    """Return the scores of what is ranked, minus infinity for what is not, and those of held-out items."""
+    """Return the candidates' scores (minus infinity for excluded items), and those of held-out items."""
     scores = _block_scores(model, train, people)
-    rows, items = _cells(test, people)
+    rows, items = _ratings_of(test, people)
     targets = scores[rows, items]
     if negatives is not None:
         return _with_sampled(scores, negatives[block], rows, targets), rows, targets
@@ -91,28 +91,28 @@ def _block_of_candidates(
 
 
 def _shown_score(metric: Metric, lists: Indices, train: Interactions) -> float:
-    """Return which part of the catalog is shown, or the mean bits of surprise of an item shown."""
+    """Return the share of the catalog that is shown, or the mean self-information of shown items in bits."""
     if metric.kind == "coverage":
         return float(np.mean(lists > 0))
-    chosen = np.bincount(train.items, minlength=train.n_items)
+    counts = np.bincount(train.items, minlength=train.n_items)
     people = max(int(np.count_nonzero(np.diff(train.indptr))), 1)
-    # Nobody's choice is as surprising as the choice of one.
-    surprise: Floats = -np.log2(np.maximum(chosen, 1) / people)
+    # An item without interactions counts like an item with one.
+    surprise: Floats = -np.log2(np.maximum(counts, 1) / people)
     return float(lists @ surprise / max(int(lists.sum()), 1))
 
 
-def placed(
+def ranks_of(
     model: Predictor, train: Interactions, test: Interactions, people: Indices, metrics: Sequence[Metric]
-) -> Places:
-    """Return where everybody's held-out items stand in the whole catalog, as deep as the metrics look."""
+) -> Ranks:
+    """Return the ranks of each user's held-out items in the whole catalog, up to the metrics' depth."""
     better: list[Indices] = []
     tied: list[Indices] = []
     for block in _blocks(people.size, train.n_items):
         candidates, rows, targets = _block_of_candidates(model, train, test, people[block], None, block)
-        above, level = ranking.place(candidates, rows, targets, _depth(metrics))
+        above, level = ranking.rank_counts(candidates, rows, targets, _depth(metrics))
         better.append(above)
         tied.append(level)
-    return _places(test, people, better, tied)
+    return _ranks(test, people, better, tied)
 
 
 def _depth(metrics: Sequence[Metric]) -> int | None:
@@ -120,15 +120,15 @@ def _depth(metrics: Sequence[Metric]) -> int | None:
     return None if None in depths else max(k for k in depths if k is not None)
 
 
-def _places(test: Interactions, people: Indices, better: list[Indices], tied: list[Indices]) -> Places:
+def _ranks(test: Interactions, people: Indices, better: list[Indices], tied: list[Indices]) -> Ranks:
     sizes = np.diff(test.indptr)[people]
-    return Places(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
+    return Ranks(starts=np.cumsum(sizes) - sizes, better=np.concatenate(better), tied=np.concatenate(tied))
 
 
-def person_scores(metric: Metric, places: Places) -> Floats:
-    """Return a list metric of each person."""
+def person_scores(metric: Metric, ranks: Ranks) -> Floats:
+    """Return a list metric for each user."""
     if metric.kind == "mrr":
-        return ranking.reciprocal_rank(places, metric.k)
+        return ranking.reciprocal_rank(ranks, metric.k)
     assert metric.k is not None
     per_person = {
         "hr": ranking.hit_rate,
@@ -137,7 +137,7 @@ def person_scores(metric: Metric, places: Places) -> Floats:
         "capped-recall": ranking.capped_recall,
         "precision": ranking.precision,
     }[metric.kind]
-    return per_person(places, metric.k)
+    return per_person(ranks, metric.k)
 
 
 def _blocks(n_people: int, n_items: int) -> Iterator[slice]:
@@ -147,17 +147,18 @@ def _blocks(n_people: int, n_items: int) -> Iterator[slice]:
 
 
 def _block_scores(model: Predictor, train: Interactions, people: Indices) -> Singles:
-    # A copy: the block is masked in place, and a model may hand out a view of its own numbers.
+    # A copy: the block is masked in place, and a model may return a view of its own arrays.
     scores: Singles = np.array(model.worth(train, people), dtype=np.float32)
     if scores.shape != (people.size, train.n_items):
         raise DiscreetError(
-            f"The model returned scores of shape {scores.shape}; one row a person was asked for."
+            f"The model returned scores of shape {scores.shape}; it must return one row per user and one "
+            "column per item."
         )
     refuse_broken(scores)
     return scores
 
 
-def _cells(data: Interactions, people: Indices) -> tuple[Indices, Indices]:
+def _ratings_of(data: Interactions, people: Indices) -> tuple[Indices, Indices]:
     """Return the ratings of `people` as pairs of a position in `people` and an item."""
     rows = np.repeat(np.arange(people.size), np.diff(data.indptr)[people])
     return rows, data.items[cells_of_rows(data.indptr, people)].astype(np.int64)
@@ -166,7 +167,7 @@ def _cells(data: Interactions, people: Indices) -> tuple[Indices, Indices]:
 def _with_sampled(
     scores: Singles, negatives: npt.NDArray[np.int32], rows: Indices, targets: Singles
 ) -> Singles:
-    """Return the scores of each person's sampled and held-out items, padded to one width."""
+    """Return the scores of each user's sampled and held-out items, padded to one width."""
     sizes = np.bincount(rows, minlength=len(scores))
     held_out = np.full((len(scores), int(sizes.max())), -np.inf, dtype=np.float32)
     held_out[rows, np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)] = targets

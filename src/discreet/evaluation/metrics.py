@@ -1,9 +1,10 @@
-"""Name the metrics, say whom they count, and score predicted ratings.
+"""Define the metrics, select what they count, and score predicted ratings.
 
-A name says what is measured and against which candidates: `rmse`, `mae`, `accuracy` and `are` compare cells;
-`hr@10` ranks the whole catalog, `hr@10:99` ranks a person's held-out items among 99 sampled ones. The two
-protocols give numbers that must never be compared, so the name carries the difference everywhere. `:liked`
-counts only held-out ratings that are liked; `:few` and `:many` only people who rated few or many items.
+A name says what is measured and against which candidates. `rmse`, `mae`, `accuracy` and `are` compare
+ratings. `hr@10` ranks the whole catalog; `hr@10:99` ranks a user's held-out items among 99 sampled ones. The
+two protocols give numbers that must never be compared, so the name carries the difference everywhere.
+`:liked` counts only held-out ratings that are liked; `:few` and `:many` only users who rated few or many
+items.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from discreet.core.checks import DataError, DiscreetError, ParameterError, finit
 from discreet.data.interactions import Interactions
 
 RATING_METRICS = ("rmse", "mae", "accuracy", "are")
-# About what is shown, whoever was hidden what.
+# Metrics of the lists that are shown; they do not depend on the held-out ratings.
 SHOWN_METRICS = ("coverage", "novelty")
 RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", *SHOWN_METRICS)
 KNOWN = (
@@ -44,9 +45,10 @@ def _unknown(text: str) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Say what to measure, at which depth `k`, and among how many sampled items (None: the whole catalog).
+    """Describe a metric: its kind, its depth `k`, and the number of sampled items (None: whole catalog).
 
-    `liked` counts liked held-out ratings only; `people` only the quarter with the fewest or the most ratings.
+    `liked` counts liked held-out ratings only; `people` only the quarter of users with the fewest or the most
+    ratings.
 
     Example:
         >>> Metric.parse("hr@10:99").sampled
@@ -63,11 +65,11 @@ class Metric:
 
     def __post_init__(self) -> None:
         if self.kind in RATING_METRICS:
-            # Errors of liked ratings alone would reward whoever predicts high ones.
+            # Errors of liked ratings alone would reward models that predict high ones.
             ok = self.k is None and self.sampled is None and not self.liked
         else:
             ok = self.kind in RANKING_METRICS and (self.k is not None or self.kind == "mrr")
-            # What of the whole catalog is shown: a sample cannot tell, and what was hidden does not matter.
+            # Coverage and novelty need the whole catalog and do not use held-out ratings.
             ok = ok and not (self.kind in SHOWN_METRICS and (self.sampled is not None or self.liked))
         if not ok:
             raise ParameterError(_unknown(str(self)))
@@ -89,12 +91,12 @@ class Metric:
 
     @property
     def ranks(self) -> bool:
-        """Tell whether the metric looks at lists of items rather than at predicted ratings."""
+        """Return whether the metric scores ranked lists rather than predicted ratings."""
         return self.kind in RANKING_METRICS
 
     @property
     def lower_is_better(self) -> bool:
-        """Tell whether a smaller number is the better one."""
+        """Return whether a smaller number is better."""
         return self.kind in ("rmse", "mae", "are")
 
     def __str__(self) -> str:
@@ -143,7 +145,7 @@ def average_relative_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> f
 def accuracy(
     predicted: npt.ArrayLike, actual: npt.ArrayLike, *, above: float, cut: float | None = None
 ) -> float:
-    """Return the share of cells whose verdict is predicted: liked is `actual > above`.
+    """Return the share of ratings whose binary rating is predicted right: liked is `actual > above`.
 
     A rating is predicted to be liked when `predicted > above`; for signed scores pass `cut=0.0`.
     """
@@ -169,7 +171,7 @@ _QUARTER = 0.25
 
 
 def counted_people(metric: Metric, train: Interactions, people: Indices) -> Flags:
-    """Tell which of the tested people count; all who have as many ratings as the last of a quarter do."""
+    """Mark the tested users who count; ties at the border of the quarter all count."""
     if metric.people is None:
         return np.ones(people.size, dtype=np.bool_)
     lengths = np.diff(train.indptr)[people]
@@ -180,15 +182,18 @@ def counted_people(metric: Metric, train: Interactions, people: Indices) -> Flag
     return many
 
 
-def counted_cells(
+def counted_ratings(
     metric: Metric, train: Interactions, test: Interactions, people: Indices, liked: float
 ) -> Flags:
-    """Tell which held-out ratings count, in the order of `test`; some must."""
+    """Mark the held-out ratings that count, in the order of `test`; refuse a metric that counts none."""
     sizes = np.diff(test.indptr)[people]
     counted = np.repeat(counted_people(metric, train, people), sizes)
     if metric.liked:
         if test.facts.low == test.facts.high:
-            raise ParameterError(f"metric={str(metric)!r} needs ratings, and these data have only choices.")
+            raise ParameterError(
+                f"metric={str(metric)!r} needs ratings, but these data are implicit feedback. "
+                "Leave out the :liked."
+            )
         counted &= test.values > liked
         if not counted.any():
             raise DataError(f"None of the held-out ratings that {metric} counts is above {liked:g}.")

@@ -1,4 +1,4 @@
-"""Draw, for each person, items that person has not met, to rank held-out items among."""
+"""Sample negatives: items that a user has not rated, to rank held-out items among."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from discreet.core.checks import DataError, integer
 from discreet.core.randomness import experiment_generator
 from discreet.data.interactions import Interactions
 
-# People are drawn for in groups of this size: it bounds memory, and as a constant it keeps draws repeatable.
+# Users per group: it bounds memory, and as a constant it keeps draws repeatable.
 _GROUP = 1 << 16
 
 
 def sample_negatives(
     train: Interactions, test: Interactions, people: Indices, count: int, *, seed: int, run: int = 0
 ) -> npt.NDArray[np.int32]:
-    """Return `count` distinct items for each of `people`, uniform over what is in neither of their rows.
+    """Return `count` distinct items for each of `people`, uniform over the items in neither of their rows.
 
     Raises:
-        DataError: Somebody has fewer than `count` items left.
+        DataError: A user has fewer than `count` items left.
     """
     integer("count", count, least=1)
-    seen = _merged(cell_keys(train), cell_keys(test))
+    seen = _merged(rating_keys(train), rating_keys(test))
     n_items = train.n_items
     starts = np.searchsorted(seen, people * n_items)
     sizes = np.searchsorted(seen, (people + 1) * n_items) - starts
@@ -33,7 +33,7 @@ def sample_negatives(
             f"{short} of {people.size} people have fewer than {count} items left to sample. "
             f"Rank the whole catalog instead: leave out the :{count}."
         )
-    # How many unseen items stand before each seen one; with the person's offset the keys stay sorted.
+    # The number of unseen items before each seen one; with the row's offset the keys stay sorted.
     owners = seen // n_items
     rank_in_row = np.arange(seen.size) - np.searchsorted(seen, owners * n_items)
     unseen_before = owners * n_items + (seen - owners * n_items - rank_in_row)
@@ -47,8 +47,8 @@ def sample_negatives(
     return drawn
 
 
-def cell_keys(data: Interactions) -> Indices:
-    """Return one number per rating, `user row * n_items + item`; they come out sorted."""
+def rating_keys(data: Interactions) -> Indices:
+    """Return one number per rating, `user row * n_items + item`, sorted."""
     return data.rows().astype(np.int64) * data.n_items + data.items
 
 

@@ -48,11 +48,11 @@ def evaluate(
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
     Each repetition draws a new split (where the split is random), new noise and new sampled items; with
-    `kfold` it runs every fold. With a `seed` all of it can be repeated and the promise is marked simulated;
+    `kfold` it runs every fold. With a `seed` everything is repeatable and the promise is marked simulated;
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
-    of noise. `above` is the rating that counts as liked, `references` adds simple predictors (NOT PRIVATE),
-    `folder` is where the files of a given split are looked for. docs/evaluation.md says what is measured, and
-    docs/scale.md what of it a folder of shards or a cluster can be asked.
+    of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
+    `folder` holds the files of a given split. docs/evaluation.md describes the metrics, and docs/scale.md
+    those available for a folder of shards or a cluster.
 
     Raises:
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
@@ -77,7 +77,7 @@ def evaluate(
     else:
         refuse_for_sources(chosen, data.facts)
         rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
-        runs = [bench.run_senders(number, data, rule) for number, rule in enumerate(rules)]
+        runs = [bench.run_source(number, data, rule) for number, rule in enumerate(rules)]
     promise = runs[0].guarantee
     return Evaluation(
         model=estimator.name,
@@ -97,7 +97,7 @@ def evaluate(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """Hold what one fit gave."""
+    """Hold the result of one fit."""
 
     guarantee: Guarantee
     scores: dict[str, float]
@@ -109,7 +109,7 @@ class _Run:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """Hold what all runs share."""
+    """Hold the settings that all runs share."""
 
     estimator: Estimator
     metrics: tuple[Metric, ...]
@@ -121,7 +121,7 @@ class _Bench:
     references: bool
 
     def run(self, number: int, parts: Split) -> _Run:
-        """Fit on one part, score on the other."""
+        """Fit on the training part and score on the held-out part."""
         train, test = parts.train, parts.test
         check_split(train, test)
         start = time.perf_counter()
@@ -132,7 +132,7 @@ class _Bench:
         scores = measure(model, train, test, self.metrics, seed=self.seed, run=number, above=self.above)
         measured = time.perf_counter()
         threshold = self.above if model.above is None else model.above
-        beside = (
+        scored_baselines = (
             baselines(train, test, self.metrics, seed=self.seed, run=number, above=threshold)
             if self.references
             else {}
@@ -140,15 +140,15 @@ class _Bench:
         return _Run(
             guarantee=model.guarantee,
             scores=scores,
-            references=beside,
+            references=scored_baselines,
             fit_seconds=fitted - start,
             predict_seconds=measured - fitted,
         )
 
-    def run_senders(self, number: int, data: DataSource, rule: Hiding) -> _Run:
-        """Fit on what a rule leaves of everybody's row, score on what it hides."""
+    def run_source(self, number: int, data: DataSource, rule: Hiding) -> _Run:
+        """Fit on the ratings that a rule leaves visible, and score on those it hides."""
         if self.references:
-            raise ParameterError("References are fitted on data in memory; leave them out for shards.")
+            raise ParameterError("Baselines are fitted on data in memory; leave them out for shards.")
         start = time.perf_counter()
         model = self.estimator.fit(
             KnownPart(source=data, hiding=rule),
@@ -168,7 +168,7 @@ class _Bench:
 
 
 def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
-    """Refuse before anything is spent what no number could answer."""
+    """Refuse metrics that do not fit the estimator, before anything is spent."""
     for metric in metrics:
         if metric.ranks or estimator.feedback == "explicit":
             continue
@@ -179,7 +179,7 @@ def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
             )
         if metric.kind != "accuracy":
             raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.name} says only liked or not. "
+                f"metric={str(metric)!r} compares ratings, but {estimator.name} predicts only liked or not. "
                 "Ask for accuracy."
             )
 
@@ -200,7 +200,7 @@ def _seeds(repeat: int, seed: int) -> Iterator[int]:
 
 
 def _peak_mb() -> float | None:
-    """Return the most memory this process has held, in MiB; None where the system does not tell."""
+    """Return the peak memory of this process in MiB; None where the system does not report it."""
     if sys.platform == "win32":
         return None
     import resource

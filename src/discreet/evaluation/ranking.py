@@ -1,8 +1,8 @@
-"""Score ranked lists: where the held-out items stand among the candidates, and what that is worth.
+"""Score ranked lists: the ranks of held-out items among the candidates, and the metrics of these ranks.
 
-Ties are never broken by luck or by position. Each metric is the exact expectation over all orders of items
+Ties are never broken at random or by position. Each metric is the exact expectation over all orders of items
 with equal scores, so a model that gives every item the same score gets what a random list would get. Only
-coverage, which is about the lists actually shown, breaks ties by catalog order, as `recommend` does.
+metrics of the lists actually shown break ties by catalog order, as `recommend` does.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CHUNK = 1 << 22
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Ranks:
     """Hold, for each held-out item, how many candidates score higher and how many the same (itself included).
 
-    Cells of one person stand together; `starts` is the first cell of each person, who has at least one.
+    Items of one user are adjacent; `starts` is the first item of each user, who has at least one.
     """
 
     starts: Indices
@@ -35,24 +35,24 @@ class Places:
 
     @property
     def sizes(self) -> Indices:
-        """Return the number of held-out items of each person."""
+        """Return the number of held-out items of each user."""
         return np.diff(self.starts, append=self.better.size)
 
-    def only(self, counted: Flags) -> Places:
-        """Return the cells marked; people without any are left out."""
+    def only(self, counted: Flags) -> Ranks:
+        """Return the marked items; users without any are left out."""
         owners = np.repeat(np.arange(self.starts.size), self.sizes)[counted]
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        return Places(starts=starts, better=self.better[counted], tied=self.tied[counted])
+        return Ranks(starts=starts, better=self.better[counted], tied=self.tied[counted])
 
 
-def place(
+def rank_counts(
     candidates: Singles, rows: Indices, targets: Singles, depth: int | None = None
 ) -> tuple[Indices, Indices]:
     """Return how many entries of `candidates[rows[c]]` lie above `targets[c]`, and how many equal it.
 
-    What must not take part (items already seen, padding) is minus infinity. With a `depth`, all that is told
-    of places behind it is that they are behind it, which spares sorting the rest. The rows are rearranged in
-    place: a block of scores is the largest thing in memory, and a copy would double it.
+    Excluded candidates (items already seen, padding) are minus infinity. With a `depth`, ranks beyond it are
+    not resolved, which saves sorting the rest. The rows are rearranged in place: a block of scores is the
+    largest array in memory, and a copy would double it.
     """
     width = candidates.shape[1]
     if depth is None or depth >= width:
@@ -83,37 +83,37 @@ def _count(ordered: Singles, rows: Indices, targets: Singles, *, inclusive: bool
     return low
 
 
-def hit_rate(places: Places, k: int) -> Floats:
-    """Return, for each person, the probability that the first `k` hold at least one held-out item."""
-    return _first(places, np.ones(k))
+def hit_rate(ranks: Ranks, k: int) -> Floats:
+    """Return, for each user, the probability that the first `k` hold at least one held-out item."""
+    return _first(ranks, np.ones(k))
 
 
-def reciprocal_rank(places: Places, k: int | None = None) -> Floats:
-    """Return one over the rank of each person's first held-out item; 0 when it stands behind `k`."""
-    reach = int((places.better + places.tied).max()) if k is None else k
-    return _first(places, 1 / np.arange(1, reach + 1))
+def reciprocal_rank(ranks: Ranks, k: int | None = None) -> Floats:
+    """Return one over the rank of each user's first held-out item; 0 if that rank exceeds `k`."""
+    reach = int((ranks.better + ranks.tied).max()) if k is None else k
+    return _first(ranks, 1 / np.arange(1, reach + 1))
 
 
-def recall(places: Places, k: int) -> Floats:
-    """Return the share of each person's held-out items among the first `k`."""
-    return _sum(places, np.ones(k)) / places.sizes
+def recall(ranks: Ranks, k: int) -> Floats:
+    """Return the share of each user's held-out items among the first `k`."""
+    return _sum(ranks, np.ones(k)) / ranks.sizes
 
 
-def capped_recall(places: Places, k: int) -> Floats:
+def capped_recall(ranks: Ranks, k: int) -> Floats:
     """Return the held-out items among the first `k` over the most that could be there."""
-    return _sum(places, np.ones(k)) / np.minimum(places.sizes, k)
+    return _sum(ranks, np.ones(k)) / np.minimum(ranks.sizes, k)
 
 
-def precision(places: Places, k: int) -> Floats:
-    """Return the share of the first `k` that are held-out items of that person."""
-    return _sum(places, np.ones(k)) / k
+def precision(ranks: Ranks, k: int) -> Floats:
+    """Return the share of the first `k` that are held-out items of that user."""
+    return _sum(ranks, np.ones(k)) / k
 
 
-def ndcg(places: Places, k: int) -> Floats:
-    """Return the discounted gain of the held-out items over that of the best order, both cut at `k`."""
+def ndcg(ranks: Ranks, k: int) -> Floats:
+    """Return the discounted gain of the held-out items over that of the ideal order, both cut at `k`."""
     discount = 1 / np.log2(np.arange(2, k + 2))
-    ideal = np.cumsum(discount)[np.minimum(places.sizes, k) - 1]
-    normalized: Floats = _sum(places, discount) / ideal
+    ideal = np.cumsum(discount)[np.minimum(ranks.sizes, k) - 1]
+    normalized: Floats = _sum(ranks, discount) / ideal
     return normalized
 
 
@@ -123,37 +123,37 @@ def shown(candidates: Singles, k: int) -> Indices:
     least = np.partition(candidates, -k, axis=1)[:, -k, None]
     above = candidates > least
     level = (candidates == least) & (candidates > -np.inf)
-    room = k - np.count_nonzero(above, axis=1)
-    crowded = np.flatnonzero(np.count_nonzero(level, axis=1) > room)
-    level[crowded] &= np.cumsum(level[crowded], axis=1) <= room[crowded, None]
+    left = k - np.count_nonzero(above, axis=1)
+    tied = np.flatnonzero(np.count_nonzero(level, axis=1) > left)
+    level[tied] &= np.cumsum(level[tied], axis=1) <= left[tied, None]
     lists: Indices = np.count_nonzero(above | level, axis=0)
     return lists
 
 
-def _sum(places: Places, gain: Floats) -> Floats:
-    """Return each person's expected sum of `gain[rank - 1]` over the held-out items.
+def _sum(ranks: Ranks, gain: Floats) -> Floats:
+    """Return each user's expected sum of `gain[rank - 1]` over the held-out items.
 
     Tied candidates are equally likely to take each of their ranks, so an item gets the mean over them.
     """
     total = np.concatenate(([0.0], np.cumsum(gain)))
-    first = np.minimum(places.better, gain.size)
-    last = np.minimum(places.better + places.tied, gain.size)
-    per_person: Floats = np.add.reduceat((total[last] - total[first]) / places.tied, places.starts)
+    first = np.minimum(ranks.better, gain.size)
+    last = np.minimum(ranks.better + ranks.tied, gain.size)
+    per_person: Floats = np.add.reduceat((total[last] - total[first]) / ranks.tied, ranks.starts)
     return per_person
 
 
-def _first(places: Places, gain: Floats) -> Floats:
-    """Return each person's expected `gain[rank - 1]` of the held-out item that comes first.
+def _first(ranks: Ranks, gain: Floats) -> Floats:
+    """Return each user's expected `gain[rank - 1]` of the held-out item that comes first.
 
     Only the best group of tied candidates matters: `good` of its `tied` members are held out.
     """
-    better = np.minimum.reduceat(places.better, places.starts)
-    in_group = places.better == np.repeat(better, places.sizes)
-    good = np.add.reduceat(in_group.astype(np.int64), places.starts)
-    tied = np.maximum.reduceat(np.where(in_group, places.tied, 0), places.starts)
+    better = np.minimum.reduceat(ranks.better, ranks.starts)
+    in_group = ranks.better == np.repeat(better, ranks.sizes)
+    good = np.add.reduceat(in_group.astype(np.int64), ranks.starts)
+    tied = np.maximum.reduceat(np.where(in_group, ranks.tied, 0), ranks.starts)
     padded = np.append(gain, 0.0)
     value: Floats = padded[np.minimum(better, gain.size)]
-    # Where every tied candidate is held out, the order cannot matter; behind the reach nothing counts.
+    # Where every tied candidate is held out, the order does not matter; beyond the last gain nothing counts.
     open_ones = np.flatnonzero((tied > good) & (better < gain.size))
     step = max(1, _CHUNK // gain.size)
     for start in range(0, open_ones.size, step):
@@ -163,10 +163,10 @@ def _first(places: Places, gain: Floats) -> Floats:
 
 
 def _first_of_group(better: Indices, tied: Indices, good: Indices, padded: Floats) -> Floats:
-    """Average the gain over where the first of `good` among `tied` in random order can stand."""
+    """Average the gain over the positions of the first of `good` among `tied` in random order."""
     width = min(int((tied - good).max()) + 1, padded.size - 1)
     offset = np.arange(width)
-    # The chance that position `offset` misses, given that all before it missed.
+    # The probability that position `offset` misses, given that all before it missed.
     miss = np.maximum(tied - good - offset, 0) / np.maximum(tied - offset, 1)
     missed_before = np.cumprod(np.hstack((np.ones_like(miss[:, :1]), miss[:, :-1])), axis=1)
     gains = padded[np.minimum(better + offset, padded.size - 1)]

@@ -1,7 +1,7 @@
-"""Write a comparison as one HTML page: a table, a curve per metric, every label.
+"""Write a comparison as one HTML page: a table, a curve per metric, and all privacy labels.
 
-The page needs nothing but itself: pictures are drawn as SVG inside it, and it runs no script. It needs the
-extra `report` (matplotlib, jinja2).
+The page is self-contained: plots are inline SVG, and it runs no script. Writing it needs the extra `report`
+(matplotlib, jinja2).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: What a message calls such a page.
+#: The name of such a page in messages.
 KIND = "report of a comparison"
 # The template writes this among its first lines.
 _MARK, _HEAD = b'<meta name="generator" content="discreet">', 512
 
 
 def require_libraries() -> None:
-    """Refuse at once, before hours of fitting, if what draws a report is not installed."""
+    """Refuse at once, before hours of fitting, if the libraries for a report are not installed."""
     try:
         for name in ("matplotlib", "jinja2"):
             import_module(name)
@@ -50,7 +50,7 @@ def write_report(
 ) -> None:
     """Write the page to `path` in one step.
 
-    An existing file is kept unless `force`, and what is no such page is kept even then.
+    An existing file is kept unless `force`; a file that is not such a page is kept even then.
     """
     path = Path(path)
     refuse_output(path, force=force, kind=KIND, is_ours=is_report)
@@ -58,7 +58,7 @@ def write_report(
 
 
 def is_report(path: Path) -> bool:
-    """Tell whether a file is a page that `write_report` wrote, by the line it has for that."""
+    """Return whether `write_report` wrote this file, by its generator line."""
     try:
         with path.open("rb") as file:
             return _MARK in file.read(_HEAD)
@@ -96,7 +96,7 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
                 )
                 for definition in _definitions(found)
             ],
-            mixed_frames=len(_definitions(found)) > 1,
+            mixed_definitions=len(_definitions(found)) > 1,
             simulated=any(evaluation.guarantee.simulated for evaluation in found),
             raw=json.dumps([evaluation.to_json() for evaluation in found], indent=1),
         )
@@ -105,7 +105,7 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
 
 
 def _definitions(found: Sequence[Evaluation]) -> list[tuple[Any, ...] | None]:
-    """Return the frames that promises are made in; without any promise there is one picture all the same."""
+    """Return the privacy definitions of all promises; [None] if there is no promise."""
     return list(dict.fromkeys(one.guarantee.definition for one in found if _promises(one))) or [None]
 
 
@@ -128,7 +128,7 @@ def _promises(evaluation: Evaluation) -> bool:
 
 
 def report_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row of texts for each evaluation; evaluations of one model are told apart by settings."""
+    """Return a row of texts for each evaluation; variants of one model are named by their settings."""
     return [_row(one, called, names) for one, called in zip(found, variant_names(found), strict=True)]
 
 
@@ -149,7 +149,7 @@ def _row(evaluation: Evaluation, called: str, names: Sequence[str]) -> dict[str,
 
 
 def reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return each reference once, with the scores that any evaluation has of it."""
+    """Return each baseline once, with its scores from all evaluations."""
     merged: dict[str, dict[str, Score]] = {}
     for evaluation in found:
         for name, scores in evaluation.references.items():
@@ -158,7 +158,7 @@ def reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[di
 
 
 def _cells(scores: dict[str, Score], names: Sequence[str]) -> list[str]:
-    """Return mean and spread as text, a dash where the metric means nothing."""
+    """Return mean and spread as text, a dash where there is no score."""
     cells = []
     for name in names:
         score = scores.get(name)
@@ -167,16 +167,16 @@ def _cells(scores: dict[str, Score], names: Sequence[str]) -> list[str]:
     return cells
 
 
-# Told apart by people who see few colors, on light and dark ground, and by marker besides.
+# Safe for color-blind readers, on light and dark ground; markers differ, too.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
 _MARKERS = "osD^vPX"
-# Stands for the color of the page's text, whatever that is.
+# A placeholder for the color of the page's text.
 _INK = "#010203"
-# Text stays text, and the same numbers give the same bytes.
+# Text stays text, and equal numbers give equal bytes.
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "discreet",
-    # A dollar sign in the name of a model is one.
+    # A dollar sign in a model's name is literal.
     "text.parse_math": False,
     "font.size": 10,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
@@ -186,13 +186,14 @@ _STYLE: dict[Any, Any] = {
 def draw_curve(
     evaluations: Sequence[Evaluation], metric: str, definition: tuple[Any, ...] | None = None
 ) -> str:
-    """Return the SVG of one metric: a line a model, dashes without privacy, dots for references.
+    """Return the SVG of one metric: a line per model, dashes without privacy, dots for baselines.
 
-    With a `frame` only promises in it are drawn: the same epsilon in another one does not mean the same.
+    With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
+    definition is another protection.
     """
     names = variant_names(evaluations)
     with mpl.rc_context(_STYLE):
-        # As wide as a phone, so that it need not shrink there.
+        # As wide as a phone.
         figure = Figure(figsize=(5.2, 4.4), layout="constrained")
         axes = figure.subplots()
         # Numbered over all metrics and frames, so that a model keeps its color from picture to picture.
@@ -207,7 +208,7 @@ def draw_curve(
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     drawing = text.getvalue().replace(_INK, "currentColor")
-    # Inside a page there is no place for an XML declaration.
+    # Inline SVG has no XML declaration.
     return drawing[drawing.index("<svg") :]
 
 

@@ -1,4 +1,4 @@
-"""Hold and keep what an evaluation found: mean and spread of each metric, cost and promise."""
+"""Hold and store the results of an evaluation: mean and spread of each metric, run time and promise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Score:
 
     @property
     def std(self) -> float:
-        """Return the sample standard deviation over the runs, 0 of a single one."""
+        """Return the sample standard deviation over the runs; 0 for a single run."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
 
     @classmethod
@@ -52,7 +52,7 @@ class Score:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Hold what an evaluation found; `references` are simple predictors beside it, NOT PRIVATE."""
+    """Hold the results of an evaluation; `references` are simple baselines, NOT PRIVATE."""
 
     model: str
     parameters: dict[str, Any]
@@ -83,7 +83,7 @@ class Evaluation:
 
 
 def _plain(value: Any) -> Any:
-    """Return a setting as JSON can hold it; infinity is the text "inf"."""
+    """Return a setting as a JSON value; infinity becomes the text "inf"."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.generic):
@@ -101,18 +101,18 @@ _VERSION = 1
 
 @final
 class KeptEvaluations:
-    """A file of one JSON object a line: what was measured, and what was found."""
+    """Store evaluations in a file with one JSON object per line."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._found = _read(self._path) if self._path.exists() else {}
 
     def get(self, key: str) -> Evaluation | None:
-        """Return what was found under this key, if it was."""
+        """Return the evaluation stored under this key, or None."""
         return self._found.get(key)
 
     def add(self, key: str, evaluation: Evaluation) -> None:
-        """Keep what was found, at once."""
+        """Store an evaluation at once."""
         record = {"format": _FORMAT, "version": _VERSION, "key": key, "found": evaluation.to_json()}
         try:
             with self._path.open("a", encoding="utf-8") as file:
@@ -123,7 +123,7 @@ class KeptEvaluations:
 
 
 def key_of(data: Interactions, **asked: Any) -> str:
-    """Return a digest of the data and of everything that was asked: equal keys have equal answers."""
+    """Return a digest of the data and of all settings: equal keys have equal results."""
     digest = hashlib.blake2b(digest_size=16)
     for array in (data.indptr, data.items, data.values, data.times, data.listed):
         digest.update(b"none" if array is None else array.tobytes())
@@ -138,7 +138,7 @@ def _read(path: Path) -> dict[str, Evaluation]:
         raise FileError(f"{path} cannot be read as a kept comparison.") from error
     found: dict[str, Evaluation] = {}
     for line in lines:
-        # A line that was being written when the program stopped has no end.
+        # A line that was being written when the program stopped has no newline.
         if not line.endswith("\n"):
             continue
         try:

@@ -13,7 +13,7 @@ from discreet.evaluation.list_scores import list_scores
 from discreet.evaluation.metrics import Metric, Predictor, counted_cells, parse_metrics, refuse_broken
 from discreet.evaluation.negatives import cell_keys
 
-_CELLS_PER_BLOCK = 1 << 18
+_RATINGS_PER_BLOCK = 1 << 18
 
 
 def measure(
@@ -26,20 +26,19 @@ def measure(
     run: int = 0,
     above: float | None = None,
 ) -> dict[str, float]:
-    """Return each metric of `model`, which sees the training rows as histories, on the held-out ratings.
+    """Return each metric of `model` on the held-out ratings, with the training rows as histories.
 
-    Every held-out rating counts as a choice when lists are scored, unless a metric says `:liked`. Lists hold
-    what a person has not met in `train`, in the order in which `recommend` shows it. `seed` and `run` fix the
-    sampled items; `above` is the rating above which one is liked (by default the middle of the scale, or the
-    model's own).
+    List metrics count every held-out rating as relevant, unless a metric says `:liked`. Lists hold the items
+    that a user has not rated in `train`, in the order of `recommend`. `seed` and `run` fix the sampled items.
+    A rating is liked above `above` (by default the model's own threshold, or the middle of the scale).
     """
     chosen = parse_metrics(metrics)
     check_split(train, test)
     found: dict[Metric, float] = {}
     liked = _liked(model, train, above)
-    cells = [metric for metric in chosen if not metric.ranks]
-    if cells:
-        found |= _rating_scores(model, train, test, cells, liked)
+    errors = [metric for metric in chosen if not metric.ranks]
+    if errors:
+        found |= _rating_scores(model, train, test, errors, liked)
     for sampled in dict.fromkeys(metric.sampled for metric in chosen if metric.ranks):
         lists = [metric for metric in chosen if metric.ranks and metric.sampled == sampled]
         found |= list_scores(model, train, test, lists, liked=liked, seed=seed, run=run)
@@ -47,18 +46,18 @@ def measure(
 
 
 def check_split(train: Interactions, test: Interactions) -> None:
-    """Refuse a split that holds out nothing, or something the training data show."""
+    """Refuse a split that holds out nothing, or ratings that are also in the training data."""
     if test.n_ratings == 0:
         raise DataError("The split left no held-out ratings to score.")
     if train.n_users != test.n_users or train.n_items != test.n_items:
-        raise ParameterError("train and test must share their users and their catalog; split one data set.")
-    known, asked = cell_keys(train), cell_keys(test)
+        raise ParameterError("train and test must share their users and their catalog; split one dataset.")
+    known, asked = rating_keys(train), rating_keys(test)
     if known.size:
-        spot = np.minimum(np.searchsorted(known, asked), known.size - 1)
-        both = int(np.count_nonzero(known[spot] == asked))
+        index = np.minimum(np.searchsorted(known, asked), known.size - 1)
+        both = int(np.count_nonzero(known[index] == asked))
         if both:
             raise DataError(
-                f"{both} held-out ratings stand in the training data too. Split the data so that none does."
+                f"{both} held-out ratings are also in the training data. Split the data so that none is."
             )
 
 
@@ -69,12 +68,12 @@ def _rating_scores(
     for metric in metrics:
         if signed and metric.kind != "accuracy":
             raise DiscreetError(
-                f"{metric} compares ratings, but the model says only liked or not. Ask for accuracy."
+                f"{metric} compares ratings, but the model predicts only liked or not. Ask for accuracy."
             )
     predicted = np.empty(test.n_ratings)
     rows, items = test.rows(), test.items
-    for start in range(0, test.n_ratings, _CELLS_PER_BLOCK):
-        some = slice(start, start + _CELLS_PER_BLOCK)
+    for start in range(0, test.n_ratings, _RATINGS_PER_BLOCK):
+        some = slice(start, start + _RATINGS_PER_BLOCK)
         predicted[some] = model.predict(train, rows[some].astype(np.int64), items[some].astype(np.int64))
     refuse_broken(predicted)
     errors = {
@@ -85,8 +84,8 @@ def _rating_scores(
     people = np.flatnonzero(np.diff(test.indptr))
     found: dict[Metric, float] = {}
     for metric in metrics:
-        some_cells = counted_cells(metric, train, test, people, liked)
-        guesses, truths = predicted[some_cells], test.values[some_cells]
+        counted = counted_ratings(metric, train, test, people, liked)
+        guesses, truths = predicted[counted], test.values[counted]
         if metric.kind in errors:
             found[metric] = errors[metric.kind](guesses, truths)
         else:
@@ -98,5 +97,5 @@ def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
     if model.above is None:
         return (train.facts.low + train.facts.high) / 2 if above is None else above
     if above is not None and above != model.above:
-        raise ParameterError(f"above={above!r} is not the model's own {model.above!r}; leave it out.")
+        raise ParameterError(f"above={above!r} differs from the model's own {model.above!r}; leave it out.")
     return model.above

@@ -1,4 +1,4 @@
-"""Measure a model on people's own hidden items and release the number with noise: paid, bounded, proved."""
+"""Evaluate a model on held-out items and release the score under differential privacy."""
 
 from discreet.evaluation.private.fit_and_score import fit_and_evaluate
 from discreet.evaluation.private.release import PrivateScore, choose_privately, evaluate_privately

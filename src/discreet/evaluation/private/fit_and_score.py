@@ -1,4 +1,4 @@
-"""Fit one model or several and score them on what was hidden from them, all under one promise."""
+"""Fit one or several models and score them on held-out items, all under one promise."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from discreet.privacy.guarantee import Guarantee, Trust, Unit, weaker_basis
 from discreet.privacy.ledger import Ledger
 from discreet.statistics.data_source import DataSource, KnownPart
 
-# More than all rounding between a multiplier, its epsilon and back.
+# Exceeds the rounding error from a multiplier to its epsilon and back.
 _HAIR_MORE = 1 + 1e-9
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """Hold models and their scores, which cost one promise together."""
+    """Hold models and their scores, covered by one promise together."""
 
     models: tuple[FittedModel, ...]
     scores: dict[str, tuple[PrivateScore, ...]]
@@ -42,10 +42,10 @@ def fit_and_evaluate(
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
 ) -> Together:
-    """Hide one item of each person, fit on the rest, and release the scores: one promise for all of it.
+    """Hold out one item of each person, fit on the rest, and release the scores, under one promise.
 
-    All estimators must have one epsilon and delta, which is what everything costs together. `share` of it (of
-    the precision of the noise) pays for the scores, the rest is shared equally by the fits.
+    All estimators must have the same epsilon and delta, which is the cost of everything together. `share` of
+    it (of the precision of the noise) pays for the scores; the fits split the rest equally.
 
     Guarantee
         (epsilon, delta) of the estimators for a person's whole history (proofs/private_evaluation.md).
@@ -77,7 +77,7 @@ def fit_and_evaluate(
     with book.spend(data.name, promise, what=what, events=events):
         known = _known_part(data.bounded())
         fitted = (one.fit(known, random=random) for one in cheaper)
-        # The fits are paid here, so what this ledger takes for granted goes on their labels here.
+        # The fits are paid here, so the assumptions of this ledger are added to their labels here.
         models = tuple(_assuming(model, book.assumptions(data.name)) for model in fitted)
         scores = {
             str(metric): tuple(score_all(models, data, metric, noise, promise, random))
@@ -87,7 +87,7 @@ def fit_and_evaluate(
 
 
 def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee:
-    """Return the promise with all that the fits assume; where one is weaker, so is the whole."""
+    """Return the promise with all assumptions of the fits, and the weakest basis among them."""
     for one in fits:
         promise = replace(
             promise,
@@ -99,7 +99,7 @@ def _with_weaknesses(promise: Guarantee, fits: Sequence[Guarantee]) -> Guarantee
 
 
 def _known_part(data: DataSource) -> DataSource:
-    """Return what everybody lets models see; rows in memory stay rows, for models that need them."""
+    """Return the part that models are fitted on; rows in memory stay rows, for models that need them."""
     return (
         hide_one_each(data).train
         if isinstance(data, Interactions)
@@ -115,25 +115,25 @@ def _assuming(model: FittedModel, texts: tuple[str, ...]) -> FittedModel:
 def _common(estimators: Sequence[Estimator]) -> tuple[float, float]:
     settings = {(one.epsilon, one.delta) for one in estimators}
     if len(settings) > 1:
-        raise ParameterError("All models must have one epsilon and delta: it is what they cost together.")
+        raise ParameterError("All models must have the same epsilon and delta: their cost together.")
     ((epsilon, delta),) = settings
     return epsilon, delta
 
 
 def _with_multiplier(estimator: Estimator, multiplier: float) -> Estimator:
-    """Return the estimator at the epsilon that a hair more than this noise costs."""
+    """Return the estimator at the epsilon of slightly more noise than this."""
     epsilon = gaussian_epsilon(multiplier * _HAIR_MORE, estimator.delta)
     return type(estimator)(**{**estimator.settings, "epsilon": epsilon})
 
 
 def _refuse_other_promises(estimators: Sequence[Estimator], data: DataSource) -> None:
-    """Refuse models whose promise cannot be shared out as the precision of Gaussian noise."""
+    """Refuse models whose budget cannot be split as the precision of Gaussian noise."""
     for one in estimators:
         promise = one.promise(data.facts)
         if math.isinf(one.epsilon):
-            raise ParameterError(f"{one.name} runs without privacy; its scores are what `evaluate` prints.")
+            raise ParameterError(f"{one.name} runs without privacy; score it with `evaluate`.")
         if promise.unit is not Unit.USER or promise.trust is not Trust.JOINT or promise.delta == 0:
             raise PrivacyError(
                 f"{one.name} does not protect a person's whole history by Gaussian noise, so its budget "
-                "cannot be shared with scores. Evaluate it with a promise of its own (evaluate_privately)."
+                "cannot be shared with scores. Evaluate it under a separate promise (evaluate_privately)."
             )

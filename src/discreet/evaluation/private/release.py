@@ -1,6 +1,6 @@
-"""Release what people's scores come to: a mean, a difference, or the best of a few, with the noise stated.
+"""Release the scores of models with Gaussian noise: a mean, a difference, or the best of a few models.
 
-One person tells (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2, so a vector of length at most
+One person contributes (c_1, ..., c_m, 1/2), each c between -1/2 and 1/2: a vector of length at most
 sqrt(m + 1) / 2. Sums are exact and may come from shards or a cluster. Proof: proofs/private_evaluation.md.
 """
 
@@ -29,16 +29,16 @@ from discreet.privacy.mechanisms.fixed_point import FixedPoint
 from discreet.statistics.data_source import DataSource
 
 PROOF = "proofs/private_evaluation.md"
-# A two-sided normal interval that holds 95 times in 100.
+# A two-sided normal interval with 95 % confidence.
 _DEVIATIONS = 1.96
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateScore:
-    """Hold a released score, where the truth lies 95 times in 100, and how much of that is the noise.
+    """Hold a released score, its 95 % confidence interval, and the part that is noise.
 
-    `noise` is the standard deviation that the noise alone gives the value; `people` is a noisy count.
+    `noise` is the standard deviation of the value that comes from the noise alone; `people` is a noisy count.
     """
 
     metric: str
@@ -50,7 +50,7 @@ class PrivateScore:
     guarantee: Guarantee
 
     def to_json(self) -> dict[str, Any]:
-        """Return what may be published, which is everything."""
+        """Return all fields; all of them may be published."""
         return {
             "metric": self.metric,
             "value": self.value,
@@ -74,16 +74,16 @@ def evaluate_privately(
     ledger: Ledger | None = None,
     random: PrivacyRandom | None = None,
 ) -> PrivateScore:
-    """Release how well a model serves people's own hidden items, or how much better than another one.
+    """Release a model's score on held-out items, or its difference to the score of another model.
 
-    Everybody's latest item (without times one by a public hash) is hidden, the model sees the rest of that
-    person's row. `data` are interactions, a folder of shards or a cluster. Data that the model was learned
-    from flatter it; use people or months it has not seen, or `fit_and_evaluate`. A model without privacy is
-    refused, unless `models_are_public` says that it was learned from public data: its score would tell what
-    it knows of these people.
+    Each person's latest item (without times, one by a public hash) is held out; the model sees the rest of
+    that person's row. `data` are interactions, a folder of shards or a cluster. Scores on a model's own
+    training data are too high; use people or months it has not seen, or `fit_and_evaluate`. A model without
+    privacy is refused, unless `models_are_public` says that it was learned from public data: its score could
+    reveal what it learned about these people.
 
     Guarantee
-        (`epsilon`, `delta`) for a person's whole history, between data sets with and without that person
+        (`epsilon`, `delta`) for a person's whole history, between datasets with and without that person
         (proofs/private_evaluation.md).
 
     Example:
@@ -108,8 +108,8 @@ def evaluate_privately(
     promise = given_models(promise, models, are_public=models_are_public)
     noise = noise_of(gaussian_multiplier(epsilon, delta), 1)
     with book.spend(data.name, promise, what=what, events=[noise.event()]):
-        told = PersonalScores(models=models, metric=asked, difference=against is not None)
-        sums, count = release_sums(data.bounded().total(told).steps(), noise, random)
+        scores = PersonalScores(models=models, metric=asked, difference=against is not None)
+        sums, count = release_sums(data.bounded().total(scores).steps(), noise, random)
     return read_score(asked, sums[0], count, noise.sigma, data.facts, promise, difference=against is not None)
 
 
@@ -126,7 +126,7 @@ def choose_privately(
 ) -> tuple[str, dict[str, PrivateScore]]:
     """Release the scores of a few models together and return the name of the best one.
 
-    `models_are_public` lets models without privacy take part that were learned from public data.
+    `models_are_public` admits models without privacy that were learned from public data.
 
     Guarantee
         (`epsilon`, `delta`) for a person's whole history; the choice reads released numbers only
@@ -156,33 +156,36 @@ def score_all(
     promise: Guarantee,
     random: PrivacyRandom,
 ) -> list[PrivateScore]:
-    """Release the scores of several models on what people hide; the noise must be that of so many."""
-    told = data.bounded().total(PersonalScores(models=models, metric=metric))
-    sums, count = release_sums(told.steps(), noise, random)
+    """Release the scores of several models on held-out items; the noise must be set for that many scores."""
+    exact = data.bounded().total(PersonalScores(models=models, metric=metric))
+    sums, count = release_sums(exact.steps(), noise, random)
     return [
         read_score(metric, total, count, noise.sigma, data.facts, promise, difference=False) for total in sums
     ]
 
 
 def refuse_other_catalogs(models: tuple[FittedModel, ...], data: DataSource) -> None:
-    """Refuse models of other items than these."""
+    """Refuse models with another catalog than the data."""
     if any(model.catalog != data.catalog for model in models):
-        raise DataError("The model knows another catalog than these people's histories name.")
+        raise DataError(
+            "The model has another catalog than the data; read the data with the model's catalog."
+        )
 
 
 def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_public: bool) -> Guarantee:
-    """Return the promise of scores of these models; it names each of them, and carries simulated noise over.
+    """Return the promise with the models it assumes; it is simulated if a model's noise is.
 
     Raises:
-        PrivacyError: A model is not private, and it was not said that it was learned from public data.
+        PrivacyError: A model is not private, and `are_public` does not say that it was learned from public
+            data.
     """
     lines, simulated = [], promise.simulated
     for model in models:
         earlier = model.guarantee
         if math.isinf(earlier.epsilon) and not are_public:
             raise PrivacyError(
-                f"{model.name} is not private, so its score may tell of anybody it was learned from. Score a "
-                "private model, or say models_are_public=True if it was learned from public data."
+                f"{model.name} is not private, so its score may reveal anybody in its training data. Score a "
+                "private model, or pass models_are_public=True if it was learned from public data."
             )
         price = f"with epsilon={number_above(earlier.epsilon)}, {'/'.join(earlier.definition)}, of its own"
         learned = (
@@ -200,14 +203,14 @@ def best_of(scores: Mapping[str, PrivateScore]) -> str:
 
 
 def noise_of(multiplier: float, scores: int) -> Gaussian:
-    """Return the noise for so many scores at once: a person's vector is at most sqrt(scores + 1) / 2 long."""
+    """Return the noise for `scores` scores at once; a contribution's norm is at most sqrt(scores + 1) / 2."""
     length = math.sqrt(scores + 1) / 2
     return Gaussian(sigma=multiplier * length * (1 + 2.0**-40), l2_sensitivity=length)
 
 
-def release_sums(told: FixedPoint, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
-    """Return the noisy sum of each score and how many people there are, noisily."""
-    noisy = noise.release(told, random)
+def release_sums(sums: FixedPoint, noise: Gaussian, random: PrivacyRandom) -> tuple[Floats, float]:
+    """Return the noisy sum of each score, and the noisy number of people."""
+    noisy = noise.release(sums, random)
     return noisy[:-1], 2 * float(noisy[-1])
 
 
@@ -224,7 +227,7 @@ def read_score(
     """Turn a noisy sum into a mean with an interval that covers sampling and noise."""
     people = max(count, 1.0)
     mean = float(np.clip(total / people, -0.5, 0.5))
-    # Numbers in an interval of length 1 vary no more than two values at its ends would.
+    # The variance of numbers in an interval of length 1 is largest for two values at its ends.
     sampling = (0.5 + mean) * (0.5 - mean) / people
     added = (sigma / people) ** 2 * (1 + 4 * mean**2)
     spread = math.sqrt(sampling + added)
@@ -248,7 +251,7 @@ def read_score(
 def _as_errors(
     low: float, value: float, high: float, noise: float, width: float, *, difference: bool
 ) -> tuple[float, float, float, float]:
-    """Turn squared errors in squares of the scale into errors; differences stay squared."""
+    """Convert squared errors in units of the squared scale into errors; differences stay squared."""
     if difference:
         return low * width**2, value * width**2, high * width**2, noise * width**2
     low, value, high = (width * math.sqrt(max(number, 0.0)) for number in (low, value, high))
@@ -258,7 +261,7 @@ def _as_errors(
 def promise_of_scores(
     data: DataSource, epsilon: float, delta: float, book: Ledger, *, simulated: bool
 ) -> Guarantee:
-    """Return the promise of releasing scores: epsilon, delta, public facts, and what the budget assumes."""
+    """Return the promise of releasing scores, with the public facts and the ledger's assumptions."""
     promise = Guarantee(
         epsilon=epsilon,
         delta=delta,

@@ -1,6 +1,7 @@
-"""Compute one bounded score per user: how well a model serves an item hidden from it.
+"""Compute one bounded score per user and model, on an item that is held out.
 
-Splits for experiments draw from one stream for everybody: one more person would change what others hide.
+The held-out item depends on the user's own row only. Splits for experiments do not have this property: they
+draw from one stream for all users, so one more user would change what is held out for others.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def private_metric(text: str) -> Metric:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PersonalScores(Statistic):
-    """Sum what people tell of models: scores c_1, ..., c_m between -1/2 and 1/2, and 1/2 for being there.
+    """Sum the users' scores: c_1, ..., c_m between -1/2 and 1/2, and 1/2 for each user counted.
 
-    With a `difference` there are two models and one number, half of what the first scores more. The vector is
-    at most sqrt(m + 1) / 2 long. Who has hidden nothing tells nothing.
+    With a `difference` there are two models and one number, half of the difference of their scores. The
+    vector is at most sqrt(m + 1) / 2 long. A user without a held-out item contributes nothing.
     """
 
     models: Annotated[tuple[Predictor, ...], Held()]
@@ -54,35 +55,35 @@ class PersonalScores(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return the sums of scores, and then of halves."""
-        told = 1 if self.difference else len(self.models)
-        return (Part("scores", (told + 1,), bound=math.nextafter(math.sqrt(told + 1) / 2, math.inf)),)
+        """Return one part: the sums of scores, followed by the sum of halves."""
+        count = 1 if self.difference else len(self.models)
+        return (Part("scores", (count + 1,), bound=math.nextafter(math.sqrt(count + 1) / 2, math.inf)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         split = hide_one_each(block.alone())
         scores = [personal_scores(model, split, self.metric) - 0.5 for model in self.models]
-        told = np.column_stack([(scores[0] - scores[1]) / 2] if self.difference else scores)
-        sums[0][:] += fixed_point_scores(told)
+        contributions = np.column_stack([(scores[0] - scores[1]) / 2] if self.difference else scores)
+        sums[0][:] += fixed_point_scores(contributions)
 
 
-def fixed_point_scores(told: Floats) -> Steps:
-    """Return the sum of what people tell (a row each) and of a half for each of them, in whole steps."""
-    if np.any(np.abs(told) > 0.5):
-        raise ParameterError("A person's score must lie between -1/2 and 1/2 when it is told.")
-    halves = len(told) << (VECTOR_BITS - 1)
-    return np.append(as_fixed_point(to_fixed_point(told).sum(axis=0)), np.int64(halves))
+def fixed_point_scores(contributions: Floats) -> Steps:
+    """Return the sum of contributions (a row per user) and of a half for each user, in fixed point."""
+    if np.any(np.abs(contributions) > 0.5):
+        raise ParameterError("A person's score must lie between -1/2 and 1/2 before it is summed.")
+    halves = len(contributions) << (VECTOR_BITS - 1)
+    return np.append(as_fixed_point(to_fixed_point(contributions).sum(axis=0)), np.int64(halves))
 
 
 def personal_scores(model: Predictor, split: Split, metric: Metric) -> Floats:
-    """Return the score of everybody who hid something; for rmse the squared error in squares of the scale.
+    """Return the score of each user with a held-out item; for rmse the squared error over the squared scale.
 
-    People are scored one at a time: products of whole blocks round a row by its place among others, and a
-    score must be the same with and without anybody else.
+    Users are scored one at a time: products of whole blocks round a row depending on its position among
+    others, and a score must be the same with and without any other user.
     """
     people = np.flatnonzero(np.diff(split.test.indptr))
     score = _error if metric.kind == "rmse" else _listed
     found = np.array([score(model, split, metric, person) for person in people.tolist()])
-    # A model that answers no number serves that person not at all.
+    # A prediction that is not a number gets the worst score.
     worst = 1.0 if metric.kind == "rmse" else 0.0
     usable = np.nan_to_num(found, nan=worst, posinf=worst, neginf=worst)
     return np.asarray(np.clip(usable, 0.0, 1.0), dtype=np.float64)
@@ -95,38 +96,38 @@ def _listed(model: Predictor, split: Split, metric: Metric, person: int) -> floa
     target = scores[0, hidden.items]
     listable(scores, own, alone)
     assert metric.k is not None
-    better, tied = ranking.place(scores, alone, target, metric.k)
-    places = Places(starts=np.zeros(1, np.int64), better=better, tied=tied)
+    better, tied = ranking.rank_counts(scores, alone, target, metric.k)
+    ranks = Ranks(starts=np.zeros(1, np.int64), better=better, tied=tied)
     gain = ranking.hit_rate if metric.kind == "hr" else ranking.ndcg
-    return float(gain(places, metric.k)[0])
+    return float(gain(ranks, metric.k)[0])
 
 
 def _error(model: Predictor, split: Split, metric: Metric, person: int) -> float:
     own, hidden = split.train.span(person, person + 1), split.test.span(person, person + 1)
-    said = model.predict(own, np.zeros(1, np.int64), hidden.items.astype(np.int64))
-    return float((said[0] - float(hidden.values[0])) ** 2) / scale_of(split.train.facts) ** 2
+    predicted = model.predict(own, np.zeros(1, np.int64), hidden.items.astype(np.int64))
+    return float((predicted[0] - float(hidden.values[0])) ** 2) / scale_of(split.train.facts) ** 2
 
 
 def scale_of(facts: PublicFacts) -> float:
-    """Return how wide the declared scale is."""
+    """Return the width of the declared scale."""
     width = facts.high - facts.low
     if width <= 0:
-        raise ParameterError("rmse needs ratings on a scale; these data hold choices only.")
+        raise ParameterError("rmse needs ratings on a scale; for implicit feedback ask for hr@10 or ndcg@10.")
     return width
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class OneEach:
-    """Hide everybody's latest item, or without times one by a public hash; who has one item keeps it."""
+    """Hide each user's latest item, or without times one by a public hash; users with one item keep it."""
 
     def hidden(self, people: Interactions, /) -> npt.NDArray[np.bool_]:
         """Mark the hidden ratings."""
-        chosen = keep_per_user(people.indptr, people.items, people.times, people.users, people.catalog, cap=1)
+        one = keep_per_user(people.indptr, people.items, people.times, people.users, people.catalog, cap=1)
         lengths = np.diff(people.indptr)
-        return np.asarray(chosen & np.repeat(lengths > 1, lengths))
+        return np.asarray(one & np.repeat(lengths > 1, lengths))
 
 
 def hide_one_each(data: Interactions) -> Split:
-    """Return the data parted into what is known and what everybody hides."""
+    """Split the data into the visible ratings and one hidden rating per user."""
     return Split.by_mask(data, OneEach().hidden(data))
