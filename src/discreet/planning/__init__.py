@@ -1,1 +1,1 @@
-"""What a budget allows before anything is spent: a year's releases, the attacker's odds, likely accuracy."""
+"""Plan before spending: a year's releases, an attacker's chances, expected accuracy, and the model to use."""

@@ -19,7 +19,7 @@ HIDES = {
 }
 FEEDBACK = {
     "ratings": "ratings on a scale",
-    "clicks": "choices only: clicks, purchases, plays",
+    "clicks": "implicit feedback only: clicks, purchases, plays",
     "verdicts": "liked or not",
 }
 WANTS = {
@@ -28,7 +28,7 @@ WANTS = {
 }
 # With fewer people noise drowns all but the items' averages.
 _FEW = 1000
-# Well below one over the number of people.
+# Delta is one over this many times the number of people.
 _DELTA_PEOPLE = 10
 
 
@@ -46,7 +46,7 @@ class Option:
 
 
 _PUBLISHED = "a published method, to compare with"
-# By who sees, what is hidden, and what is learned from; the first of each is recommended.
+# By who sees the ratings, what is hidden, and the feedback; the first of each group is recommended.
 _TABLE = {
     ("us", "person", "ratings"): {
         "user-factorization": "the most accurate one in our measurements",
@@ -57,14 +57,14 @@ _TABLE = {
         "projected-gradient": _PUBLISHED,
     },
     ("us", "person", "clicks"): {
-        "user-factorization": "tells tastes apart, not only what is popular",
+        "user-factorization": "personal recommendations, not only what is popular",
         "popularity": "simple, and hard to beat where there are few people",
-        "implicit-objective": "profiles of tastes; also with pure epsilon, without a delta",
+        "implicit-objective": "preference profiles; also with pure epsilon, without a delta",
     },
     ("us", "value", "verdicts"): {
-        "one-bit-objective": "noise goes into the objective once, the rest is free",
+        "one-bit-objective": "noise enters the objective once, the rest is post-processing",
         "one-bit-gradient": "needs no exact minimum for its proof",
-        "one-bit-output": "answers a few cells; the matrix itself stays inside",
+        "one-bit-output": "answers a few predictions; the matrix itself is not released",
     },
     ("nobody", "value", "ratings"): {
         "local-channel": "knows how ratings become reports, so little is lost",
@@ -72,10 +72,10 @@ _TABLE = {
         "local-sgd": _PUBLISHED,
     },
     ("nobody", "value", "verdicts"): {
-        "one-bit-input": "verdicts are flipped on the device, with known odds",
+        "one-bit-input": "binary ratings are flipped on the device, with known odds",
     },
     ("nobody", "item", "ratings"): {
-        "local-nuclear": "hides on the device what was rated, too",
+        "local-nuclear": "also hides on the device which items were rated",
         "local-nuclear-plain": _PUBLISHED,
     },
     ("nobody", "item", "clicks"): {
@@ -120,7 +120,7 @@ OPTIONS = tuple(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to take, how to call it, why, and what else there is."""
+    """Hold the recommended model, its command line, the reasons, and the alternatives."""
 
     model: str
     command: str
@@ -155,7 +155,7 @@ def advise(
     simple = "biases" if stars else "popularity"
     if people is not None and people < _FEW and sees == "us":
         options = sorted(options, key=lambda option: option.model != simple)
-        notes.append(f"With {people:,} people there is little to learn but what is liked in general.")
+        notes.append(f"With {people:,} people little can be learned beyond which items are liked in general.")
     best, *others = options
     why = (f"{best.model}: {best.why}.", *notes)
     if parties > 1:
@@ -169,7 +169,7 @@ def advise(
 
 
 def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[str]]:
-    """Return the options that cover the answers; where none does exactly, those that promise more."""
+    """Return the options that fit the answers; where none fits exactly, those that promise more."""
     notes: list[str] = []
     there = [option for option in OPTIONS if option.sees == sees]
     learned = [option for option in there if option.feedback == feedback]
@@ -177,10 +177,10 @@ def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[s
         notes.append(f"No model learns from {feedback} under this promise; these learn from ratings.")
         learned = [option for option in there if option.feedback == "ratings"]
     levels = list(HIDES)
-    # What hides more comes before what hides less in HIDES.
+    # HIDES is ordered from the strongest protection to the weakest.
     enough = [option for option in learned if levels.index(option.hides) <= levels.index(hides)]
     if not enough:
-        notes.append(f"No model of ours hides more than {HIDES[learned[0].hides]} here: read its label.")
+        notes.append(f"No model hides more than {HIDES[learned[0].hides]} here: read its label.")
         return learned, notes
     closest = max(levels.index(option.hides) for option in enough)
     if levels[closest] != hides and sees != "everybody":

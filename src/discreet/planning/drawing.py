@@ -1,4 +1,4 @@
-"""Draw a plan: in plain text for a terminal, or as a picture."""
+"""Plot a plan: as text for a terminal, or as an image file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.planning.plan import Curve
 def draw(
     points: Sequence[tuple[float, float]], *, width: int = 56, height: int = 10, mark: float | None = None
 ) -> str:
-    """Return the points as text, the horizontal axis logarithmic; `mark` puts a line at one place of it.
+    """Return a text plot of the points with a logarithmic x axis; `mark` draws a vertical line at one x.
 
     Example:
         >>> print(draw([(0.1, 0.0), (1.0, 0.5), (10.0, 1.0)], width=9, height=3))
@@ -27,16 +27,16 @@ def draw(
     low, high = min(value for _, value in points), max(value for _, value in points)
     grid = [[" "] * width for _ in range(height)]
 
-    def column(place: float) -> int:
-        share = (math.log(place) - left) / max(right - left, 1e-12)
+    def column(x: float) -> int:
+        share = (math.log(x) - left) / max(right - left, 1e-12)
         return min(max(round(share * (width - 1)), 0), width - 1)
 
     if mark is not None:
         for line in grid:
             line[column(mark)] = ":"
-    for place, value in points:
+    for x, value in points:
         share = (value - low) / max(high - low, 1e-12)
-        grid[height - 1 - round(share * (height - 1))][column(place)] = "*"
+        grid[height - 1 - round(share * (height - 1))][column(x)] = "*"
     names = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
     lines = [f"{names.get(row, ''):>7} |" + "".join(cells).rstrip() for row, cells in enumerate(grid)]
     ends = f"{points[0][0]:.3g}", f"{points[-1][0]:.3g}"
@@ -45,7 +45,7 @@ def draw(
 
 
 def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None) -> None:
-    """Write the expected accuracy against epsilon for so many people, and where the plan stands."""
+    """Write a plot of the expected accuracy by epsilon for `people` people, and mark the plan's epsilon."""
     if path.suffix not in (".svg", ".png"):
         raise ParameterError(f"{path.name} must end in .svg or .png.")
     try:
@@ -54,8 +54,8 @@ def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None) -> N
         raise ParameterError("A picture needs the extra `report`: pip install 'discreet[report]'.") from error
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    places = [place * curve.people / people for place, _ in curve.points]
-    axes.plot(places, [value for _, value in curve.points], "o-", label=f"as on {curve.dataset}")
+    epsilons = [x * curve.people / people for x, _ in curve.points]
+    axes.plot(epsilons, [value for _, value in curve.points], "o-", label=f"as on {curve.dataset}")
     axes.axhline(curve.bar, color="black", lw=0.8, label="without privacy")
     axes.axhline(curve.floor, color="black", lw=0.8, ls=":", label="without learning anything")
     if epsilon is not None:

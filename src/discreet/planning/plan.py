@@ -1,10 +1,10 @@
-"""Plan a year: what each release may cost, what accuracy to expect, what an attacker gains.
+"""Plan a year of releases: the cost of each, the accuracy to expect, and an attacker's chance.
 
-What noise does to a sum over people depends on epsilon times the number of people, so a file with twice the
-people at half the epsilon is about as good. The runs are committed with the package (`curves.json`, which
-`benchmarks/planning.py` writes).
+The effect of noise on a sum over people depends on epsilon times the number of people. So data with twice the
+people at half the epsilon give about the same accuracy. The measured curves ship with the package
+(`curves.json`, which `benchmarks/planning.py` writes).
 
-The attacker knows everything but that one person's presence, and finds both cases equally likely beforehand.
+The attacker knows everything but one person's presence, and considers both cases equally likely beforehand.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from discreet.privacy.ledger.records import Amount
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Hold what each of `releases` equal releases may cost, and what all of them leave an attacker."""
+    """Hold what each of `releases` equal releases may cost, and an attacker's chance of success."""
 
     releases: int
     limit: Amount
     per_release: Amount
     adding: Amount
-    #: The best chance of telling whether somebody is in the data, from one release and from all of them.
+    #: The best chance of guessing whether a person is in the data, from one release and from all of them.
     from_one: float
     from_all: float
-    #: What the budget's (epsilon, delta) alone would leave, were the noise not known to be Gaussian.
+    #: The best chance that the budget's (epsilon, delta) alone allows, whatever the noise.
     at_most: float
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Schedule:
 
 
 def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
-    """Return what a budget of (epsilon, delta) allows each of so many Gaussian releases, chosen adaptively.
+    """Split a budget of (epsilon, delta) into equal Gaussian releases, chosen adaptively.
 
     Example:
         >>> year = schedule(5.0, 1e-6, 12)
@@ -97,7 +97,10 @@ METRICS = {"rmse": "lower", "hr@10": "higher"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Hold how a metric of the recommended model moved with epsilon on one public data set."""
+    """Hold a metric of the recommended model by epsilon, measured on one public dataset.
+
+    `bar` is the value without privacy, `floor` the value without learning.
+    """
 
     dataset: str
     people: int
@@ -108,7 +111,7 @@ class Curve:
     bar: float
 
     def at(self, epsilon: float, people: int) -> float:
-        """Return the value expected at this epsilon with so many people, within what was measured."""
+        """Return the value expected at this epsilon with `people` people, clipped to the measured range."""
         effective = epsilon * people / self.people
         if effective <= self.points[0][0]:
             return self.points[0][1]
@@ -119,7 +122,7 @@ class Curve:
         return self.points[-1][1]
 
     def smallest_epsilon(self, wanted: float, people: int) -> float | None:
-        """Return the smallest epsilon at which the metric was as good as wanted, or None if it never was."""
+        """Return the smallest epsilon at which the metric reaches `wanted`, or None if it never does."""
         sign = 1 if METRICS[self.metric] == "higher" else -1
         if sign * self.points[0][1] >= sign * wanted:
             return self.points[0][0] * self.people / people
@@ -130,7 +133,7 @@ class Curve:
         return None
 
     def reaches(self, people: int) -> tuple[float, float]:
-        """Return the epsilons between which something was measured, for so many people."""
+        """Return the range of epsilons that was measured, for `people` people."""
         return self.points[0][0] * self.people / people, self.points[-1][0] * self.people / people
 
 
@@ -140,13 +143,13 @@ def curves() -> tuple[Curve, ...]:
     text = resources.files("discreet.planning").joinpath("curves.json").read_text(encoding="utf8")
     records: list[dict[str, Any]] = json.loads(text)
     return tuple(
-        Curve(**{**record, "points": tuple((place, value) for place, value in record["points"])})
+        Curve(**{**record, "points": tuple((epsilon, value) for epsilon, value in record["points"])})
         for record in records
     )
 
 
 def similar_curve(metric: str, people: int, ratings_per_person: float) -> Curve:
-    """Return the curve of the public data most like these: ratings a person count most, then people."""
+    """Return the curve of the most similar public data: by ratings per person first, then by people."""
     one_of("metric", metric, tuple(METRICS))
     integer("people", people, least=2)
     positive_finite("ratings_per_person", ratings_per_person)
@@ -162,7 +165,7 @@ def similar_curve(metric: str, people: int, ratings_per_person: float) -> Curve:
 
 
 def best_chance(epsilon: float, delta: float) -> float:
-    """Return the best chance that any (epsilon, delta) release leaves.
+    """Return an attacker's best chance against any (epsilon, delta) release.
 
     Example:
         >>> round(best_chance(1.0, 0.0), 3)
@@ -176,7 +179,7 @@ def best_chance(epsilon: float, delta: float) -> float:
 
 
 def best_chance_gaussian(multiplier: float) -> float:
-    """Return the best chance against Gaussian noise, which is less than its epsilon allows.
+    """Return an attacker's best chance against Gaussian noise, which is less than its epsilon allows.
 
     Example:
         >>> round(best_chance_gaussian(1.0), 3)
@@ -187,7 +190,7 @@ def best_chance_gaussian(multiplier: float) -> float:
 
 
 def in_words(chance: float) -> str:
-    """Say a chance as a bet.
+    """Return a chance in words.
 
     Example:
         >>> in_words(0.731)
