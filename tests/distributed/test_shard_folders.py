@@ -213,7 +213,7 @@ def swapped(items):
 def test_rows_that_would_tell_too_much_are_refused(folder, spoil, at_a_time, monkeypatch):
     """An item twice in a row would count twice in that person's vector."""
     monkeypatch.setattr(shard_reading, "_AT_A_TIME", at_a_time)
-    shard_reading._in_order.clear()
+    shard_reading._checked.clear()
     assert open_shards(folder).total(UserCount()).people == 900
     rewrite(folder, 2, **spoil(open_shards(folder).shard(2)))
     refused(folder, "rows that are not in order")

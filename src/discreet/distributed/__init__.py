@@ -1,1 +1,1 @@
-"""Fit on more data than one machine holds: shards on disk, sums over shards on a Dask cluster."""
+"""Fit on more data than fit in memory: shards on disk, and sums over shards on a Dask cluster."""

@@ -1,10 +1,10 @@
 """Sum over a folder of shards on the workers of a Dask cluster; the noise stays with the driver.
 
-Workers open shards by path and return exact sums. A task of a worker that is lost runs again elsewhere and
-returns the same sum, so nothing is drawn or paid twice: noise is drawn here, after the last sum came in.
+Workers open shards by path and return exact sums. If a worker is lost, its task runs again on another one and
+returns the same sum. Nothing is drawn or paid twice: the driver draws the noise after the last sum came in.
 
-That needs the same code, compiled by the same compiler for the same kind of processor. Were it otherwise, the
-place where somebody is computed, which may depend on who else is in the data, could show in their vector
+All workers must run the same code, compiled by the same compiler for the same kind of processor. Otherwise
+a user's vector could depend on the machine that computes it, and that may depend on who else is in the data
 (proofs/exact_sums.md).
 """
 
@@ -31,7 +31,7 @@ from discreet.distributed.object_stores import is_address
 from discreet.distributed.shards import ShardFolder, open_shards
 from discreet.statistics.statistic import Statistic, Sums
 
-# So many sums are added by one task, so that they travel a few levels only; large ones in pairs, so that a
+# How many sums one task adds, so that the tree has few levels; large ones are added in pairs, so that a
 # worker never holds more than a few of them.
 FAN_IN = 8
 _BYTES_ADDED = 1 << 29
@@ -41,14 +41,14 @@ TASKS_PER_THREAD = 4
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClusterSource:
-    """Hold a folder of shards as a crowd that a cluster sums over; workers see it by its path."""
+    """Hold a folder of shards as a data source that a cluster sums over; workers open it by its path."""
 
     shards: ShardFolder
     client: Any
 
     @property
     def facts(self) -> PublicFacts:
-        """Return what is public."""
+        """Return the public facts."""
         return self.shards.facts
 
     @property
@@ -58,40 +58,40 @@ class ClusterSource:
 
     @property
     def name(self) -> str:
-        """Return what the data are called in a ledger."""
+        """Return the name of the data in a ledger."""
         return self.shards.name
 
     @property
     def n_users(self) -> int:
-        """Return how many people there are."""
+        """Return the number of users."""
         return self.shards.n_users
 
     @property
     def n_items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return self.shards.n_items
 
     @property
     def n_ratings(self) -> int:
-        """Return how many ratings there are."""
+        """Return the number of ratings."""
         return self.shards.n_ratings
 
     @property
     def has_one_value(self) -> bool:
-        """Tell whether all ratings are equal."""
+        """Return whether all ratings are equal."""
         return self.shards.has_one_value
 
     def bounded(self) -> ClusterSource:
-        """Return the same people: every block is bounded as it is read."""
+        """Return the same source: every block is bounded as it is read."""
         return self
 
     def refuse_mixed(self) -> None:
-        """Refuse a cluster without workers, or one whose workers would compute other last bits."""
-        # A worker without this package cannot even say so: it answers with an error.
-        told = self.client.run(fingerprint, on_error="return")
-        if not told:
+        """Refuse a cluster without workers, or one whose workers could round differently."""
+        # A worker without this package answers with an error.
+        answers = self.client.run(fingerprint, on_error="return")
+        if not answers:
             raise ClusterError("The cluster has no workers; start some with `dask worker HOST:PORT`.")
-        found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in told.items()}
+        found = {worker: theirs if isinstance(theirs, dict) else {} for worker, theirs in answers.items()}
         other = {worker: differences(theirs) for worker, theirs in found.items() if differences(theirs)}
         if other:
             worker, names = next(iter(other.items()))
@@ -102,13 +102,13 @@ class ClusterSource:
             )
 
     def total(self, statistic: Statistic, /) -> Sums:
-        """Return the exact sum of what everybody tells, added up in a tree on the workers."""
+        """Return the exact sum of all contributions, added up in a tree on the workers."""
         with losses_as_sentences():
             return self._total(statistic)
 
     def _total(self, statistic: Statistic) -> Sums:
         client, report = self.client, self.shards.report
-        # A task, not a scattered value: the scheduler can make it again when a worker is lost.
+        # A task, not a scattered value: the scheduler can run it again when a worker is lost.
         there = client.submit(_same, statistic, pure=False)
         where, facts = Whereabouts.of(self.shards), self.shards.facts
         groups = self._groups()
@@ -129,7 +129,7 @@ class ClusterSource:
         return self._result(sums[0], every)
 
     def _groups(self) -> list[list[int]]:
-        """Cut the shards into tasks: few sums travel, and a lost task is a small loss."""
+        """Group the shards into tasks: few sums to transfer, and little to repeat if a task is lost."""
         tasks = min(self.shards.n_shards, TASKS_PER_THREAD * max(sum(self.client.ncores().values()), 1))
         return [list(range(at, self.shards.n_shards, tasks)) for at in range(tasks)]
 
@@ -145,13 +145,13 @@ class ClusterSource:
 
 
 def fan_in(statistic: Statistic) -> int:
-    """Return how many sums of a statistic one task adds."""
+    """Return how many sums of this statistic one task adds."""
     size = 8 * sum(math.prod(part.shape) for part in statistic.parts)
     return max(2, min(FAN_IN, _BYTES_ADDED // max(size, 1)))
 
 
 def on_cluster(shards: ShardFolder, client: Any) -> ClusterSource:
-    """Return the shards as a crowd on a cluster, after checking that its workers are alike."""
+    """Return the shards as a data source on a cluster, after the environment check of its workers."""
     source = ClusterSource(shards=shards, client=client)
     source.refuse_mixed()
     return source
@@ -162,28 +162,28 @@ def _same(statistic: Statistic) -> Statistic:
 
 
 class Whereabouts(NamedTuple):
-    """Say where a folder of shards is, and by its seal which one: another one there is not meant."""
+    """Identify a folder of shards by its address and by the seal of its manifest."""
 
     address: str
     seal: str
 
     @classmethod
     def of(cls, shards: ShardFolder) -> Self:
-        """Return where a folder is that was opened here."""
+        """Return the whereabouts of an open folder."""
         return cls(shards.address, shards.manifest.seal)
 
 
 @lru_cache(maxsize=4)
 def opened_once(where: Whereabouts) -> ShardFolder:
-    """Open a folder of shards on a worker, once in a process."""
+    """Open a folder of shards on a worker, once per process."""
     if not is_address(where.address) and not Path(where.address).is_dir():
         raise FileError(
-            f"A worker does not see {where.address}; the folder must have one path on all machines."
+            f"A worker does not see {where.address}; the folder must have the same path on all machines."
         )
     shards = open_shards(where.address)
     if shards.manifest.seal != where.seal:
         raise FileError(
-            f"A worker sees another folder at {where.address} than the driver does; they must be one."
+            f"A worker sees another folder at {where.address} than the driver; both must see the same one."
         )
     return shards
 
@@ -195,7 +195,7 @@ def _total_of(
     statistic: Statistic,
     expected: dict[str, str],
 ) -> Sums:
-    """Sum over some shards on a worker; one that joined later is checked here."""
+    """Sum over some shards on a worker; a worker that joined later gets its environment check here."""
     names = differences(expected)
     if names:
         raise ClusterError(f"A worker differs from the driver ({', '.join(names)}) and was not used.")
@@ -211,7 +211,7 @@ def _added(parts: list[Sums]) -> Sums:
 
 @lru_cache(maxsize=1)
 def fingerprint() -> dict[str, str]:
-    """Return what the last bits of a computation here depend on, by name."""
+    """Return everything that the rounding of a computation here depends on, by name."""
     libraries = {name: version(name) for name in ("numba", "llvmlite", "numpy", "scipy", "polars")}
     features = str(numba.config.CPU_FEATURES) + llvmlite.binding.get_host_cpu_features().flatten()  # type: ignore[attr-defined]
     return {
@@ -225,7 +225,7 @@ def fingerprint() -> dict[str, str]:
 
 
 def differences(theirs: dict[str, str]) -> list[str]:
-    """Return the names in which a fingerprint differs from the one of this process."""
+    """Return the names of the entries that differ from this process's fingerprint."""
     own = fingerprint()
     return sorted(name for name in own.keys() | theirs.keys() if own.get(name) != theirs.get(name))
 

@@ -1,4 +1,4 @@
-"""Connect to a Dask cluster, or start one on this machine, and say in a sentence when it is lost."""
+"""Connect to a Dask cluster, or start one on this machine, and report its loss in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from discreet.core.checks import DiscreetError, ParameterError
 
 LOCAL, SCHEME = "dask://local", "dask://"
-# Sums are few and long: what looks at a process many times a second costs more than it shows.
+# Tasks are few and long, so frequent monitoring costs more than it shows.
 _CALM = {
     "distributed.admin.large-graph-warning-threshold": "4GB",
     "distributed.admin.tick.interval": "500ms",
@@ -27,14 +27,14 @@ _CALM = {
 
 
 class ClusterError(DiscreetError):
-    """The cluster cannot be used, or was lost."""
+    """Report that the cluster cannot be used, or was lost."""
 
 
 @contextmanager
 def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
-    """Yield a client of the cluster that an address names; `dask://local` starts one on this machine."""
+    """Yield a client of the cluster at an address; `dask://local` starts one on this machine."""
     if not address.startswith(SCHEME) or address == SCHEME:
-        raise ParameterError(f"--on {address} is not understood; say {LOCAL} or {SCHEME}HOST:PORT.")
+        raise ParameterError(f"--on {address} is not understood; use {LOCAL} or {SCHEME}HOST:PORT.")
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -66,7 +66,7 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the client writes about lost connections off the terminal: a sentence says it."""
+    """Keep the client's log of lost connections off the terminal: the error says it in one sentence."""
     before = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
     for name in before:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -79,14 +79,14 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_for_later() -> Iterator[None]:
-    """Hold a Ctrl-C back until the end of the block; processes and threads begun in it never hear one.
+    """Delay a Ctrl-C until the end of the block; processes and threads started in it never receive one.
 
     A terminal sends it to the workers, too. They would die with a traceback before the driver cancels.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # It unblocks what it finds blocked, so it must not begin inside.
+    # The tracker unblocks signals when it starts, so it must start before.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -97,7 +97,7 @@ def _ctrl_c_for_later() -> Iterator[None]:
 
 @contextmanager
 def losses_as_sentences() -> Iterator[None]:
-    """Turn what a lost cluster, or workers that die again and again, raise into a sentence."""
+    """Turn the errors of a lost cluster, or of workers that keep dying, into one sentence."""
     from distributed import KilledWorker
 
     try:
@@ -106,7 +106,7 @@ def losses_as_sentences() -> Iterator[None]:
         raise
     except KilledWorker as error:
         raise ClusterError(
-            "Workers died again and again on one shard; they may lack memory. What was paid is paid."
+            "Workers died again and again on one shard; give them more memory. What was paid stays paid."
         ) from error
     except (OSError, asyncio.CancelledError, futures.CancelledError, TimeoutError) as error:
         raise ClusterError("The cluster was lost. What was paid stays paid.") from error

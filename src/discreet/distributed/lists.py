@@ -1,4 +1,4 @@
-"""Make lists for everybody in a folder of shards, shard by shard, here or on a cluster."""
+"""Recommend to all users in a folder of shards, shard by shard, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from discreet.distributed.shards import ShardFolder
 from discreet.models.fitted import FittedModel
 from discreet.models.lists import STARS, recommend_rows
 
-# Lists are made for the people behind so many ratings at a time.
+# Lists are made in groups of users with about so many ratings.
 _RATINGS_AT_A_TIME = 1 << 20
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wanted:
-    """Say what lists are wanted, in the words of `FittedModel.recommend_all`; `closed` items are in none."""
+    """Hold the settings of lists, as in `FittedModel.recommend_all`; `closed` items are in no list."""
 
     k: int = 10
     exclude_seen: bool = True
@@ -38,7 +38,7 @@ class Wanted:
     diversify: float = 0.0
 
     def lists(self, model: FittedModel, shards: ShardFolder, number: int) -> Iterator[pl.DataFrame]:
-        """Yield the lists of a shard's people, some at a time."""
+        """Yield the lists of a shard's users, in groups."""
         for people in shards.people(number, _RATINGS_AT_A_TIME):
             yield recommend_rows(
                 model,
@@ -56,10 +56,10 @@ def write_lists(
 ) -> None:
     """Write lists to a Parquet file (user, rank, item, score, expected stars); none are kept.
 
-    With a `client` its workers make the lists; they see the folder by its path.
+    With a `client` its workers make the lists; they open the folder by its path.
     """
     if shards.catalog != model.catalog:
-        raise DataError("The shards name another catalog than the model was fitted on.")
+        raise DataError("The shards have another catalog than the model; make them with the model's catalog.")
     schema = {
         "user": pl.String() if shards.manifest.text_ids else pl.Int64(),
         "rank": pl.Int64(),
@@ -74,7 +74,7 @@ def write_lists(
         try:
             for frame in made:
                 yield frame.cast(schema)  # type: ignore[arg-type]
-        # Whoever writes would wrap it in an error of its own, and a sentence would become a traceback.
+        # The writer would wrap it in its own error, and a sentence would become a traceback.
         except BaseException as error:
             failed.append(error)
 
@@ -98,8 +98,8 @@ def _here(model: FittedModel, shards: ShardFolder, wanted: Wanted) -> Iterator[p
 
 
 def _there(model: FittedModel, shards: ShardFolder, wanted: Wanted, client: Any) -> Iterator[pl.DataFrame]:
-    """Let workers make lists, a few shards ahead of what is written."""
-    # A task, not a scattered value: the scheduler can make it again when a worker is lost.
+    """Let workers make lists, a few shards ahead of the writer."""
+    # A task, not a scattered value: the scheduler can run it again when a worker is lost.
     sent = client.submit(_same, model, pure=False)
     where = Whereabouts.of(shards)
     ahead = 2 * max(len(client.ncores()), 1)

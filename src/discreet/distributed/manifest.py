@@ -1,4 +1,4 @@
-"""Describe a folder of shards: what is public, how much each shard holds, and the checksum of every file.
+"""Describe a folder of shards: public facts, the size of each shard, and the digest of every file.
 
 A folder holds `manifest.json`, `catalog.parquet` and `shards/00000`, `shards/00001`... with plain arrays. The
 manifest is written last: a folder without one is not finished.
@@ -24,18 +24,18 @@ from discreet.data.vocabulary import Vocabulary
 
 MANIFEST, CATALOG, SHARDS = "manifest.json", "catalog.parquet", "shards"
 FORMAT, VERSION = "discreet shards", 1
-#: So many shards a folder may have, and so many bytes a manifest with all their digests.
+#: The most shards of a folder, and the most bytes of a manifest with all their digests.
 MOST_SHARDS = 1 << 16
 MOST_BYTES = 1 << 26
 _LONGEST_NAME = 200
-# Ids come once each, so a file of ids has at most so many for each of its bytes; more is no honest file.
+# Ids are distinct, so a valid file holds at most so many ids per byte.
 _IDS_PER_BYTE = 16
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRecord:
-    """Say how much a shard holds, and what its files' digests are."""
+    """Hold the size of a shard and the digests of its files."""
 
     people: int
     ratings: int
@@ -57,12 +57,12 @@ class Manifest:
 
     @property
     def people(self) -> int:
-        """Return how many people all shards hold."""
+        """Return the number of users in all shards."""
         return sum(shard.people for shard in self.shards)
 
     @property
     def ratings(self) -> int:
-        """Return how many ratings all shards hold."""
+        """Return the number of ratings in all shards."""
         return sum(shard.ratings for shard in self.shards)
 
     def to_bytes(self) -> bytes:
@@ -85,16 +85,16 @@ class Manifest:
 
     @property
     def seal(self) -> str:
-        """Return a digest of all that the manifest says: who has the same seal means the same people."""
+        """Return a digest of the whole manifest: equal seals mean equal data."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Write the manifest in one step; with that the folder is finished."""
+        """Write the manifest in one step, which finishes the folder."""
         write_whole(folder / MANIFEST, self.to_bytes())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the manifest of a folder; anything else is refused with one sentence."""
+        """Read the manifest of a folder; refuse anything else."""
         file = folder / MANIFEST
         try:
             size = require_regular(file).st_size
@@ -144,12 +144,12 @@ class Manifest:
 
 
 def shard_folder(folder: Path, number: int) -> Path:
-    """Return where a shard lies."""
+    """Return the folder of a shard."""
     return folder / SHARDS / f"{number:05d}"
 
 
 def shard_of_hash(hashes: Any, n_shards: int) -> Any:
-    """Return the shard that people belong to, by the public hash of their own ids; this never changes."""
+    """Return the shard of each user, by the public hash of the user's own id; this never changes."""
     return hashes % type(hashes.flat[0])(n_shards) if hashes.size else hashes
 
 
@@ -164,7 +164,7 @@ def digest(file: Path) -> str:
 
 
 def require_regular(file: Path) -> os.stat_result:
-    """Refuse what is no file (reading a pipe or a device may never end); links to files are files."""
+    """Refuse anything but a regular file: reading a pipe or a device may never end. Links are followed."""
     try:
         found = file.stat()
     except OSError as error:
@@ -180,7 +180,7 @@ def write_ids(ids: pl.Series, file: Path) -> None:
 
 
 def read_ids(file: Path, count: int) -> pl.Series:
-    """Read so many ids in their order; a file that is none of ours is refused before it is unpacked."""
+    """Read `count` ids in their order; refuse an invalid file before it is decompressed."""
     most = _IDS_PER_BYTE * require_regular(file).st_size
     try:
         held = int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
@@ -198,7 +198,7 @@ def read_ids(file: Path, count: int) -> pl.Series:
 
 
 def read_catalog(folder: Path, manifest: Manifest) -> Vocabulary:
-    """Return the catalog of a folder, if it is the one that the manifest means."""
+    """Return the catalog of a folder; refuse one with another digest than the manifest's."""
     if digest(folder / CATALOG) != manifest.catalog_digest:
         raise FileError(f"{folder / CATALOG} was changed after the folder was made; make it again.")
     try:

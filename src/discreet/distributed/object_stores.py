@@ -1,7 +1,7 @@
-"""Fetch shards from object stores to a local cache, file by file when they are needed, checked by digest.
+"""Fetch shards from object stores to a local cache, file by file when needed, checked by digest.
 
-Arrays are mapped, which needs files: a worker keeps those of its shards on its own disk. The cache holds
-people's rows and is for its owner alone.
+Arrays are memory-mapped, which needs files: a worker keeps those of its shards on its own disk. The cache
+holds users' rows, so only its owner can read it.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ _CHUNK = 1 << 20
 
 
 def is_address(path: str | Path) -> bool:
-    """Tell whether a text names something in an object store, such as s3://bucket/folder."""
+    """Return whether a text is an address in an object store, such as s3://bucket/folder."""
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectStore:
-    """Name a folder in an object store; it travels to workers, who open it themselves."""
+    """Name a folder in an object store; it is sent to workers, which open it themselves."""
 
     address: str
 
     @classmethod
     def at(cls, address: str) -> Self:
-        """Return the folder at an address without slashes at its end."""
+        """Return the folder at an address, without trailing slashes."""
         return cls(address=address.rstrip("/"))
 
     def holds(self, name: str) -> bool:
-        """Tell whether there is such a file."""
-        with self._spoken() as (store, root):
+        """Return whether the folder has this file."""
+        with self._opened() as (store, root):
             return bool(store.isfile(f"{root}/{name}"))
 
     def read(self, name: str, most: int) -> bytes:
-        """Return a file of at most so many bytes."""
-        with self._spoken() as (store, root), store.open(f"{root}/{name}", "rb") as source:
+        """Return the content of a file of at most `most` bytes."""
+        with self._opened() as (store, root), store.open(f"{root}/{name}", "rb") as source:
             content: bytes = source.read(most + 1)
         if len(content) > most:
             raise FileError(f"{self.address}/{name} is too large; make the folder again.")
         return content
 
     def mirror(self, seal: str) -> Path:
-        """Return where files of the folder with this seal are kept on this machine."""
+        """Return the local cache of the folder with this seal."""
         folder = cache_folder() / "shards" / seal
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class ObjectStore:
         return folder
 
     def fetch(self, name: str, target: Path, digest: str, most: int) -> None:
-        """Write a file to the cache unless it is there; one with another digest never gets there."""
+        """Write a file to the cache unless it is there; refuse one with another digest."""
         if target.exists():
             return
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -84,19 +84,19 @@ class ObjectStore:
             Path(aside).unlink(missing_ok=True)
 
     def _copy(self, name: str, written: Any, most: int) -> str:
-        total, room = hashlib.sha256(), most
-        with self._spoken() as (store, root), store.open(f"{root}/{name}", "rb") as source:
+        total, left = hashlib.sha256(), most
+        with self._opened() as (store, root), store.open(f"{root}/{name}", "rb") as source:
             while part := source.read(_CHUNK):
-                room -= len(part)
-                if room < 0:
+                left -= len(part)
+                if left < 0:
                     raise FileError(f"{self.address}/{name} is larger than its manifest says; make it again.")
                 total.update(part)
                 written.write(part)
         return total.hexdigest()
 
     @contextmanager
-    def _spoken(self) -> Iterator[tuple[Any, str]]:
-        """Yield the store and the folder in it; whatever goes wrong there becomes a sentence."""
+    def _opened(self) -> Iterator[tuple[Any, str]]:
+        """Yield the store and the folder in it; turn its errors into one sentence."""
         try:
             from fsspec.core import url_to_fs
         except ImportError as error:
@@ -112,7 +112,7 @@ class ObjectStore:
             raise ParameterError(
                 f"{self.address} needs the package that fsspec reads {scheme}:// with ({error})."
             ) from error
-        # Every store has errors of its own, and they share no ancestor.
+        # Every store has its own errors, without a common base class.
         except Exception as error:
             raise FileError(f"{self.address} cannot be read: {_one_line(error)}.") from error
 

@@ -1,6 +1,6 @@
 """Cut files of ratings into pieces that fit into memory, and survey them once.
 
-What is taken from the ratings here is marked so in the facts, as reading a file does.
+Facts that are taken from the ratings are marked so, as when a file is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Name a part of a file: rows of Parquet, or bytes of text below its first lines."""
+    """Name a part of a file: rows of Parquet, or bytes of text below its header lines."""
 
     file: Path
     start: int
@@ -42,18 +42,18 @@ class Piece(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceReader:
-    """Say how files are read, and read them piece by piece."""
+    """Read files piece by piece, with the given settings."""
 
     columns: Choice | None = None
     implicit: bool = False
     dialect: Dialect | None = None
     zeros: str = "ratings"
-    #: People to leave out, as texts, and the only items to keep.
+    #: Users to leave out, as texts, and the only items to keep.
     without: Vocabulary | None = None
     known: Vocabulary | None = None
 
     def pieces(self, path: Path) -> list[Piece]:
-        """Return the parts of a file, in their order; a compressed text file is one."""
+        """Return the pieces of a file in order; a compressed text file is one piece."""
         file = locate(path)
         kind = magic(file)
         if kind == PARQUET:
@@ -79,11 +79,11 @@ class PieceReader:
         return columns
 
     def described(self) -> dict[str, str]:
-        """Return what tells whether another reader reads the same."""
+        """Return a description that is equal for readers with equal settings."""
         plain = replace(self, without=None, known=None)
-        chosen = {"without": self.without, "known": self.known}
+        filters = {"without": self.without, "known": self.known}
         return {"reader": repr(plain)} | {
-            name: str(int(hash_ids(ids).sum())) for name, ids in chosen.items() if ids is not None
+            name: str(int(hash_ids(ids).sum())) for name, ids in filters.items() if ids is not None
         }
 
     def _columns(self, piece: Piece) -> Columns:
@@ -117,13 +117,13 @@ class PieceReader:
             return int(scanned(file).select(pl.len()).collect().item())
 
     def _head(self, file: Path) -> int:
-        """Return how many bytes come before the first rating; every piece begins with them."""
+        """Return the number of bytes before the first rating; every piece is read with them."""
         layout = sniff(file, self.columns, implicit=self.implicit, dialect=self.dialect)
         with file.open("rb") as opened:
             return sum(len(opened.readline()) for _ in range(layout.skip))
 
     def _line_ends(self, file: Path, head: int, size: int) -> Iterator[int]:
-        """Yield where pieces end: after a line, never inside quotes."""
+        """Yield the ends of pieces: after a line, never inside quotes."""
         quote = ((self.dialect.quote if self.dialect else '"') or '"').encode()
         with file.open("rb") as opened:
             opened.seek(head)
@@ -143,7 +143,7 @@ class PieceReader:
 
 
 def as_texts(ids: Iterable[Any]) -> Vocabulary:
-    """Return ids as texts, each once: files may hold the same people as numbers or as text."""
+    """Return distinct ids as texts: files may hold the same users as numbers or as text."""
     return Vocabulary(pl.Series("id", sorted({str(one) for one in ids}), dtype=pl.String))
 
 
@@ -159,7 +159,7 @@ _USUAL_STEPS = (1.0, 0.5)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Hold what was seen in some pieces; surveys of several pieces add up."""
+    """Hold the properties of some pieces; surveys of several pieces add up."""
 
     items: pl.Series
     ratings: int
@@ -172,7 +172,7 @@ class Survey:
 
     @classmethod
     def of(cls, columns: Columns) -> Self:
-        """Return what one piece shows."""
+        """Survey one piece."""
         values = to_values(columns.values, len(columns.items))
         return cls(
             items=as_series(columns.items, "item ids").unique(),
@@ -186,7 +186,7 @@ class Survey:
         )
 
     def __add__(self, other: Survey) -> Survey:
-        """Return what both show."""
+        """Return the survey of both."""
         if (self.has_values, self.has_times) != (other.has_values, other.has_times):
             raise DataError(
                 "Some files have ratings or times and others have none; leave the column out with --columns."
@@ -202,7 +202,7 @@ class Survey:
         )
 
     def settle(self, declared: Declarations) -> tuple[PublicFacts, Vocabulary]:
-        """Return the facts and the catalog: what is declared, and the rest as it was seen."""
+        """Return the facts and the catalog: as declared, and the rest as found in the files."""
         if not self.ratings:
             raise DataError("The files hold no ratings.")
         catalog, from_file = declared.get("catalog"), [] if declared.get("catalog") else [N_ITEMS]

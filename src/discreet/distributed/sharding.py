@@ -1,8 +1,8 @@
-"""Make a folder of shards from files of any number and size, a person's rows anywhere among them.
+"""Make a folder of shards from files of any number and size; a user's rows may be anywhere in them.
 
-The files are read twice, piece by piece: once to see what there is, once to deal everybody's ratings out to
-the shards they belong to. What is done is kept in `unfinished`, so that a run that was killed goes on where
-it stopped; the manifest, written last, makes the folder whole.
+The files are read twice, piece by piece: once to survey them, once to distribute the ratings to the shards of
+their users. Finished work is kept in `unfinished`, so that an interrupted run can be resumed. The manifest is
+written last and finishes the folder.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from discreet.distributed.pieces import Piece, PieceReader, Survey
 from discreet.distributed.shards import INDPTR, ITEMS, PEOPLE, TIMES, VALUES
 
 UNFINISHED = "unfinished"
-# A shard of so many ratings is a short task and a small part of memory.
+# A shard of this size is a short task and needs little memory.
 RATINGS_PER_SHARD = 4_000_000
 
-#: Called with what is being done, how many steps are done, and how many there are.
+#: Called with the name of the current stage, its steps done, and its steps in total.
 Progress = Callable[[str, int, int], None]
 
 
@@ -66,10 +66,10 @@ def make_shards(
     progress: Progress = _silent,
     **declared: Any,
 ) -> Manifest:
-    """Deal the ratings of files out to shards of whole people under the folder `out`.
+    """Write the ratings of files to shards of whole users under the folder `out`.
 
     `declared` are facts as in `discreet.read`: low, high, step, catalog, max_per_user, n_users, duplicates.
-    A run that was stopped goes on when it is called again with the same files and settings.
+    An interrupted run is resumed by another call with the same files and settings.
 
     Raises:
         FileError: The folder is finished already, or holds an unfinished run with other files or settings.
@@ -80,7 +80,7 @@ def make_shards(
         integer("n_shards", n_shards, least=1, most=MOST_SHARDS)
     folder, reader = Path(out), reader or PieceReader()
     if (folder / MANIFEST).exists():
-        raise FileError(f"{folder} is a finished folder of shards and was left as it is. Choose another.")
+        raise FileError(f"{folder} is a finished folder of shards and was not changed. Choose another.")
     pieces = [piece for file in files for piece in reader.pieces(Path(file))]
     plan = {**reader.described(), "shards": n_shards, **_plain(declared)}
     with _writing_to(folder), _alone(_begin(folder, pieces, plan)) as work:
@@ -100,14 +100,14 @@ def _make(
     survey = _survey(work, pieces, reader, progress)
     facts, catalog = survey.settle(cast(Declarations, declared))
     count = n_shards or min(max(-(-survey.ratings // RATINGS_PER_SHARD), 1), MOST_SHARDS)
-    dealer = _Dealer(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
+    sharder = _Sharder(folder=folder, facts=facts, catalog=catalog, survey=survey, n_shards=count)
     for number, piece in enumerate(pieces):
-        dealer.deal(number, piece, reader)
+        sharder.distribute(number, piece, reader)
         progress("dealing", number + 1, len(pieces))
     write_ids(catalog.series, folder / CATALOG)
     records = []
     for number in range(count):
-        records.append(dealer.build(number, len(pieces), declared.get("duplicates") or "refuse"))
+        records.append(sharder.build(number, len(pieces), declared.get("duplicates") or "refuse"))
         progress("sorting", number + 1, count)
     manifest = Manifest(
         name=name or folder.resolve().name,
@@ -125,7 +125,7 @@ def _make(
 
 @contextmanager
 def _writing_to(folder: Path) -> Iterator[None]:
-    """Turn a full disk, or a folder that cannot be written, into a sentence."""
+    """Turn a full disk, or a folder that cannot be written, into one sentence."""
     try:
         yield
     except FileError:
@@ -133,13 +133,13 @@ def _writing_to(folder: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
-            f"{folder} cannot be written: {reason}. What is done is kept; the same command goes on there."
+            f"{folder} cannot be written: {reason}. Finished work is kept; repeat the command to resume."
         ) from error
 
 
 @contextmanager
 def _alone(work: Path) -> Iterator[Path]:
-    """Keep a second run off the same folder, on POSIX systems; the lock ends with the process."""
+    """Lock the folder against a second run, on POSIX systems; the lock ends with the process."""
     with (work / "plan.json").open("rb") as plan:
         if os.name == "posix":
             import fcntl
@@ -156,14 +156,14 @@ def _alone(work: Path) -> Iterator[Path]:
 
 
 def _plain(declared: dict[str, Any]) -> dict[str, Any]:
-    """Return declarations in a form that tells whether they are the same as before."""
-    told = {name: value for name, value in declared.items() if value is not None and name != "catalog"}
+    """Return declarations in a form that can be compared with those of an earlier run."""
+    plain = {name: value for name, value in declared.items() if value is not None and name != "catalog"}
     catalog = declared.get("catalog")
-    return told | ({} if catalog is None else {"catalog": str(int(hash_ids(catalog).sum()))})
+    return plain | ({} if catalog is None else {"catalog": str(int(hash_ids(catalog).sum()))})
 
 
 def _begin(folder: Path, pieces: Sequence[Piece], settings: dict[str, Any]) -> Path:
-    """Return the folder for unfinished work; refuse one that was begun with something else."""
+    """Return the folder for unfinished work; refuse one of a run with other files or settings."""
     stats = {str(piece.file.resolve()): piece.file.stat() for piece in pieces}
     plan = {
         "files": [[name, one.st_size, one.st_mtime_ns] for name, one in stats.items()],
@@ -200,8 +200,8 @@ def _survey(work: Path, pieces: Sequence[Piece], reader: PieceReader, progress: 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Dealer:
-    """Deal ratings out by the hash of the person, then put each shard in order."""
+class _Sharder:
+    """Distribute ratings to shards by the hash of the user, then sort each shard."""
 
     folder: Path
     facts: PublicFacts
@@ -209,8 +209,8 @@ class _Dealer:
     survey: Survey
     n_shards: int
 
-    def deal(self, number: int, piece: Piece, reader: PieceReader) -> None:
-        """Write a piece's ratings, one file for each shard, unless that was done before."""
+    def distribute(self, number: int, piece: Piece, reader: PieceReader) -> None:
+        """Write a piece's ratings, one file per shard, unless an earlier run did."""
         done = self._piece(number)
         if done.exists():
             return
@@ -237,7 +237,7 @@ class _Dealer:
         aside.rename(done)
 
     def build(self, number: int, n_pieces: int, duplicates: Any) -> ShardRecord:
-        """Put a shard in order and write its arrays, unless that was done before."""
+        """Sort a shard and write its arrays, unless an earlier run did."""
         done = shard_folder(self.folder, number)
         record = self.folder / UNFINISHED / f"shard-{number}.json"
         if record.exists():
@@ -262,10 +262,10 @@ class _Dealer:
     ) -> tuple[dict[str, npt.NDArray[Any]], pl.Series]:
         kind = pl.String if self.survey.text_users else pl.Int64
         if not frames:
-            nobody: dict[str, npt.NDArray[Any]] = {INDPTR: np.zeros(1, np.int64)}
-            nobody |= {ITEMS: np.zeros(0, np.int32), VALUES: np.zeros(0, np.float32)}
-            nobody |= {TIMES: np.zeros(0, np.int64)} if self.survey.has_times else {}
-            return nobody, pl.Series("id", [], dtype=kind)
+            empty: dict[str, npt.NDArray[Any]] = {INDPTR: np.zeros(1, np.int64)}
+            empty |= {ITEMS: np.zeros(0, np.int32), VALUES: np.zeros(0, np.float32)}
+            empty |= {TIMES: np.zeros(0, np.int64)} if self.survey.has_times else {}
+            return empty, pl.Series("id", [], dtype=kind)
         table = pl.concat(frames)
         data = Interactions.from_arrays(
             table["user"],

@@ -1,7 +1,7 @@
-"""Sum over a folder of shards, shard by shard: memory stays bounded whatever the number of people.
+"""Sum over a folder of shards, shard by shard: memory stays bounded for any number of users.
 
-Before a shard is summed its files are compared with the manifest's digests, and everybody in it is checked to
-belong there: somebody in two shards would count twice, and no sensitivity would hold.
+Before a shard is summed, its files are compared with the manifest's digests, and each of its users is checked
+to belong there: a user in two shards would count twice, and no sensitivity would hold.
 """
 
 from __future__ import annotations
@@ -40,34 +40,34 @@ from discreet.statistics.statistic import Statistic, Sums
 
 PEOPLE, INDPTR, ITEMS, VALUES, TIMES = "people.parquet", "indptr.npy", "items.npy", "values.npy", "times.npy"
 _TYPES = {INDPTR: np.int64, ITEMS: np.int32, VALUES: np.float32, TIMES: np.int64}
-# What numpy makes of a file that holds no array, or one with a strange header.
+# The errors of numpy for a file that holds no array, or one with a malformed header.
 _NO_ARRAY = (OSError, ValueError, EOFError, OverflowError, MemoryError, *STRANGE_HEADER)
-# So many ratings are bounded at a time, and so many numbers looked through.
+# Ratings bounded at a time, and numbers checked at a time.
 _RATINGS_AT_A_TIME = _AT_A_TIME = 1 << 22
-# What the ids of a shard's people may take in an object store, and the words before an array.
+# The most bytes of a shard's ids in an object store, and of the header of an array.
 _MOST_BYTES_OF_IDS = 1 << 32
 _HEADER = 1 << 12
-# Shards that this process has found in order: which files, of what size and age, and their digests.
-_in_order: set[tuple[Any, ...]] = set()
+# Shards that this process has checked: their files' identity, size, times and digests.
+_checked: set[tuple[Any, ...]] = set()
 
-#: Called with how many shards are done and how many there are.
+#: Called with the number of shards done and the number of shards.
 Report = Callable[[int, int], None]
 
 
 def is_shard_folder(path: str | Path) -> bool:
-    """Tell whether a path, or an address in an object store, is a finished folder of shards."""
+    """Return whether a path, or an address in an object store, is a finished folder of shards."""
     if isinstance(path, str) and is_address(path):
         return ObjectStore.at(path).holds(MANIFEST)
     return (Path(path) / MANIFEST).is_file()
 
 
 def open_if_shards(path: str | Path) -> ShardFolder | None:
-    """Open a folder of shards, or return None if the path names something else."""
+    """Open a folder of shards, or return None if the path is something else."""
     return open_shards(path) if is_shard_folder(path) else None
 
 
 def open_shards(path: str | Path) -> ShardFolder:
-    """Open a folder that `discreet shard` made, here or in an object store."""
+    """Open a folder that `discreet shard` made, on this machine or in an object store."""
     if isinstance(path, str) and is_address(path):
         store = ObjectStore.at(path)
         manifest = Manifest.from_bytes(store.read(MANIFEST, MOST_BYTES), store.address)
@@ -88,7 +88,7 @@ def open_shards(path: str | Path) -> ShardFolder:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShardFolder:
-    """Hold a folder of shards as a crowd; rows stay on disk and are mapped while they are summed over."""
+    """Hold a folder of shards as a data source; rows stay on disk and are memory-mapped for a sum."""
 
     folder: Path
     manifest: Manifest
@@ -100,49 +100,49 @@ class ShardFolder:
 
     @property
     def name(self) -> str:
-        """Return what the data are called in a ledger."""
+        """Return the name of the data in a ledger."""
         return self.called or self.manifest.name
 
     @property
     def n_users(self) -> int:
-        """Return how many people there are."""
+        """Return the number of users."""
         return self.manifest.people
 
     @property
     def n_items(self) -> int:
-        """Return how many items the catalog has."""
+        """Return the number of items in the catalog."""
         return len(self.catalog)
 
     @property
     def n_ratings(self) -> int:
-        """Return how many ratings there are."""
+        """Return the number of ratings."""
         return self.manifest.ratings
 
     @property
     def n_shards(self) -> int:
-        """Return how many shards there are."""
+        """Return the number of shards."""
         return len(self.manifest.shards)
 
     @property
     def has_one_value(self) -> bool:
-        """Tell whether all ratings are equal, as was seen when the folder was made."""
+        """Return whether all ratings are equal, as found when the folder was made."""
         return self.manifest.has_one_value
 
     @property
     def address(self) -> str:
-        """Return where workers find the folder."""
+        """Return the address at which workers open the folder."""
         return str(self.folder.resolve()) if self.store is None else self.store.address
 
     def with_facts(self, facts: PublicFacts) -> ShardFolder:
-        """Return the same people under other facts: a cap, or about how many people there are."""
+        """Return the same users under other facts: a cap per user, or the declared number of users."""
         return replace(self, facts=facts)
 
     def bounded(self) -> ShardFolder:
-        """Return the same people: every block is bounded as it is read."""
+        """Return the same source: every block is bounded as it is read."""
         return self
 
     def total(self, statistic: Statistic, /) -> Sums:
-        """Return the exact sum of what everybody tells."""
+        """Return the exact sum of all users' contributions."""
         return self.total_of(range(self.n_shards), statistic)
 
     def total_of(self, numbers: Sequence[int], statistic: Statistic) -> Sums:
@@ -175,7 +175,7 @@ class ShardFolder:
                 self.report(done, len(numbers))
 
     def people(self, number: int, most_ratings: int = _RATINGS_AT_A_TIME) -> Iterator[Interactions]:
-        """Yield the people of a shard in runs of about so many ratings, as they are on disk."""
+        """Yield the users of a shard in groups of about `most_ratings` ratings, as they are on disk."""
         shard = self.shard(number)
         start = 0
         while start < shard.n_users:
@@ -185,7 +185,7 @@ class ShardFolder:
             start = stop
 
     def shard(self, number: int) -> Interactions:
-        """Return a shard with its arrays mapped, after checking it, once in a process."""
+        """Return a shard with memory-mapped arrays, after checking it once per process."""
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
         what = f"Shard {number} of {self.folder}"
         self._fetch(number)
@@ -213,7 +213,7 @@ class ShardFolder:
         )
 
     def _state(self, place: Path) -> tuple[int, ...]:
-        """Return what tells whether a shard's files are those they were, also if a change hides its time."""
+        """Return a state that changes with a shard's files, even if a change hides its time."""
         found = [require_regular(place / name) for name in (PEOPLE, *_names(self.manifest))]
         return tuple(
             number
@@ -222,7 +222,7 @@ class ShardFolder:
         )
 
     def _fetch(self, number: int) -> None:
-        """Bring a shard's files here if they lie in an object store."""
+        """Fetch a shard's files if they are in an object store."""
         if self.store is None:
             return
         record = self.manifest.shards[number]
@@ -238,18 +238,18 @@ class ShardFolder:
     ) -> None:
         place, record = shard_folder(self.folder, number), self.manifest.shards[number]
         key = (number, self.n_shards, self.n_items, state, *sorted(record.digests.items()))
-        if key in _in_order:
+        if key in _checked:
             return
         for name in (PEOPLE, *_names(self.manifest)):
             if digest(place / name) != record.digests.get(name):
                 raise FileError(f"{place / name} was changed after the folder was made; make it again.")
         refuse_foreign(users, number, self.n_shards, f"Shard {number} of {self.folder}")
         _refuse_disorder(arrays, self.n_items, f"Shard {number} of {self.folder}")
-        _in_order.add(key)
+        _checked.add(key)
 
 
 def refuse_foreign(users: pl.Series, number: int, n_shards: int, what: str) -> None:
-    """Refuse a shard with somebody who comes twice or belongs to another shard."""
+    """Refuse a shard with a user who is in it twice or belongs to another shard."""
     twice = len(users) - users.n_unique()
     belongs = shard_of_hash(hash_ids(Vocabulary(users)), n_shards)
     elsewhere = int(np.count_nonzero(belongs != number))
@@ -261,7 +261,7 @@ def refuse_foreign(users: pl.Series, number: int, n_shards: int, what: str) -> N
 
 
 def _refuse_disorder(arrays: dict[str, npt.NDArray[Any]], n_items: int, what: str) -> None:
-    """Refuse rows that overlap, items that are unknown or come twice in a row, and no-number values."""
+    """Refuse overlapping rows, items that are unknown or repeated in a row, and non-finite values."""
     indptr, items = arrays[INDPTR], arrays[ITEMS]
     fine = bool(indptr[0] == 0 and indptr[-1] == items.size)
     fine = fine and all(
@@ -272,7 +272,7 @@ def _refuse_disorder(arrays: dict[str, npt.NDArray[Any]], n_items: int, what: st
 
 
 def _in_rows(arrays: dict[str, npt.NDArray[Any]], at: int, n_items: int) -> bool:
-    """Tell whether a stretch of ratings, seen with the one before it, is as rows must be."""
+    """Return whether a stretch of ratings, together with the rating before it, forms valid rows."""
     indptr, first = arrays[INDPTR], max(at - 1, 0)
     items = arrays[ITEMS][first : at + _AT_A_TIME]
     rising = items[1:] > items[:-1]
@@ -291,7 +291,7 @@ def _names(manifest: Manifest) -> list[str]:
 
 
 def _mapped(file: Path) -> npt.NDArray[Any]:
-    """Map an array of ours; a file with another type in it is refused."""
+    """Memory-map an array; refuse a file with another type in it."""
     require_regular(file)
     try:
         size = np.load(file, mmap_mode="r", allow_pickle=False)
