@@ -1,4 +1,4 @@
-"""Walk the main job once on embedded data: fit with a promise, read the label, recommend, compare."""
+"""Show the main workflow on embedded data: fit with a promise, read the label, recommend, compare."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BESIDE = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tour:
-    """Hold what the demo shows."""
+    """Hold the results that the demo shows."""
 
     model: FittedModel
     data: dict[str, int]
@@ -43,7 +43,7 @@ class Tour:
     comparison: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as one JSON object."""
+        """Return the results as one JSON object."""
         return {
             "model": self.model.name,
             "data": self.data,
@@ -83,7 +83,7 @@ def _row(name: str, epsilon: float, metrics: dict[str, float]) -> dict[str, Any]
 
 
 def _favorites(data: Interactions) -> dict[str | int, float]:
-    """Return the history of the embedded data's first person; these people are invented."""
+    """Return the best-rated items of the first user; the embedded data are synthetic."""
     span = slice(int(data.indptr[0]), int(data.indptr[1]))
     best = np.argsort(-data.values[span], kind="stable")[:12]
     ids = data.catalog.id_at(data.items[span][best]).tolist()

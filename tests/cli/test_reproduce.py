@@ -9,7 +9,7 @@ from discreet import reproduce
 from discreet.cli.reproduce import progress, sentence
 from discreet.core.checks import DiscreetError, FileError
 from discreet.reproduce import papers
-from discreet.reproduce.page import papers_page, row_cells
+from discreet.reproduce.page import papers_page, row_columns
 from discreet.reproduce.running import Tick
 
 CLAIMS = """
@@ -184,7 +184,7 @@ def test_no_row_of_the_committed_page_is_empty(paper):
         assert verdict.holds or verdict.claim.kind == "claim", f"the sanity check {verdict.claim.id} fails"
         assert verdict.claim.row, f"{verdict.claim.id} belongs to no row"
     for row in told.rows:
-        assert all(cell.strip() for cell in row_cells(row, verdicts)), row.what
+        assert all(cell.strip() for cell in row_columns(row, verdicts)), row.what
         assert all((folder.parent / place).exists() for place in row.code.split(", ")), row.code
         pictures = [results / one for one in row.picture.split(", ") if one]
         assert all(picture.exists() for picture in pictures), row.picture

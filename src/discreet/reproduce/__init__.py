@@ -1,7 +1,7 @@
-"""Run papers' experiments again and hold the results against what they print; needs a checkout.
+"""Reproduce papers' experiments and compare the results with the printed numbers; needs a checkout.
 
-A paper is a folder of `papers/`: `claims.toml` says what is printed and how far off it may be, `run.py` has a
-function `measure(run)` that returns, for each claim's id, the values of its runs.
+A paper is a folder of `papers/`. Its `claims.toml` holds the printed numbers and their tolerances. Its
+`run.py` has a function `measure(run)` that returns, for each claim's id, the values of its runs.
 """
 
 from discreet.reproduce.claims import Claim, PaperRow, Verdict, judge, read_claims

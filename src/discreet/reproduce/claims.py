@@ -1,4 +1,4 @@
-"""What a paper has and claims, and whether what was measured agrees."""
+"""Read the claims of a paper, and judge whether the measured values agree."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _RULES: dict[str, Callable[[float, float, float], bool]] = {
     "at-least": lambda measured, expected, tolerance: measured >= expected - tolerance,
     "at-most": lambda measured, expected, tolerance: measured <= expected + tolerance,
 }
-#: A claim can fail and is counted; a sanity check guards our own code and is not.
+#: A claim can fail and is counted; a sanity check guards our own code and is not counted.
 _KINDS = ("claim", "sanity")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One number to hold: what is measured must be within, at least or at most what is expected."""
+    """Hold one expected number: the measured value must be within, at least or at most that number."""
 
     id: str
     where: str
@@ -37,7 +37,7 @@ class Claim:
     why: str = ""
 
     def asked(self) -> str:
-        """Say what was printed as a condition."""
+        """Return the expected number as a condition, in words."""
         words = {"within": "", "at-least": "at least ", "at-most": "at most "}[self.rule]
         give = f" ± {self.tolerance:g}" if self.tolerance else ""
         return f"{words}{self.expected:g}{give}"
@@ -45,9 +45,9 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PaperRow:
-    """An algorithm, theorem, table or figure of a paper: where its code is and what became of it.
+    """Describe an algorithm, theorem, table or figure of a paper: its code, and the result here.
 
-    `found` may name claims: `{fig2-input-at-4}` becomes what was measured. `holds` is for rows whose
+    `found` may name claims: `{fig2-input-at-4}` becomes the measured value. `holds` is for rows whose
     answer does not follow from their claims.
     """
 
@@ -62,7 +62,7 @@ class PaperRow:
 
 @dataclasses.dataclass(frozen=True)
 class Paper:
-    """What `claims.toml` says."""
+    """Hold the content of `claims.toml`."""
 
     title: str
     rows: tuple[PaperRow, ...]
@@ -71,7 +71,7 @@ class Paper:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A claim with what was measured; `runs` are the draws that were really made."""
+    """Hold a claim with its measured value; `runs` is the number of draws that were really made."""
 
     claim: Claim
     measured: float | None
@@ -90,7 +90,7 @@ class Verdict:
 
 
 def judge(claim: Claim, drawn: Drawn | Sequence[float], *, absent: str = "") -> Verdict:
-    """Hold the runs' mean against the claim; a claim without runs does not hold, and `absent` says why."""
+    """Compare the runs' mean with the claim; a claim without runs does not hold, and `absent` says why."""
     values = drawn.values if isinstance(drawn, Drawn) else drawn
     mean = statistics.fmean(values) if values else None
     holds = (
@@ -107,7 +107,7 @@ def judge(claim: Claim, drawn: Drawn | Sequence[float], *, absent: str = "") -> 
 
 
 def read_claims(path: Path) -> Paper:
-    """Read `claims.toml`; what it lacks is one sentence."""
+    """Read `claims.toml`; refuse an invalid one."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,4 +1,4 @@
-"""One page of all papers: what each has, where its code is, what is printed, what was found, what holds."""
+"""Write one page about all papers: for each part its code, the printed and measured numbers, what holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ here by the part of the paper it belongs to, with how many of its claims fail; b
 
 
 def papers_page(out: Path, beside: Path) -> str:
-    """Return the page of what runs kept under `out`; pictures are linked from the folder `beside`."""
+    """Return the page for the results under `out`; figures are linked relative to the folder `beside`."""
     overview = _table("paper", "claims that hold", "sanity checks", "what does not hold")
     parts = []
     for name in names():
@@ -35,7 +35,7 @@ def papers_page(out: Path, beside: Path) -> str:
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
-    """Say how many claims hold, sanity checks left out."""
+    """Return how many claims hold, in words; sanity checks are not counted."""
     counted = [verdict for verdict in verdicts if verdict.claim.kind == "claim"]
     return f"{sum(verdict.holds for verdict in counted)} of {len(counted)}"
 
@@ -53,7 +53,7 @@ def _section(name: str, paper: Paper, verdicts: Sequence[Verdict]) -> str:
     lines += [f"**{count(verdicts)} claims hold.** `discreet reproduce {name}`", ""]
     if paper.rows:
         lines += _table("what", "code", "printed", "found", "holds", "why")
-        lines += [_line(*row_cells(row, verdicts)) for row in paper.rows] + [""]
+        lines += [_line(*row_columns(row, verdicts)) for row in paper.rows] + [""]
     lines += _table("claim", "where", "printed", "found", "draws", "holds", "why")
     lines += [_claim(verdict) for verdict in sorted(verdicts, key=lambda each: each.holds)]
     return "\n".join([*lines, ""])
@@ -66,11 +66,11 @@ def _claim(verdict: Verdict) -> str:
     return _line(claim.measure, claim.where, claim.asked(), found, str(verdict.runs), holds, verdict.why)
 
 
-def row_cells(row: PaperRow, verdicts: Sequence[Verdict]) -> tuple[str, str, str, str, str, str]:
-    """Return what stands in a row: what, code, printed, found, holds, why."""
+def row_columns(row: PaperRow, verdicts: Sequence[Verdict]) -> tuple[str, str, str, str, str, str]:
+    """Return the columns of a row: what, code, printed, found, holds, why."""
     own = [verdict for verdict in verdicts if verdict.claim.row == row.what]
     by_id = {verdict.claim.id: verdict for verdict in verdicts}
-    found = _filled(row.found, by_id) if row.found else _told(own)
+    found = _filled(row.found, by_id) if row.found else _listed(own)
     counted = [verdict for verdict in own if verdict.claim.kind == "claim"] or own
     held = sum(verdict.holds for verdict in counted)
     of_claims = "yes" if held == len(counted) else "**no**" if not held else f"{held} of {len(counted)}"
@@ -78,14 +78,14 @@ def row_cells(row: PaperRow, verdicts: Sequence[Verdict]) -> tuple[str, str, str
     return row.what, f"`{row.code}`", row.printed, found, holds, row.why
 
 
-def _told(own: Sequence[Verdict]) -> str:
+def _listed(own: Sequence[Verdict]) -> str:
     return "; ".join(f"{verdict.claim.measure}: {_measured(verdict)}" for verdict in own)
 
 
 def _filled(text: str, by_id: Mapping[str, Verdict]) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] not in by_id:
-            raise DiscreetError(f"A row speaks of the claim {match[1]!r}, which is not there.")
+            raise DiscreetError(f"A row names the claim {match[1]!r}, which is not in claims.toml.")
         return _measured(by_id[match[1]])
 
     return _NAMED.sub(value, text)
@@ -96,8 +96,8 @@ def _pictures(name: str, paper: Paper, out: Path, beside: Path) -> Iterator[str]
     for row in paper.rows:
         for picture in filter(None, row.picture.split(", ")):
             if (folder / picture).exists():
-                place = Path(os.path.relpath(folder / picture, beside)).as_posix()
-                yield f"![{row.what}: {picture}]({place})\n\n*{row.what}. Printed: {row.printed}*\n"
+                link = Path(os.path.relpath(folder / picture, beside)).as_posix()
+                yield f"![{row.what}: {picture}]({link})\n\n*{row.what}. Printed: {row.printed}*\n"
 
 
 def _measured(verdict: Verdict) -> str:
@@ -108,5 +108,5 @@ def _table(*heads: str) -> list[str]:
     return [_line(*heads), "|" + "---|" * len(heads)]
 
 
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"
+def _line(*columns: str) -> str:
+    return "| " + " | ".join(text.replace("\n", " ").replace("|", "\\|") for text in columns) + " |"

@@ -1,4 +1,4 @@
-"""Find the papers of a checkout and run them."""
+"""Find the papers of a checkout and run their experiments."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def reproduce(
     say: Callable[[str], None] = lambda text: None,
     tick: Callable[[Tick], None] = lambda tick: None,
 ) -> list[Verdict]:
-    """Run a paper and judge its claims; with `out`, numbers and figures are kept in `out/PAPER/results`.
+    """Run a paper and judge its claims; with `out`, numbers and figures go to `out/PAPER/results`.
 
-    A run that was stopped goes on where it was: what it finished is in the same folder.
+    An interrupted run is resumed: its finished steps are in the same folder.
     """
     if paper not in names():
         raise ParameterError(f"paper={paper!r} is not known. The papers are {', '.join(names())}.")
@@ -69,12 +69,12 @@ def reproduce(
 
 
 def results_of(out: Path, paper: str) -> Path:
-    """Return where a paper's results are kept under a folder; the committed ones are under `papers/`."""
+    """Return the folder of a paper's results under `out`; the committed ones are under `papers/`."""
     return out / paper.replace("-", "_") / "results"
 
 
 def committed(paper: str, out: Path) -> list[Verdict]:
-    """Judge a paper's claims by what a run kept under a folder."""
+    """Judge a paper's claims by the results stored under a folder."""
     claims = read_claims(papers_folder() / paper.replace("-", "_") / "claims.toml").claims
     content = _found(results_of(out, paper) / FOUND)
     kept = content.get("claims", {})
@@ -83,7 +83,7 @@ def committed(paper: str, out: Path) -> list[Verdict]:
 
 
 def load_paper(folder: Path) -> ModuleType:
-    """Import a paper's `run.py` inside a package of its own, so that papers may call their modules alike."""
+    """Import a paper's `run.py` inside its own package, so that papers may use the same module names."""
     name = f"discreet_paper_{folder.name}"
     if name not in sys.modules:
         package = ModuleType(name)
@@ -96,9 +96,11 @@ def load_paper(folder: Path) -> ModuleType:
 
 
 def _prepared(folder: Path, size: Size) -> Path:
-    """Make the folder; a smaller run never goes over the results of a full one."""
+    """Make the folder; a smaller run never replaces the results of a full one."""
     if size != "full" and _found(folder / FOUND).get("size") == "full":
-        raise FileError(f"{folder} holds a full run, and a {size} one does not replace it.")
+        raise FileError(
+            f"{folder} holds a full run, which a {size} run may not replace. Name another folder."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One run of a paper: how large it is, what it has found so far, and how long the rest may take."""
+"""Run a paper's experiment: its size, the results so far, and the time left."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from discreet.core.files import write_whole
 
 Size = Literal["full", "quick", "toy"]
 Say = Callable[[str], None]
-Choice = TypeVar("Choice")
+Option = TypeVar("Option")
 
 
 class Drawn(NamedTuple):
-    """Values that stand for more (or fewer) draws than there are values, such as a ratio of means."""
+    """Hold values with their number of draws, where that differs from the number of values."""
 
     values: Sequence[float]
     draws: int
 
 
 class Tick(NamedTuple):
-    """How far a run has come; `seconds_left` is None where no earlier run tells."""
+    """Hold the progress of a run; `seconds_left` is None without an earlier run to estimate it from."""
 
     step: str
     done: int
@@ -34,7 +34,7 @@ class Tick(NamedTuple):
 
 @final
 class Run:
-    """What `measure` is given: sizes, steps that are kept, and a folder for figures (None keeps nothing)."""
+    """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing)."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class Run:
         self._kept = KeptSteps(folder / "steps.jsonl", size) if folder else None
         self._seconds: dict[str, float] = {}
 
-    def pick(self, *, full: Choice, quick: Choice, toy: Choice) -> Choice:
-        """Return what belongs to this run's size."""
+    def pick(self, *, full: Option, quick: Option, toy: Option) -> Option:
+        """Return the option for this run's size."""
         return {"full": full, "quick": quick, "toy": toy}[self.size]
 
     def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """Return what `work` finds, as JSON would give it back; from the folder if it is there already."""
+        """Return the result of `work` after a JSON round trip; from the folder if it is stored there."""
         kept = self._kept.get(name) if self._kept else None
         if kept is None:
             started = time.perf_counter()
@@ -73,7 +73,7 @@ class Run:
         return kept["found"]
 
     def write(self, name: str, content: Any) -> None:
-        """Keep numbers beside the figures."""
+        """Write numbers to the folder of the figures."""
         if self.folder:
             write_whole(self.folder / name, (json.dumps(content, indent=1) + "\n").encode())
 
@@ -88,18 +88,18 @@ class Run:
 
 @final
 class KeptSteps:
-    """A file of one JSON object a line; a run that was stopped goes on behind its last whole line."""
+    """Store steps in a file with one JSON object per line; a run resumes after the last whole line."""
 
     def __init__(self, path: Path, size: Size) -> None:
         self._path, self._size = path, size
         self._found = {record["step"]: record for record in read_steps(path) if record["size"] == size}
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """Return what is kept of a step."""
+        """Return the stored record of a step, or None."""
         return self._found.get(name)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep a step at once."""
+        """Store a step at once."""
         try:
             with self._path.open("a", encoding="utf8") as file:
                 file.write(json.dumps(record | {"size": self._size}) + "\n")
@@ -109,7 +109,7 @@ class KeptSteps:
 
 
 def read_steps(path: Path) -> list[dict[str, Any]]:
-    """Return the steps of a file; a line that was being written when the run stopped is dropped from it."""
+    """Return the steps of a file, and remove an incomplete last line from it."""
     if not path.exists():
         return []
     try:
