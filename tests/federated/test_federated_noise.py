@@ -72,7 +72,7 @@ def test_what_cannot_be_shared_is_refused():
     policy = SharedNoise(parties=3, missing=1)
     with pytest.raises(DataError, match="Gaussian noise only"):
         policy.protect(np.zeros(2), Laplace(scale=1.0, l1_sensitivity=1.0), False, PrivacyRandom.simulate(0))
-    with pytest.raises(DataError, match="off the grid"):
+    with pytest.raises(DataError, match="fixed-point units"):
         policy.protect(
             np.array([0.1]), Gaussian(sigma=1.0, l2_sensitivity=1.0), False, PrivacyRandom.simulate(0)
         )

@@ -345,7 +345,7 @@ socket = ""
         ("/docs", "somewhere", False),
     ],
 )
-def test_other_machines_reach_the_parties_door_alone(path, host, passed):
+def test_other_machines_reach_only_the_endpoint_of_parties(path, host, passed):
     counted, sent = [], []
 
     async def app(scope, receive, send):
@@ -354,7 +354,7 @@ def test_other_machines_reach_the_parties_door_alone(path, host, passed):
     async def send(message):
         sent.append(message)
 
-    door = launch.LocalCommands(app)
-    asyncio.run(door({"type": "http", "path": path, "client": (host, 1)}, None, send))
+    guarded = launch.LocalCommands(app)
+    asyncio.run(guarded({"type": "http", "path": path, "client": (host, 1)}, None, send))
     assert (counted == [path]) is passed
     assert passed or sent[0]["status"] == 403

@@ -167,7 +167,7 @@ def test_items_outside_the_union_and_items_that_are_one_there_are_refused():
     with pytest.raises(DataError, match=r"1 of 30 items are not in the united list\."):
         catalogs.over(part, Vocabulary.of(part.catalog.ids[1:].tolist()))
     # Whole numbers understand "7" and "07" alike: one person's two ratings would land on one item.
-    with pytest.raises(DataError, match="1 of 2 items have a name that another one has"):
+    with pytest.raises(DataError, match="1 of 2 items have the same name as another one"):
         catalogs.places_in(Vocabulary.of([7, 8]), Vocabulary.of(["7", "07"]))
 
 

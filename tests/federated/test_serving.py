@@ -162,7 +162,7 @@ def test_a_false_keeper_is_not_told_a_key(folder, keeper_door):
 
 
 def test_idle_and_slow_strangers_do_not_keep_members_out(folder, keeper_door, monkeypatch):
-    monkeypatch.setattr(tls, "_MOST_KNOCKING", 8)
+    monkeypatch.setattr(tls, "_MOST_PENDING", 8)
     agreement, server = keeper_door
     with contextlib.ExitStack() as lines:
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""Learn with parties that do not share their data: rounds of questions, noisy answers and sums."""
+"""Learn with parties that keep their data: in rounds, each sends a noisy answer, and answers are summed."""
 
 from __future__ import annotations
 

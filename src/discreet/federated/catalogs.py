@@ -1,11 +1,11 @@
-"""Bring parties' lists of items together: as a public union, or under names that only the parties can read.
+"""Unite the parties' lists of items: as a public union, or under names that only the parties can read.
 
-Lists may overlap in part. A party's people are placed over the united list, where what the party does not
-have is simply chosen by nobody; which items a party lists is public, what its people chose is not.
+Lists may overlap in part. A party's rows are mapped to the united list, where items that the party does not
+list have no interactions. Which items a party lists is public; its people's interactions are not.
 
 With a salt, a secret that the parties share and the coordinator does not have, every item is named by a keyed
-hash. The united list then shows how many items there are and who listed which hash, but not what they are; a
-party reads the names of its own items in the model, and those of others stay hashes.
+hash. The united list then shows how many items there are and who listed which hash, but not what they are. A
+party reads the names of its own items in the model; those of others stay hashes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 
 _LEAST_SALT = 16
-#: A party answers with some numbers for every listed item; a longer list would not fit into messages.
+#: A party's answer has some numbers per listed item; answers for a longer list would exceed a message.
 MOST_ITEMS = 1 << 22
 
 
 def united(catalogs: Sequence[Vocabulary]) -> Vocabulary:
-    """Return all items that any list names, each once, in an order that does not tell whose they are.
+    """Return the union of all lists, in an order that does not reveal whose the items are.
 
     Raises:
-        DataError: The lists are together too long to be answered for.
+        DataError: The lists are too long, or their union is.
     """
-    # Counted before they are put together: a list of a stranger must not fill the memory.
+    # Counted before they are joined: a stranger's list must not fill the memory.
     listed = sum(len(catalog) for catalog in catalogs)
     if listed > len(catalogs) * MOST_ITEMS:
         raise DataError(f"The lists name {listed:,} items; each may name {MOST_ITEMS:,} at most.")
@@ -49,52 +49,52 @@ def united(catalogs: Sequence[Vocabulary]) -> Vocabulary:
 
 
 def places_in(catalog: Vocabulary, own: Vocabulary, hint: str = "") -> Indices:
-    """Return where each of a party's items stands in the united list.
+    """Return the index of each of a party's items in the united list.
 
     Raises:
-        DataError: An item is not in the list, or two of the party's items are one in it. Their ratings would
-            be summed as one item's, and a person's part in that sum would no longer be bounded.
+        DataError: An item is not in the list, or two of the party's items are the same in it. Their ratings
+            would be summed as one item's, and a person's contribution to that sum would no longer be bounded.
     """
-    place = catalog.index_of(own.ids).astype(np.int64)
-    if np.any(place < 0):
+    index = catalog.index_of(own.ids).astype(np.int64)
+    if np.any(index < 0):
         raise DataError(
-            f"{np.count_nonzero(place < 0):,} of {len(own):,} items are not in the united list{hint}."
+            f"{np.count_nonzero(index < 0):,} of {len(own):,} items are not in the united list{hint}."
         )
-    merged = place.size - np.unique(place).size
+    merged = index.size - np.unique(index).size
     if merged:
         raise DataError(
-            f"{merged:,} of {len(own):,} items have a name that another one has in the united list."
+            f"{merged:,} of {len(own):,} items have the same name as another one in the united list."
         )
-    return place
+    return index
 
 
 def over(data: Interactions, catalog: Vocabulary) -> Interactions:
-    """Return a party's people over the united list; what the party does not list nobody there chose."""
+    """Return a party's data over the united list; items it does not list have no interactions there."""
     if names_equal(data.catalog, catalog):
         return data
-    return _moved(data, catalog, places_in(catalog, data.catalog), replace(data.facts, n_items=len(catalog)))
+    return _mapped(data, catalog, places_in(catalog, data.catalog), replace(data.facts, n_items=len(catalog)))
 
 
 def names_equal(one: Vocabulary, other: Vocabulary) -> bool:
-    """Tell whether two lists name the same items in the same order."""
+    """Return whether two lists name the same items in the same order."""
     return one.is_text == other.is_text and np.array_equal(one.ids, other.ids)
 
 
 def salted(catalog: Vocabulary, salt: bytes) -> Vocabulary:
-    """Return the same items in the same order under names that only who has the salt can make."""
+    """Return the same items in the same order under keyed hashes, which need the salt."""
     return Vocabulary.of([_named(item, salt) for item in catalog.ids.tolist()])
 
 
 def salted_data(data: Interactions, salt: bytes, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
-    """Return a party's people over the united list of salted names."""
-    place = places_in(catalog, salted(data.catalog, salt), hint=" under this salt")
-    return _moved(data, catalog, place, facts)
+    """Return a party's data over the united list of salted names."""
+    index = places_in(catalog, salted(data.catalog, salt), hint=" under this salt")
+    return _mapped(data, catalog, index, facts)
 
 
-def _moved(data: Interactions, catalog: Vocabulary, place: Indices, facts: PublicFacts) -> Interactions:
+def _mapped(data: Interactions, catalog: Vocabulary, index: Indices, facts: PublicFacts) -> Interactions:
     return Interactions.from_arrays(
         data.users.id_at(data.rows()),
-        catalog.id_at(place[data.items]),
+        catalog.id_at(index[data.items]),
         data.values,
         data.times,
         name=data.name,

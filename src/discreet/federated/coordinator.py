@@ -1,8 +1,8 @@
-"""Run Algorithm 1: rounds of a question to all parties, their answers, and one combination of them.
+"""Run Algorithm 1: in each round send a question to all parties, collect their answers and combine them.
 
-A round never waits for a party beyond its deadline and never fails because of one: whoever is silent, late,
-repeats itself or sends something that does not fit is left out of the round and counted. What a round told is
-kept before the next one begins, so a coordinator that crashed goes on where it was.
+A round never waits for a party beyond its deadline and never fails because of one. A party that is silent,
+late, repeats itself or sends an invalid answer is left out of the round and listed. The result of a round is
+stored before the next one begins, so a coordinator resumes after a crash.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Reasons = Mapping[str, str]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Hold a finished round: what it told, who was heard with which promise, who was left out and why.
+    """Hold a finished round: its result, the parties counted with their promise, who was left out and why.
 
-    `refused` counts all messages that were not taken, by reason, those of parties that were heard included.
+    `refused` counts all refused messages by reason, including those of parties that were counted.
     """
 
     told: StepResult
@@ -59,7 +59,7 @@ class Round:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """Hold the model of a run and what happened in it."""
+    """Hold the model of a run and its rounds."""
 
     model: FittedModel
     rounds: tuple[Round, ...]
@@ -71,7 +71,7 @@ class RunOutcome:
 
     @property
     def refused(self) -> dict[str, int]:
-        """Return how many messages were not taken, by reason."""
+        """Return how many messages were refused, by reason."""
         total: Counter[str] = Counter()
         for entry in self.rounds:
             total.update(entry.refused)
@@ -80,11 +80,11 @@ class RunOutcome:
 
 @final
 class Coordinator:
-    """Ask, combine, and ask on until the protocol has all it needs.
+    """Send questions and combine answers until the protocol is finished.
 
     Parameters:
-        protocol: What was agreed with the parties.
-        parties: The names of the parties; nobody else is heard.
+        protocol: The protocol that the parties agreed on.
+        parties: The names of the parties; messages of others are refused.
         shared: What the parties share: the catalog of items, or the names of people.
         run: The run's name, new for every run.
         seconds: How long a round waits for answers.
@@ -131,7 +131,7 @@ class Coordinator:
         """
         protocol = self._protocol
         if not isinstance(protocol, ItemProtocol):
-            raise FederationError("Parties that share people end with models of their own: use run_rounds().")
+            raise FederationError("Parties that share people each get their own model: use run_rounds().")
         size = len(self._shared)
         require(facts.n_items == size, "facts.n_items", facts.n_items, "must be the size of the catalog")
         return self._outcome(protocol, facts, self.run_rounds(progress))
@@ -149,10 +149,10 @@ class Coordinator:
                 return rounds
             self._journal.keep(_kept(self._round(question), self._run, question.step))
             progress(self._protocol.name, len(rounds) + 1, len(rounds) + 2)
-        raise FederationError("The protocol asks without end.")
+        raise FederationError(f"The protocol did not end after {_MOST_STEPS} rounds; use another protocol.")
 
     def _question(self, rounds: Sequence[Round]) -> Message | None:
-        """Return the next question; one that was asked before a crash is asked again to the last bit."""
+        """Return the next question; one that was sent before a crash is repeated bit for bit."""
         step = len(rounds)
         for message in self._own():
             if message.step == step and "settings" in message.fields:
@@ -184,7 +184,7 @@ class Coordinator:
         counted = tuple(name for name in self._parties if name in answers)
         promises = [promised(answers[party]) for party in counted]
         return Round(
-            told=told,
+            told=result,
             counted=counted,
             left_out=left_out,
             refused=dict(collected.refused),
@@ -228,22 +228,22 @@ class Coordinator:
             return False
         return True
 
-    def _leave_out_loudest(self, answers: dict[str, Message], left_out: dict[str, str], step: int) -> None:
-        """Leave out the party with the largest number: no sum with it can be used."""
+    def _leave_out_largest(self, answers: dict[str, Message], left_out: dict[str, str], step: int) -> None:
+        """Leave out the party whose answer has the largest number: a sum with it cannot be used."""
         if self._protocol.noise.masked:
             raise FederationError(
                 f"The sum of step {step} over {', '.join(sorted(answers))} is not one that people and noise "
                 "can give, and masks hide whose answer is the reason. Nothing was published. Begin a new run "
                 "without the party that you cannot vouch for."
             )
-        loudest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
-        del answers[loudest]
-        left_out[loudest] = Refusal.OUT_OF_RANGE.value
+        largest = max(answers, key=lambda name: max(_size(array) for array in answers[name].arrays.values()))
+        del answers[largest]
+        left_out[largest] = Refusal.OUT_OF_RANGE.value
 
     def _totals(
         self, question: Message, answers: dict[str, Message], left_out: dict[str, str]
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return the sums of the answers, without their masks; those whose masks nobody has are left out."""
+        """Return the unmasked sums of the answers; answers without a mask at the keeper are left out."""
         while True:
             if len(answers) < self._least:
                 raise FederationError(
@@ -285,7 +285,7 @@ def _size(array: npt.NDArray[Any]) -> float:
 
 
 def _summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
-    """Add up arrays of one shape; whole numbers wrap around as masks need it."""
+    """Add up arrays of equal shapes; whole numbers wrap around, as masks need."""
     totals = {name: np.array(array) for name, array in answers[0].arrays.items()}
     for answer in answers[1:]:
         for name, total in totals.items():
@@ -317,11 +317,11 @@ def _kept(entry: Round, run: str, step: int) -> Message:
 
 def _read(message: Message) -> Round:
     facts = json.loads(str(message.fields["round"]))
-    told = StepResult(
+    result = StepResult(
         kind=message.kind, arrays=message.arrays, noise=facts["noise"], parties=facts["parties"]
     )
     return Round(
-        told=told,
+        told=result,
         counted=tuple(facts["heard"]),
         left_out=facts["left_out"],
         refused=facts["refused"],

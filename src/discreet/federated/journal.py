@@ -1,9 +1,9 @@
-"""Keep a run's messages in a file that survives a crash at any moment.
+"""Store a run's messages in a file that survives a crash at any moment.
 
-A record is on the disk before it is used: a party sends an answer only after it was kept, so after a crash it
-repeats the same answer instead of drawing noise again. A record that a crash cut short was never used and is
-dropped when the file is read. One process at a time may have a file open: two would not know of each other's
-answers.
+A record is on the disk before it is used: a party sends an answer only after it was stored, so after a crash
+it repeats the same answer instead of drawing noise again. A record that a crash cut short was never used and
+is dropped when the file is read. Only one process at a time may have a file open: two would not know of each
+other's answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAMAGED = "{path} is damaged and was left as it is. Restore it from a backup."
 
 @final
 class Journal:
-    """Append messages and read them back, in memory or in a file for the owner's eyes only."""
+    """Append messages and read them back, in memory or in a file that only its owner can read."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._messages: list[Message] = []
@@ -44,19 +44,19 @@ class Journal:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """Return everything that was kept, oldest first."""
+        """Return all stored messages, oldest first."""
         return tuple(self._messages)
 
     def keep(self, message: Message) -> None:
         """Append a message; when this returns it is on the disk."""
-        # A fork shares the lock: its two sides would not know of each other's answers.
+        # A fork shares the lock, and the two processes would not know of each other's answers.
         if not self._usable or os.getpid() != self._process:
             raise FileError(
                 "The state of this run is closed, or could not be written. Start again from its file."
             )
         if self._file is not None:
             raw = encode(message)
-            # Whether a record that failed is in the file shows when it is read again, not before.
+            # After a failed write only reading the file again shows whether the record is in it.
             self._usable = False
             try:
                 self._file.write(raw + hashlib.sha256(raw).digest())
@@ -68,7 +68,7 @@ class Journal:
         self._messages.append(message)
 
     def close(self) -> None:
-        """Let go of the file, so that another process may go on with it."""
+        """Close the file, so that another process can continue with it."""
         self._usable = self._file is None
         if self._file is not None:
             self._file.close()
@@ -97,29 +97,29 @@ class Journal:
         return file
 
     def _read(self, raw: bytes, path: Path) -> int:
-        place = 0
-        while place < len(raw):
+        offset = 0
+        while offset < len(raw):
             try:
-                size = message_bytes(raw[place : place + PREFIX_BYTES], 2 * MOST_BYTES)
-                end = place + size + _DIGEST_BYTES
+                size = message_bytes(raw[offset : offset + PREFIX_BYTES], 2 * MOST_BYTES)
+                end = offset + size + _DIGEST_BYTES
                 if end > len(raw):
-                    if not is_cut_short(raw[place:]):
+                    if not is_cut_short(raw[offset:]):
                         raise FileError(_DAMAGED.format(path=path))
-                    return place
-                record = raw[place : place + size]
-                if hashlib.sha256(record).digest() != raw[place + size : end]:
+                    return offset
+                record = raw[offset : offset + size]
+                if hashlib.sha256(record).digest() != raw[offset + size : end]:
                     raise FileError(_DAMAGED.format(path=path))
                 self._messages.append(decode(record, 2 * MOST_BYTES))
             except Refused as error:
-                if len(raw) - place < PREFIX_BYTES:
-                    return place
+                if len(raw) - offset < PREFIX_BYTES:
+                    return offset
                 raise FileError(f"{path} is not the state of a run and was left as it is.") from error
-            place = end
-        return place
+            offset = end
+        return offset
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """Take the file for this journal alone, for as long as it is open; on POSIX systems only."""
+    """Lock the file for this journal while it is open; on POSIX systems only."""
     if os.name != "posix":
         return
     import fcntl

@@ -1,4 +1,4 @@
-"""Decide who adds how much noise: each party enough for itself, or all parties together enough for everybody.
+"""Set who adds how much noise: each party enough for its own people, or all parties together enough for all.
 
 Two classes, two promises; docs/federated.md has the table of who may be hostile. With `OwnNoise` a party's
 people are protected from everybody who sees its answers, whatever the others do. With `SharedNoise` each
@@ -28,9 +28,9 @@ from discreet.privacy.sampling.draws import add_discrete_gaussian
 from discreet.statistics.fixed_point import PRODUCT_BITS
 
 Numbers = npt.NDArray[Any]
-#: Every statistic is a whole number of such steps, 2^-bits (proofs/exact_sums.md).
+#: Every statistic is a whole number of fixed-point units 2^-STEP_BITS (proofs/exact_sums.md).
 STEP_BITS = PRODUCT_BITS
-# What a mechanism's noise looks like to the coordinator: its standard deviation.
+# The numbers to send, and the standard deviation of the noise on them.
 Noisy = tuple[Numbers, float]
 
 
@@ -44,11 +44,11 @@ class OwnNoise:
 
     @property
     def least_parties(self) -> int:
-        """Return how many answers a round needs."""
+        """Return the fewest answers that a round needs."""
         return 1
 
     def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
-        """Return what the promise takes for granted, besides the public facts."""
+        """Return what the promise assumes, besides the public facts."""
         return ()
 
     def protect(
@@ -73,8 +73,8 @@ class SharedNoise:
     """Let every party add a share of the noise; only sums over enough parties are ever seen.
 
     Parameters:
-        parties: How many parties take part.
-        missing: How many of them may be absent or tell others their noise, together. The rest add enough.
+        parties: The number of parties.
+        missing: How many of them, together, may be absent or reveal their noise. The others add enough.
     """
 
     masked: ClassVar[bool] = True
@@ -95,11 +95,11 @@ class SharedNoise:
 
     @property
     def least_parties(self) -> int:
-        """Return how many answers a round needs."""
+        """Return the fewest answers that a round needs."""
         return self.parties - self.missing
 
     def assumes(self, epsilon: float, delta: float) -> tuple[str, ...]:
-        """Return what the promise takes for granted, and what is left when it fails."""
+        """Return what the promise assumes, and the promise that is left when that fails."""
         trusted = self.least_parties
         lines: tuple[str, ...] = (
             "the coordinator and the keeper of masks do not work together; the keeper reveals one sum a step",
@@ -117,55 +117,55 @@ class SharedNoise:
         )
 
     def _left(self, epsilon: float, delta: float, shares: int) -> str:
-        """Return the epsilon that so many shares of the noise promise, rounded up."""
+        """Return the epsilon that `shares` shares of the noise promise, rounded up."""
         multiplier = gaussian_multiplier(epsilon, delta) * math.sqrt(shares / self.least_parties)
         return f"{math.ceil(100 * gaussian_epsilon(multiplier, delta)) / 100:g}"
 
     def protect(
         self, statistic: Floats, noise: Gaussian | Laplace, symmetric: bool, random: PrivacyRandom
     ) -> Noisy:
-        """Return whole steps with a share of the noise, not yet masked, and that share's deviation."""
+        """Return fixed-point units with a share of the noise, not yet masked, and that share's deviation."""
         if not isinstance(noise, Gaussian):
             raise DataError("Shares of noise add up for Gaussian noise only: pass a delta above 0.")
-        return self.share(FixedPoint(_steps(statistic), STEP_BITS), noise, symmetric, random)
+        return self.share(FixedPoint(_fixed_point(statistic), STEP_BITS), noise, symmetric, random)
 
     def share(self, sums: FixedPoint, noise: Gaussian, symmetric: bool, random: PrivacyRandom) -> Noisy:
         """Return exact sums with a share of the noise, not yet masked, and that share's deviation."""
         counts = upper(sums.counts) if symmetric else sums.counts.ravel()
-        steps = counts.astype(np.int64) << (STEP_BITS - sums.bits)
+        units = counts.astype(np.int64) << (STEP_BITS - sums.bits)
         if not symmetric:
-            return steps.view(np.uint64), self._add(steps, noise.sigma, Fraction(1), random)
+            return units.view(np.uint64), self._add(units, noise.sigma, Fraction(1), random)
         diagonal = upper(np.eye(len(sums.counts), dtype=np.bool_))
-        on, off = steps[diagonal], steps[~diagonal]
+        on, off = units[diagonal], units[~diagonal]
         deviation = self._add(on, noise.sigma, Fraction(1), random)
         # An entry off the diagonal counts twice in the Frobenius norm.
         self._add(off, noise.sigma, Fraction(1, 2), random)
-        steps[diagonal], steps[~diagonal] = on, off
-        return steps.view(np.uint64), deviation
+        units[diagonal], units[~diagonal] = on, off
+        return units.view(np.uint64), deviation
 
     def _add(
-        self, steps: npt.NDArray[np.int64], sigma: float, part: Fraction, random: PrivacyRandom
+        self, units: npt.NDArray[np.int64], sigma: float, part: Fraction, random: PrivacyRandom
     ) -> float:
         """Add in place this party's share of `part` of the variance; return its deviation."""
         if sigma == 0:
             return 0.0
         variance = part * Fraction(sigma) ** 2 * 4**STEP_BITS / self.least_parties + 4
         width = round_up(Fraction(math.isqrt(math.ceil(variance)) + 1))
-        add_discrete_gaussian(steps, width, random)
+        add_discrete_gaussian(units, width, random)
         return math.ldexp(width, -STEP_BITS)
 
     def read(self, total: Numbers) -> Floats:
-        """Return the sum of answers, free of masks, as numbers; the upper half of the ring is negative."""
+        """Return the unmasked sum of answers as numbers; the upper half of the ring is negative."""
         signed = np.asarray(total, dtype=np.uint64).view(np.int64)
         return np.ldexp(signed.astype(np.float64), -STEP_BITS)
 
 
-def _steps(statistic: Floats) -> npt.NDArray[np.int64]:
+def _fixed_point(statistic: Floats) -> npt.NDArray[np.int64]:
     scaled = np.ldexp(statistic, STEP_BITS)
-    steps = scaled.astype(np.int64)
-    if not np.array_equal(steps, scaled):
-        raise DataError("A statistic is off the grid that shared noise is added on.")
-    return steps
+    units = scaled.astype(np.int64)
+    if not np.array_equal(units, scaled):
+        raise DataError("A statistic is not a whole number of fixed-point units, which shared noise needs.")
+    return units
 
 
 def upper(matrix: Numbers) -> Numbers:

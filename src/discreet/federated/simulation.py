@@ -1,4 +1,4 @@
-"""Run a whole federation in one process: to try settings out, and to measure what sharing costs."""
+"""Simulate a whole federation in one process: to try settings, and to measure the loss of accuracy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from discreet.privacy.ledger.book import Ledger
 _RUN = "simulation"
 
 
-def dealt_out(data: Interactions, parties: int) -> dict[str, Interactions]:
-    """Deal people out in turn; return each party's people by the party's name."""
+def split_users(data: Interactions, parties: int) -> dict[str, Interactions]:
+    """Assign users to parties in turn; return each party's data by its name."""
     owner = np.arange(data.n_users) % parties
     return {f"party-{k + 1}": data.select_users(np.flatnonzero(owner == k)) for k in range(parties)}
 
@@ -31,8 +31,8 @@ def simulate_parties(
     random: PrivacyRandom | None = None,
     progress: Progress = silent,
 ) -> RunOutcome:
-    """Deal people out among parties and run all rounds; every party pays in a ledger of its own."""
-    own = dealt_out(data, parties)
+    """Assign users to parties and run all rounds; every party pays in its own ledger."""
+    own = split_users(data, parties)
     noise = random or PrivacyRandom.from_os()
     masked = protocol.noise.masked
     keeper = Keeper(roster=list(own), least=protocol.noise.least_parties) if masked else None

@@ -1,4 +1,4 @@
-"""Carry messages as bytes to parties and back; validate every answer."""
+"""Send questions to parties as bytes, and validate every answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from discreet.federated.protocols.protocol import Protocol, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
-#: A party's side: a question's bytes in, an answer's bytes out.
+#: A party's endpoint: the bytes of a question in, the bytes of an answer out.
 Endpoint = Callable[[bytes], bytes]
-#: Who answered and what; None means that the party is gone.
+#: A party's name and its answer; None means that the party is gone.
 Answered = tuple[str, bytes | None]
 
 
@@ -25,20 +25,20 @@ class Transport(ABC):
 
     @abstractmethod
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
-        """Send a question to all and yield whatever comes back, as it comes, for at most `seconds`.
+        """Send a question to all parties and yield what they send, as it arrives, for at most `seconds`.
 
-        Anything may come: answers to older questions, several from one party, bytes that mean nothing. The
-        iterator may be closed early. Parties that never answer are not mentioned.
+        Anything may arrive: answers to older questions, several from one party, invalid bytes. The iterator
+        may be closed early. Parties that never answer are not yielded.
         """
 
     def opened(self, name: str, raw: bytes) -> bytes:
-        """Return the message in what came under a party's name, or raise `Refused` if it is another's."""
+        """Return the message that arrived under a party's name; raise `Refused` if another party sent it."""
         return raw
 
 
 @final
 class InProcess(Transport):
-    """Call parties of this process one after the other; one that raises is gone for this question."""
+    """Call the parties in this process in turn; one that raises is gone for this question."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
         self._endpoints = dict(endpoints)
@@ -55,7 +55,7 @@ class InProcess(Transport):
                 yield name, None
 
 
-# Nobody adds more than 1 to a number, so it is at most the people there are plus what noise can do.
+# A user adds at most 1 to a number, so it is at most the number of users plus the largest plausible noise.
 _MOST_PEOPLE = _MOST_NOISE = 2.0**33
 _TAILS = 64
 
@@ -63,7 +63,7 @@ _TAILS = 64
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundAnswers:
-    """Hold what one question brought: answers that fit, why other parties are left out, refused messages."""
+    """Hold the valid answers to a question, why other parties are left out, and the refused messages."""
 
     answers: dict[str, Message]
     left_out: dict[str, str]
@@ -78,9 +78,9 @@ def collect(
     n_shared: int,
     seconds: float,
 ) -> RoundAnswers:
-    """Ask once and return the answers that fit, by party, and why the others are left out.
+    """Ask once and return the valid answers by party, and why the others are left out.
 
-    The first answer that fits counts. A second one from the same party, equal or not, changes nothing.
+    The first valid answer counts. A second one from the same party, equal or not, changes nothing.
     """
     refused: Counter[str] = Counter()
     answers: dict[str, Message] = {}
@@ -114,7 +114,7 @@ def collect(
 def judged(
     question: Message, name: str, raw: bytes, protocol: Protocol, shapes: Mapping[str, tuple[int, ...]]
 ) -> Message:
-    """Return a party's answer if it fits the question, or raise `Refused` with the reason."""
+    """Return a party's answer if it is valid for the question; raise `Refused` with the reason otherwise."""
     answer = decode(raw)
     if answer.sender != name:
         raise Refused(Refusal.WRONG_SENDER)
@@ -138,7 +138,7 @@ def judged(
 
 
 def promised(answer: Message) -> tuple[float, float, bool]:
-    """Return the promise that a party says it keeps."""
+    """Return the promise that a party states: epsilon, delta, and whether its noise is simulated."""
     fields = answer.fields
     epsilon = math.inf if fields.get("epsilon") == "inf" else number(answer, "epsilon", 1e-12, 1e6)
     simulated = fields.get("simulated")

@@ -1,4 +1,4 @@
-"""Write messages between parties and a coordinator as bytes, and read them as coming from a stranger.
+"""Encode messages between parties and a coordinator as bytes, and decode them without trusting the sender.
 
 A message is
 
@@ -39,7 +39,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Refusal(StrEnum):
-    """Say why a message was not taken, or why a party was left out of a round."""
+    """Name the reason why a message was refused, or a party was left out of a round."""
 
     MALFORMED = "malformed"
     UNKNOWN_FIELD = "unknown field"
@@ -62,7 +62,7 @@ class Refusal(StrEnum):
 
 @final
 class Refused(DataError):
-    """Report a message that cannot be taken, without quoting it."""
+    """Report a refused message, without quoting it."""
 
     def __init__(self, reason: Refusal) -> None:
         super().__init__(f"The message was refused: {reason.value}.")
@@ -70,13 +70,13 @@ class Refused(DataError):
 
 
 class FederationError(DiscreetError):
-    """Report a run that cannot go on; what was heard is kept and the run can be resumed."""
+    """Report a run that cannot continue; finished rounds are stored and the run can be resumed."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Hold one message: what it is, of which run and step, by whom, with numbers and arrays."""
+    """Hold one message: its kind, run, step and sender, with fields and arrays."""
 
     kind: str
     run: str
@@ -107,7 +107,7 @@ def encode(message: Message) -> bytes:
 
 
 def message_bytes(prefix: bytes, most: int = MOST_BYTES) -> int:
-    """Return how long the message with this prefix is in all, or raise `Refused`."""
+    """Return the total length of the message with this prefix, or raise `Refused`."""
     if len(prefix) < PREFIX_BYTES:
         raise Refused(Refusal.MALFORMED)
     magic, version, header, body = _PREFIX.unpack(prefix[:PREFIX_BYTES])
@@ -121,18 +121,18 @@ def message_bytes(prefix: bytes, most: int = MOST_BYTES) -> int:
 
 
 def is_cut_short(rest: bytes) -> bool:
-    """Tell whether bytes that end too early can be the beginning of a message: all that is there must fit.
+    """Return whether truncated bytes can be the beginning of a valid message.
 
-    A message whose length was damaged is no such beginning: its header says how long the arrays are.
+    A message with a damaged length is not: its header says how long the arrays are.
     """
     length, body = _PREFIX.unpack(rest[:PREFIX_BYTES])[2:]
     text = rest[PREFIX_BYTES : PREFIX_BYTES + length]
     try:
-        # Headers are ASCII; behind a damaged length there may be any bytes.
+        # Headers are ASCII; after a damaged length any bytes may follow.
         header, end = json.JSONDecoder().raw_decode(text.decode("latin-1"))
         listed = [_described(entry) for entry in header["arrays"]]
     except (Refused, ValueError, KeyError, TypeError, RecursionError):
-        # Unfinished JSON is what a cut leaves; in a header that is all there it is damage.
+        # Truncation leaves incomplete JSON; in a complete header invalid JSON is damage.
         return len(text) < int(length)
     return end == int(length) and sum(math.prod(shape) * kind.itemsize for _, kind, shape in listed) == int(
         body
@@ -140,7 +140,7 @@ def is_cut_short(rest: bytes) -> bool:
 
 
 def decode(raw: bytes, most: int = MOST_BYTES) -> Message:
-    """Read a message; raise `Refused` with the reason if it cannot be taken."""
+    """Read a message; raise `Refused` with the reason if it is invalid."""
     if message_bytes(raw, most) != len(raw):
         raise Refused(Refusal.MALFORMED)
     length = _PREFIX.unpack(raw[:PREFIX_BYTES])[2]
@@ -189,7 +189,7 @@ def _fields(value: Any) -> dict[str, Value]:
     # 1e999 is a valid JSON number and becomes infinity.
     if not all(math.isfinite(entry) for entry in value.values() if isinstance(entry, float)):
         raise Refused(Refusal.NOT_FINITE)
-    # A number of hundreds of digits is one, too, and no float can hold it.
+    # A number of hundreds of digits is valid JSON, too, and no float can hold it.
     if not all(abs(entry) < 2**63 for entry in value.values() if isinstance(entry, int)):
         raise Refused(Refusal.OUT_OF_RANGE)
     return value
@@ -199,15 +199,15 @@ def _arrays(listed: Any, body: memoryview) -> dict[str, npt.NDArray[Any]]:
     if not isinstance(listed, list) or len(listed) > _MOST_ARRAYS:
         raise Refused(Refusal.MALFORMED)
     arrays: dict[str, npt.NDArray[Any]] = {}
-    place = 0
+    offset = 0
     for entry in listed:
         name, kind, shape = _described(entry)
         size = math.prod(shape) * kind.itemsize
-        if name in arrays or place + size > len(body):
+        if name in arrays or offset + size > len(body):
             raise Refused(Refusal.MALFORMED)
-        arrays[name] = np.frombuffer(body[place : place + size], dtype=kind).reshape(shape)
-        place += size
-    if place != len(body):
+        arrays[name] = np.frombuffer(body[offset : offset + size], dtype=kind).reshape(shape)
+        offset += size
+    if offset != len(body):
         raise Refused(Refusal.MALFORMED)
     return arrays
 

@@ -1,1 +1,1 @@
-"""Flower as the transport: it carries sealed bytes between the coordinator and the parties' daemons."""
+"""Use Flower as the transport: it carries signed bytes between the coordinator and the parties' daemons."""

@@ -1,15 +1,15 @@
-"""Start Flower's SuperLink or SuperNode with the doors closed that discreet does not need.
+"""Start Flower's SuperLink or SuperNode with all interfaces closed that discreet does not need.
 
 Runs with Flower's Python, imports flwr alone, and is tied to the one release that pyproject.toml names:
 `python launch.py superlink OPTIONS`, `python launch.py supernode OPTIONS`, or `python launch.py orders` with
 lists of arguments for Flower's command line on standard input. All end with the process that started them.
 
-*SuperLink.* Flower 1.41 serves parties, its command line and its own processes on one port, and asks only
-parties who they are: whoever reached the port could start a run, which is a program, on every machine of the
-federation. Here requests from other machines get to the parties' door alone.
+*SuperLink.* Flower 1.41 serves parties, its command line and its own processes on one port, and authenticates
+only parties: anyone who reaches the port could start a run, which is a program, on every machine of the
+federation. Here requests from other machines reach the parties' endpoint only.
 
-*SuperNode.* It runs whatever program the SuperLink hands out. Here that is compared, byte for byte, with the
-relay packed from the party's own copy of discreet.
+*SuperNode.* It runs any program that the SuperLink sends. Here that program is compared, byte for byte, with
+the relay packed from the party's own copy of discreet.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-_PARTIES_DOOR = "/v1/fleet/"
+_PARTIES_ENDPOINT = "/v1/fleet/"
 _APP = Path(__file__).resolve().parent / "app"
 
 
 class LocalCommands:
-    """Refuse requests of other machines for anything but the parties' door."""
+    """Refuse requests from other machines for anything but the parties' endpoint."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass on what is allowed."""
+        """Pass on allowed requests."""
         if scope["type"] == "lifespan" or _is_allowed(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -44,7 +44,7 @@ class LocalCommands:
 
 
 def _is_allowed(scope: Any) -> bool:
-    if scope["type"] == "http" and scope["path"].startswith(_PARTIES_DOOR):
+    if scope["type"] == "http" and scope["path"].startswith(_PARTIES_ENDPOINT):
         return True
     try:
         return ipaddress.ip_address(scope["client"][0]).is_loopback
@@ -81,7 +81,7 @@ def supernode() -> None:
 
 
 def orders() -> None:
-    """Give the orders on standard input, lists of arguments, to Flower's command line in one process."""
+    """Run the commands on standard input, lists of arguments, with Flower's command line in one process."""
     from flwr.cli.app import app
 
     for order in json.load(sys.stdin):
@@ -89,7 +89,7 @@ def orders() -> None:
 
 
 def stop_with_parent() -> None:
-    """End this process when the one that started it is gone, however that ended."""
+    """End this process when its parent has ended, for whatever reason."""
     parent = os.getppid()
 
     def watch() -> None:

@@ -18,7 +18,7 @@ from discreet.federated.identity.keys import AUTHORITY, CERTIFICATE, KEY, NODE_K
 from discreet.federated.wire import FederationError
 
 _HERE = Path(__file__).resolve().parent
-#: Names the folder of Flower's programs where it is not installed beside discreet.
+#: The environment variable with the folder of Flower's programs, if it is not installed with discreet.
 VARIABLE = "DISCREET_FLOWER"
 _START_SECONDS = 90.0
 _CONNECTION = "federation"
@@ -26,7 +26,7 @@ _CONNECTION = "federation"
 
 @final
 class Flower:
-    """Know where Flower is installed, and keep what it writes in a folder of the run.
+    """Start Flower's programs, and keep their files in a folder of the run.
 
     Parameters:
         programs: The folder of Flower's `python` and `flwr`; by default that of `DISCREET_FLOWER`, or of the
@@ -48,7 +48,9 @@ class Flower:
     def start_superlink(self, address: tuple[str, int]) -> subprocess.Popen[bytes]:
         """Start the SuperLink, with TLS and for known nodes only, and wait until it answers."""
         if answers_at(address):
-            raise FederationError(f"Something answers at {address[0]}:{address[1]} already.")
+            raise FederationError(
+                f"Something already listens at {address[0]}:{address[1]}. Stop it, or agree on another port."
+            )
         options = ["--host", address[0], "--port", str(address[1])]
         options += ["--ssl-certfile", self._own(CERTIFICATE), "--ssl-keyfile", self._own(KEY)]
         options += ["--ssl-ca-certfile", self._own(AUTHORITY), "--enable-supernode-auth"]
@@ -81,7 +83,7 @@ class Flower:
         return self._start("supernode", options)
 
     def start_relay(self, keys: Mapping[str, str], path: Path, app: Path = _HERE / "app") -> dict[str, str]:
-        """Let nodes with these public keys take part, and start the app that connects to a socket.
+        """Register nodes with these public keys, and start the app that connects to a socket.
 
         Returns the number that Flower gives each node, by name.
         """
@@ -96,13 +98,13 @@ class Flower:
         return {name: str(answer["node-id"]) for name, answer in zip(keys, registered, strict=True)}
 
     def _orders(self, orders: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """Give orders to Flower's command line and return what it says to each."""
+        """Run commands with Flower's command line and return the answer to each."""
         command = [str(self._programs / "python"), str(_HERE / "launch.py"), "orders"]
-        told = json.dumps([[*order, "--format", "json"] for order in orders])
+        commands = json.dumps([[*order, "--format", "json"] for order in orders])
         with self._log("flwr").open("ab") as log:
             done = subprocess.run(
                 command,
-                input=told.encode(),
+                input=commands.encode(),
                 env=self._environment(),
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -112,7 +114,7 @@ class Flower:
             log.write(done.stdout)
         answers = _documents(done.stdout.decode(errors="replace"))
         if len(answers) < len(orders) or not all(answer.get("success") for answer in answers):
-            raise FederationError(f"Flower refused an order; {self._log('flwr')} says why.")
+            raise FederationError(f"Flower refused a command; {self._log('flwr')} says why.")
         return answers
 
     def _start(self, what: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -123,7 +125,7 @@ class Flower:
             )
 
     def _environment(self) -> dict[str, str]:
-        """Return an environment in which Flower finds itself, keeps to itself and calls nobody."""
+        """Return an environment with Flower's own paths, without telemetry, update checks or installs."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         path = os.pathsep.join([str(self._programs), os.environ.get("PATH", os.defpath)])
         own = {
@@ -154,12 +156,12 @@ def _documents(text: str) -> list[dict[str, Any]]:
 
 
 def _reached(host: str) -> str:
-    """Return where this machine reaches a server that listens at `host`."""
+    """Return the host at which this machine reaches a server that listens at `host`."""
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host
 
 
 def answers_at(address: tuple[str, int]) -> bool:
-    """Tell whether something listens at an address."""
+    """Return whether something listens at an address."""
     with (
         contextlib.suppress(OSError),
         socket.create_connection((_reached(address[0]), address[1]), timeout=1.0),

@@ -22,9 +22,9 @@ from discreet.federated.serving.tls import SealedTransport, TlsLine
 from discreet.federated.transport import Answered, Transport
 from discreet.federated.wire import FederationError
 
-# A frame that has begun to come is whole soon: the relay runs on this machine.
+# The relay runs on this machine, so a frame that has begun is complete soon.
 _LOCAL_SECONDS = 60.0
-_GONE = "Flower's side of the run is gone. Start the run again; it goes on where it was."
+_GONE = "Flower's part of the run is gone. Start the run again to resume it."
 
 
 @final
@@ -32,8 +32,8 @@ class FlowerTransport(Transport):
     """Reach parties by the numbers that Flower gave their nodes.
 
     Parameters:
-        path: The local socket at which the relay is awaited.
-        patience: How long a node that Flower does not hear from is waited for in a round, in seconds.
+        path: The local socket to which the relay connects.
+        patience: How long a round waits for a node that is absent from Flower, in seconds.
     """
 
     def __init__(self, path: Path, *, patience: float = 10.0) -> None:
@@ -46,7 +46,7 @@ class FlowerTransport(Transport):
         self._asked = 0
 
     def wait_for_relay(self, seconds: float) -> None:
-        """Wait until the relay is there."""
+        """Wait until the relay connects."""
         self._listener.settimeout(seconds)
         try:
             self._line, _ = self._listener.accept()
@@ -54,7 +54,7 @@ class FlowerTransport(Transport):
             raise FederationError("Flower did not start its part of the run in time.") from error
 
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
-        """Yield what nodes send, as it comes; who is away longer than `patience` is gone."""
+        """Yield what nodes send, as it arrives; a node that is absent longer than `patience` is gone."""
         if self._line is None:
             raise FederationError(_GONE)
         names = {self.nodes[name]: name for name in parties if name in self.nodes}
@@ -84,7 +84,7 @@ class FlowerTransport(Transport):
                 yield name, None if header.get("error") else body
 
     def close(self) -> None:
-        """Hang up, by which the relay knows that the run is over."""
+        """Close the connection, which tells the relay that the run is over."""
         with contextlib.suppress(OSError):
             if self._line is not None:
                 self._line.close()

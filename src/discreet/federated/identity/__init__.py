@@ -1,1 +1,1 @@
-"""Who is who: keys, certificates and what all sides of a run agreed on."""
+"""Identify the members of a run: keys, certificates, and the agreement of all members."""

@@ -1,7 +1,7 @@
-"""Hold what all members of a run agreed on, in one public file that each of them has a copy of.
+"""Hold the agreement of all members of a run, in a public file of which each member has a copy.
 
-The run's name ends with a fingerprint of the agreement, and every message carries that name: a member with
-another agreement, one number of it changed, is in another run.
+The run's name ends with a digest of the agreement, and every message carries that name: a member whose
+agreement differs in a single number is in another run.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Say what is learned, at which price, by whom, and how everybody is known and reached.
+    """Hold the model and its budget, the parties, and the members' keys and addresses.
 
-    `recipe` is the model and its settings as TOML, `addresses` says where coordinator and keeper listen and
+    `recipe` is the model and its settings as TOML, `addresses` has those of coordinator and keeper, and
     `keys` holds the public key of every member by name.
     """
 
@@ -60,20 +60,20 @@ class Agreement:
                     f"{COORDINATOR}, {KEEPER} or {AUTHORITY}."
                 )
         if len(set(self.parties)) != len(self.parties):
-            raise ParameterError("Two parties have one name.")
+            raise ParameterError("Two parties have the same name; give each its own.")
         if len(set(self.keys.values())) != len(self.keys):
-            raise ParameterError("Two members have one key.")
+            raise ParameterError("Two members have the same key; give each its own.")
         if set(self.keys) != {*self.parties, COORDINATOR, KEEPER}:
-            raise ParameterError("Every party, the coordinator and the keeper need a key, and nobody else.")
+            raise ParameterError("Exactly the parties, the coordinator and the keeper must have a key.")
 
     @property
     def noise(self) -> SharedNoise:
-        """Return who adds how much noise."""
+        """Return the shares of noise of the parties."""
         return SharedNoise(parties=len(self.parties), missing=self.missing)
 
     @property
     def run(self) -> str:
-        """Return the run's name, which nobody else's agreement leads to."""
+        """Return the run's name, which no other agreement has."""
         text = json.dumps(self._record(), sort_keys=True)
         return f"{self.label} {hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
@@ -82,11 +82,11 @@ class Agreement:
         return read_key_text(self.keys[name])
 
     def address(self, name: str) -> tuple[str, int]:
-        """Return where the coordinator or the keeper listens."""
+        """Return the address of the coordinator or the keeper."""
         return read_address(self.addresses[name])
 
     def members(self) -> dict[str, str]:
-        """Return the names behind the keys."""
+        """Return the members' names by key."""
         return {key: name for name, key in self.keys.items()}
 
     def write(self, folder: Path) -> None:
@@ -109,7 +109,7 @@ class Agreement:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read a member's copy; one that does not hold together is refused."""
+        """Read a member's copy; refuse an invalid one."""
         try:
             record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
             catalog = Vocabulary.of(json.loads((folder / _ITEMS).read_text(encoding="utf-8")))
@@ -147,7 +147,7 @@ def found_federation(
     addresses: Mapping[str, str],
     label: str,
 ) -> Agreement:
-    """Make keys, certificates and a folder for every member, for a try-out; return the agreement."""
+    """Make keys, certificates and a folder for every member, for a trial; return the agreement."""
     for address in addresses.values():
         read_address(address)
     names = (COORDINATOR, KEEPER, *parties)

@@ -1,7 +1,7 @@
-"""Know members by their keys: signatures, and certificates for a try-out.
+"""Identify members by their keys: signatures, and certificates for a trial.
 
-One key (NIST P-384) is a member's identity everywhere: it signs messages, opens TLS and, for a party, is the
-key that Flower knows its node by.
+One key (NIST P-384) is a member's identity everywhere: it signs messages, authenticates TLS and, for a party,
+identifies its Flower node.
 
 In production each member makes its own key and has it certified by an authority that the members trust; the
 files have the same names.
@@ -29,7 +29,7 @@ from discreet.federated.wire import Refusal, Refused
 
 PrivateKey = ec.EllipticCurvePrivateKey
 PublicKey = ec.EllipticCurvePublicKey
-# What is signed begins with this, so that no signature for another purpose can be taken for one of ours.
+# Domain separation: a signature made for another purpose is never valid here.
 _PURPOSE = b"discreet federated message, version 1\0"
 _SIGN = ec.ECDSA(hashes.SHA384())
 _LENGTH_BYTES = 2
@@ -41,13 +41,13 @@ def new_key() -> PrivateKey:
 
 
 def key_text(key: PublicKey) -> str:
-    """Return a public key as one line of text, as SSH writes it."""
+    """Return a public key as one line of text, in the OpenSSH format."""
     encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     return key.public_bytes(encoding, form).decode("ascii")
 
 
 def read_key_text(text: str) -> PublicKey:
-    """Return the public key behind a line of text."""
+    """Return the public key in a line of text."""
     try:
         key = serialization.load_ssh_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -75,7 +75,7 @@ def key_of_certificate(certificate: bytes) -> str:
 
 
 def sealed(raw: bytes, key: PrivateKey) -> bytes:
-    """Return a message behind its signature."""
+    """Return a message with its signature in front."""
     signature = key.sign(_PURPOSE + raw, _SIGN)
     return len(signature).to_bytes(_LENGTH_BYTES, "little") + signature + raw
 
@@ -92,7 +92,7 @@ def opened(raw: bytes, key: PublicKey) -> bytes:
 
 
 AUTHORITY, KEY, CERTIFICATE = "authority.crt", "own.key", "own.crt"
-#: The same key once more, in the form that Flower reads.
+#: The same key in the format that Flower reads.
 NODE_KEY = "node.key"
 _LIFE = datetime.timedelta(days=365)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -101,14 +101,14 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 @final
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Hold a key that certifies others, and the certificate by which all know it."""
+    """Hold a key that certifies members, and its own certificate."""
 
     key: PrivateKey
     certificate: x509.Certificate
 
     @classmethod
     def new(cls, name: str) -> Authority:
-        """Return a fresh authority that certifies members, and nothing that certifies others."""
+        """Return a fresh authority that certifies members, but no further authorities."""
         key = new_key()
         builder = _builder(f"{name} authority", f"{name} authority", key)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -130,7 +130,7 @@ class Authority:
         return builder.sign(self.key, hashes.SHA384())
 
     def write_member(self, folder: Path, name: str, key: PrivateKey, host: str) -> None:
-        """Write what a member needs to prove who it is, for the owner's eyes only."""
+        """Write a member's key and certificates, which only the owner can read."""
         hosts = dict.fromkeys((*_LOCAL, host))
         write_secret(folder / KEY, _private(key, serialization.PrivateFormat.PKCS8))
         write_secret(folder / NODE_KEY, _private(key, serialization.PrivateFormat.OpenSSH))
@@ -138,13 +138,13 @@ class Authority:
         write_secret(folder / AUTHORITY, _pem(self.certificate))
 
     def write(self, folder: Path) -> None:
-        """Write the authority itself; whoever has this folder can certify members."""
+        """Write the authority itself; anyone with this folder can certify members."""
         write_secret(folder / KEY, _private(self.key, serialization.PrivateFormat.PKCS8))
         write_secret(folder / AUTHORITY, _pem(self.certificate))
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read; one that exists is left as it is."""
+    """Write a file that only its owner may read; refuse one that exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

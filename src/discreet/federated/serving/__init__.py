@@ -1,1 +1,1 @@
-"""Doors that others knock on: the keeper's behind mutual TLS, a party's daemon behind a local socket."""
+"""Serve the members of a run: the keeper over mutual TLS, a party's daemon on a local socket."""

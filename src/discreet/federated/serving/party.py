@@ -17,15 +17,15 @@ from discreet.federated.serving.daemon import LocalServer
 from discreet.federated.serving.tls import TlsLine, sealed_endpoint
 from discreet.privacy.ledger.book import Ledger
 
-# How long the forwarder waits for an answer; a party computes as long as it needs to.
+# How long the relay waits for an answer; a party's computation has no limit.
 _ANSWER_SECONDS = 600.0
-_LOOK_EVERY = 0.5
+_POLL_SECONDS = 0.5
 _SETTLING_SECONDS = 4.0
 
 
 @final
 class PartyDaemon:
-    """Answer the coordinator of one run, as the member whose key lies in `folder`."""
+    """Answer the coordinator of one run, as the member whose key is in `folder`."""
 
     def __init__(
         self, folder: Path, agreement: Agreement, protocol: Protocol, data: Interactions, ledger: Ledger
@@ -53,22 +53,22 @@ class PartyDaemon:
         self._node: threading.Thread | None = None
 
     def start_flower(self, programs: Path | None = None) -> None:
-        """Keep a SuperNode running that brings questions; it ends with this process."""
+        """Keep a SuperNode running that delivers questions; it ends with this process."""
         flower = Flower(self._folder, programs)
         self._node = threading.Thread(target=self._keep_node, args=(flower,), daemon=True)
         self._node.start()
 
     def _keep_node(self, flower: Flower) -> None:
-        """Start the SuperNode when the coordinator is there, and again when it gave up."""
+        """Start the SuperNode when the coordinator listens, and again when it has ended."""
         address = self._agreement.address(COORDINATOR)
         while not self._over.is_set():
             if not answers_at(address):
-                self._over.wait(_LOOK_EVERY)
+                self._over.wait(_POLL_SECONDS)
                 continue
-            # The coordinator makes itself known first and lets parties in a little later.
+            # The coordinator listens first and registers parties a little later.
             self._over.wait(_SETTLING_SECONDS)
             node = flower.start_supernode(address, self.path, _ANSWER_SECONDS)
-            while node.poll() is None and not self._over.wait(_LOOK_EVERY):
+            while node.poll() is None and not self._over.wait(_POLL_SECONDS):
                 pass
             node.terminate()
             node.wait()

@@ -1,7 +1,7 @@
 """Answer messages behind mutual TLS, signed by members whose keys are known.
 
-A stranger gets no further than the handshake. Whoever is slow is cut off after a fixed time, and when many
-knock at once the one that has waited longest without proving who it is makes room.
+A stranger gets no further than the handshake. A slow peer is disconnected after a fixed time. When too many
+peers connect at once, the one that has waited longest without authenticating is disconnected.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from discreet.federated.keeper import MOST_BYTES, Keeper
 from discreet.federated.transport import Answered, Endpoint, Transport
 from discreet.federated.wire import FederationError, Message, Refusal, Refused, decode, encode
 
-#: Who asks, by the key that was proved, and what; the answer.
+#: From the authenticated sender's name and its message to the answer.
 Service = Callable[[str, bytes], bytes]
-_MOST_KNOCKING = 64
+_MOST_PENDING = 64
 _MOST_SERVED = 256
 _HANDSHAKE_SECONDS = 5.0
 _MESSAGE_SECONDS = 60.0
 
 
 def tls_context(folder: Path, *, server: bool) -> ssl.SSLContext:
-    """Return TLS 1.3 with this member's certificate, which asks the other side for one of the authority."""
+    """Return a TLS 1.3 context with this member's certificate; the peer must have one of the authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # Members are known by their keys, wherever they are reached.
+    # Members are identified by their keys, not by host names.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     try:
@@ -72,7 +72,7 @@ class TlsServer:
         self._most = most
         self._context = tls_context(folder, server=True)
         self._members, self._service = dict(members), service
-        self._knocking: OrderedDict[socket.socket, None] = OrderedDict()
+        self._pending: OrderedDict[socket.socket, None] = OrderedDict()
         self._lock = threading.Lock()
         self._served = threading.BoundedSemaphore(_MOST_SERVED)
         try:
@@ -89,9 +89,9 @@ class TlsServer:
             except OSError:
                 return
             with self._lock:
-                self._knocking[peer] = None
-                if len(self._knocking) > _MOST_KNOCKING:
-                    _hang_up(self._knocking.popitem(last=False)[0])
+                self._pending[peer] = None
+                if len(self._pending) > _MOST_PENDING:
+                    _hang_up(self._pending.popitem(last=False)[0])
             threading.Thread(target=self._meet, args=(peer,), daemon=True).start()
 
     def close(self) -> None:
@@ -101,14 +101,14 @@ class TlsServer:
         self._listener.close()
 
     def _meet(self, peer: socket.socket) -> None:
-        """Let one caller prove who it is, and answer one message."""
+        """Authenticate one peer, and answer one message."""
         with contextlib.suppress(OSError, ValueError), peer:
             try:
                 with _cut_off(peer, _HANDSHAKE_SECONDS):
                     line = self._context.wrap_socket(peer, server_side=True)
             finally:
                 with self._lock:
-                    self._knocking.pop(peer, None)
+                    self._pending.pop(peer, None)
             with line:
                 name = self._members.get(key_of_certificate(line.getpeercert(binary_form=True) or b""))
                 if name is not None and self._served.acquire(blocking=False):
@@ -158,7 +158,7 @@ class TlsLine:
 
 @contextlib.contextmanager
 def _cut_off(line: socket.socket, seconds: float) -> Iterator[None]:
-    """Hang up on a peer that takes longer: a timeout of one read would start again with every byte."""
+    """Disconnect a peer that takes longer in total: a read timeout would restart with every byte."""
     watch = threading.Timer(seconds, _hang_up, (line,))
     watch.daemon = True
     watch.start()
@@ -175,13 +175,13 @@ def _hang_up(line: socket.socket) -> None:
 
 @final
 class SealedTransport(Transport):
-    """Seal the coordinator's questions, and take a party's answer only with that party's signature."""
+    """Sign the coordinator's questions, and accept a party's answer only with that party's signature."""
 
     def __init__(self, inner: Transport, own: PrivateKey, parties: Mapping[str, PublicKey]) -> None:
         self._inner, self._own, self._parties = inner, own, dict(parties)
 
     def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
-        """Yield what the parties send, still sealed."""
+        """Yield what the parties send, with their signatures."""
         return self._inner.ask(sealed(question, self._own), parties, seconds)
 
     def opened(self, name: str, raw: bytes) -> bytes:
@@ -190,7 +190,7 @@ class SealedTransport(Transport):
 
 
 def sealed_endpoint(endpoint: Endpoint, own: PrivateKey, coordinator: PublicKey) -> Endpoint:
-    """Return a party's side that hears nobody but the coordinator and signs what it says."""
+    """Return a party's endpoint that answers only the coordinator and signs its answers."""
 
     def answer(raw: bytes) -> bytes:
         try:
@@ -206,7 +206,7 @@ def sealed_endpoint(endpoint: Endpoint, own: PrivateKey, coordinator: PublicKey)
 
 
 def keeper_service(keeper: Keeper) -> Service:
-    """Return a keeper that takes a key from its own party alone, and asks of the coordinator alone."""
+    """Return a keeper that accepts a key only from its own party, and requests only from the coordinator."""
 
     def answer(name: str, raw: bytes) -> bytes:
         try:

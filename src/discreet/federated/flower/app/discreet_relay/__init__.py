@@ -1,1 +1,1 @@
-"""Carry messages through Flower without reading them; imports flwr and the standard library alone."""
+"""Carry messages through Flower without reading them; imports only flwr and the standard library."""

@@ -1,4 +1,4 @@
-"""Hand a question to the party's daemon and its answer back: all that Flower runs at a party."""
+"""Forward a question to the party's daemon and return its answer: all that Flower runs at a party."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = ClientApp()
 
 @app.query()
 def forward(message: Message, context: Context) -> Message:
-    """Return what the daemon answers; if it is not there Flower reports an error in its place."""
+    """Return the daemon's answer; if it is not running, Flower reports an error."""
     question = message.content["message"]["bytes"]
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(float(context.node_config["seconds"]))

@@ -15,7 +15,7 @@ _CHUNK = 1 << 18
 
 
 class BrokenFrame(ConnectionError):
-    """Report a peer that is gone or does not keep to the form."""
+    """Report a peer that is gone or sends an invalid frame."""
 
 
 def send(line: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> None:
@@ -39,7 +39,7 @@ def receive(line: socket.socket, most: int = MOST_BODY) -> tuple[dict[str, Any],
 
 
 def _exactly(line: socket.socket, size: int) -> bytes:
-    """Return so many bytes; memory grows with what really came."""
+    """Return `size` bytes; memory grows with the bytes received."""
     raw = bytearray()
     while len(raw) < size:
         part = line.recv(min(_CHUNK, size - len(raw)))

@@ -1,4 +1,4 @@
-"""Hand the coordinator's questions to the parties' nodes and their answers back, until it hangs up."""
+"""Forward the coordinator's questions to the parties' nodes and return their answers, until it disconnects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from flwr.serverapp import Grid, ServerApp
 from . import frames
 
 app = ServerApp()
-_LOOK_EVERY = 0.1
-# How often Flower is asked which nodes it hears from; it takes a minute to miss one.
+_POLL_SECONDS = 0.1
+# How often Flower is asked which nodes are online; it takes a minute to miss one.
 _ROLL_CALL_EVERY = 1.0
-# A node that was restarted has lost its message: after this many seconds it is asked again.
+# A restarted node has lost its message: after this many seconds it is asked again.
 _ASK_AGAIN = 90.0
 
 
@@ -34,7 +34,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 class _Round:
-    """Hold one question: which nodes have answered, and the messages that are on their way to the others."""
+    """Hold one question: the nodes that have not answered, and the messages on their way to them."""
 
     def __init__(self, grid: Grid, line: socket.socket, header: dict[str, Any], question: bytes) -> None:
         self._grid, self._line, self._header, self._question = grid, line, header, question
@@ -44,18 +44,18 @@ class _Round:
         self._since: dict[str, float] = {}
 
     def run(self) -> None:
-        """Pass on what comes until all have answered, time is up or the coordinator has something to say."""
+        """Return answers until all nodes have answered, time is up or the coordinator sends another frame."""
         roll_call = 0.0
         while self._silent and time.monotonic() < self._end:
             if time.monotonic() > roll_call:
                 roll_call = time.monotonic() + _ROLL_CALL_EVERY
                 self._call_roll()
-            if select.select([self._line], [], [], _LOOK_EVERY)[0]:
+            if select.select([self._line], [], [], _POLL_SECONDS)[0]:
                 return
             self._pass_on()
 
     def _call_roll(self) -> None:
-        """Ask nodes that came, or came back; a party answers a question twice with the same bytes."""
+        """Ask nodes that are new or back online; a party answers a repeated question with the same bytes."""
         online = {str(node) for node in self._grid.get_node_ids()}
         now = time.monotonic()
         due = [
@@ -65,16 +65,16 @@ class _Round:
         for node, message_id in zip(due, self._grid.push_messages(messages), strict=True):
             if message_id:
                 self._sent[message_id], self._since[node] = node, now
-        self._tell({"absent": sorted(self._silent - online)})
+        self._send({"absent": sorted(self._silent - online)})
 
     def _pass_on(self) -> None:
         for reply in self._grid.pull_messages(list(self._sent)) if self._sent else ():
             node = self._sent.pop(reply.metadata.reply_to_message_id, None)
             if node in self._silent:
                 self._silent.discard(node)
-                self._tell({"node": node, "error": reply.has_error()}, _contents(reply))
+                self._send({"node": node, "error": reply.has_error()}, _contents(reply))
 
-    def _tell(self, header: dict[str, Any], body: bytes = b"") -> None:
+    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
         frames.send(self._line, {"ask": self._header["ask"], **header}, body)
 
     def _message(self, node: int) -> Message:
