@@ -26,7 +26,7 @@ else:
     _exports = Exports(
         "discreet.federated",
         {
-            "discreet.federated.coordinator": "Coordinator Outcome",
+            "discreet.federated.coordinator": "Coordinator RunOutcome",
             "discreet.federated.party": "Party",
             "discreet.federated.keeper": "Keeper",
             "discreet.federated.noise": "OwnNoise SharedNoise",
