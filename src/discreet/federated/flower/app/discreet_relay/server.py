@@ -1,4 +1,4 @@
-"""Forward the coordinator's questions to the parties' nodes and return their answers, until it disconnects."""
+"""Forward the coordinator's questions to the nodes of parties and return answers, until it disconnects."""
 
 from __future__ import annotations
 
