@@ -161,7 +161,7 @@ def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, mon
         ('row = "Figure 1"', 'row = "Figure 2"', "is not there"),
         ('id = "same"', 'id = "sum"', "the same id"),
         ("expected = 5.0", "", "lacks a field"),
-        ("{sum}", "{some}", "which is not there"),
+        ("{sum}", "{some}", "which is not in claims.toml"),
     ],
 )
 def test_a_list_of_claims_with_a_fault_is_refused(old, new, refusal, sums):
