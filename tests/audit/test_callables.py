@@ -105,7 +105,7 @@ def test_one_run_on_data():
 
 
 def test_one_run_with_more_canaries_than_items_sees_most_of_a_promise():
-    """Items of their own are added for them; user-factorization asks what it is told to ask, and no crash."""
+    """Items are added for the extra canaries, and user-factorization fits without an error."""
     data = toy_interactions(80, 40, 10)
     found = audit_one_run(MODELS["biases"](epsilon=4.0), data, seed=1, canaries=1_000)
     assert "1,000 canaries" in found.notes[0] and 0.6 * 4 < found.curve <= 4

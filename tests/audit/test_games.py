@@ -39,13 +39,13 @@ def transcript(name, epsilon=1.0):
 
 
 @pytest.mark.parametrize("name", PURE)
-def test_pure_models_are_told_apart_by_nine_tenths_of_their_promise(name):
+def test_attacks_on_pure_models_refute_nine_tenths_of_their_promise(name):
     found = play_view(name, MODELS[name](epsilon=1.0), "transcript", seconds=math.inf)
     assert 0.9 < found.refuted <= 1.0 and found.verdict == "not refuted"
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_a_gaussian_model_is_told_apart_on_its_curve(epsilon):
+def test_an_attack_on_a_gaussian_model_refutes_most_of_its_curve(epsilon):
     found = play_view("popularity", MODELS["popularity"](epsilon=epsilon), "transcript", seconds=math.inf)
     # 400,000 games leave an error of about 0.02 in the shift, which is 0.12 at epsilon 0.5.
     assert (0.75 if epsilon < 1 else 0.9) * epsilon < found.curve <= epsilon and found.refuted <= epsilon
@@ -161,10 +161,10 @@ def test_a_score_learns_a_direction_and_a_support():
     shifted = rng.standard_normal((4_000, 3)) + np.where(truth[:, None], [1.0, 0.0, -1.0], 0.0)
     score = LearnedScore.of(shifted[:2_000], truth[:2_000])
     assert np.mean((score(shifted[2_000:]) > 0) == truth[2_000:]) > 0.7
-    # Both ends belong to the second world, and no line tells.
+    # Both ends belong to the second dataset, so no single threshold separates them.
     ends = np.where(truth, rng.choice([-2.0, 2.0], 4_000), 0.0)[:, None] + 0.1 * rng.random((4_000, 1))
     score = LearnedScore.of(ends[:2_000], truth[:2_000])
-    # Two of the 64 bars hold something of both worlds.
+    # Two of the 64 bins hold outputs of both datasets.
     assert np.mean((score(ends[2_000:]) > 0) == truth[2_000:]) > 0.95
 
 
@@ -185,13 +185,13 @@ def many(name):
 
 
 @pytest.mark.parametrize("name", ["biases", "user-factorization"])
-def test_many_canaries_in_one_fit_are_told_apart(name):
+def test_many_canaries_in_one_fit_are_detected(name):
     estimator, canaries = many(name)
     attack = CanaryAttack(estimator, canaries)
     games = [attack.play(seed) for seed in range(20)]
     right = [np.mean((scores > 0) == truth) for scores, truth, _ in games]
     sure = (1 + curve_of(estimator, 24)(8.0)) / 2
-    # 480 games leave an error of 0.02, and a little is told by numbers that all canaries share.
+    # 480 games leave an error of 0.02, and numbers that all canaries share reveal a little.
     assert sure - 0.1 < np.mean(right) < sure + 0.06
 
 

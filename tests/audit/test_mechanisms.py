@@ -1,4 +1,4 @@
-"""Every mechanism is audited by discovery: enumerated where finite, priced on the tape where it adds."""
+"""Audit every mechanism found: by enumeration where finite, by recorded calls where it adds noise."""
 
 import importlib
 import inspect

@@ -61,12 +61,12 @@ def test_no_proved_promise_is_refuted_under_any_choice(name, epsilon):
             assert not [finding for finding in quick_audit(variant, estimator) if finding.broken]
 
 
-# What the costliest world pays of the label; the others keep some back for rounding or for what nobody tells.
+# The worst-case cost as a share of the label; others reserve some for rounding, or for what nobody contributes.
 FULLY_PAID = sorted(set(NAMES) - {"covariance-svd", "frank-wolfe-printed", "private-gradients"})
 
 
 @pytest.mark.parametrize("name", FULLY_PAID)
-def test_the_searched_worlds_are_sharp(name):
+def test_the_worst_case_found_is_close_to_the_promise(name):
     assert looked_inside(name).paid > 0.95
 
 
@@ -88,7 +88,7 @@ def test_what_covariance_svd_keeps_back_is_known():
 
 
 def test_rare_outcomes_lead_to_every_release():
-    """A small crowd is told that many people are there, and user-factorization asks for all it can ask."""
+    """The first release reports many users, so user-factorization makes all the draws it can make."""
     estimator = MODELS["user-factorization"](epsilon=1.0)
     *_, wide = neighboring(estimator, WIDE)
     draws = []
@@ -125,7 +125,7 @@ def test_sound_noise_is_called_faulty_as_seldom_as_stated():
     assert not [seed for seed in range(200) if examine_noise(estimator, data, seed=3 * seed).faults]
 
 
-def test_narrow_noise_is_told_from_sound_noise():
+def test_narrow_noise_is_distinguished_from_sound_noise():
     rng = np.random.default_rng(0)
     for gaussian, sound in ((True, rng.standard_normal(DRAWS)), (False, rng.laplace(size=DRAWS))):
         assert not is_too_narrow(sound, gaussian=gaussian)

@@ -48,7 +48,7 @@ def no_clipping(patch, kind):
 
 
 def cap_from_data(patch, kind):
-    """Keep as many ratings of everybody as the shortest row holds."""
+    """Keep as many ratings of each user as the shortest row holds."""
     bound = kind._bound
 
     def shortest(self, data):

@@ -58,8 +58,8 @@ def assert_same(one, other):
         assert np.array_equal(one[name], other[name]), name
 
 
-def names_of(crowd_data, *, from_sums):
-    chosen = user_level(crowd_data)
+def names_of(user_data, *, from_sums):
+    chosen = user_level(user_data)
     return {
         name: recipe
         for name, recipe in chosen.items()
@@ -67,32 +67,32 @@ def names_of(crowd_data, *, from_sums):
     }
 
 
-def test_every_estimator_learns_the_same_from_shards(crowd_data, shard_folders):
-    learned = names_of(crowd_data, from_sums=True)
+def test_every_estimator_learns_the_same_from_shards(user_data, shard_folders):
+    learned = names_of(user_data, from_sums=True)
     assert {"biases", "popularity", "user-factorization", "covariance-svd", "frank-wolfe"} <= learned.keys()
     for recipe in learned.values():
-        memory = arrays_of(recipe, crowd_data)
+        memory = arrays_of(recipe, user_data)
         for folder in shard_folders.values():
             assert_same(arrays_of(recipe, open_shards(folder)), memory)
 
 
-def test_estimators_that_need_rows_say_so(crowd_data, shard_folders):
-    refusing = names_of(crowd_data, from_sums=False)
+def test_estimators_that_need_rows_say_so(user_data, shard_folders):
+    refusing = names_of(user_data, from_sums=False)
     assert "projected-gradient" in refusing
     for recipe in refusing.values():
         with pytest.raises(ParameterError, match=r"cannot learn from shards or a cluster: .* in memory"):
             arrays_of(recipe, open_shards(shard_folders[3]))
 
 
-def test_a_folder_is_named_by_its_path(crowd_data, shard_folders):
+def test_a_folder_is_named_by_its_path(user_data, shard_folders):
     for path in (shard_folders[3], str(shard_folders[3])):
-        assert_same(arrays_of(("biases", {}), path), arrays_of(("biases", {}), crowd_data))
+        assert_same(arrays_of(("biases", {}), path), arrays_of(("biases", {}), user_data))
 
 
-def test_somebody_more_shows(crowd_data, shard_folders):
+def test_somebody_more_shows(user_data, shard_folders):
     """The twin: with one person less the arrays are others."""
-    fewer = crowd_data.select_users(np.arange(1, crowd_data.n_users))
-    memory, less = (arrays_of(("biases", {}), one) for one in (crowd_data, fewer))
+    fewer = user_data.select_users(np.arange(1, user_data.n_users))
+    memory, less = (arrays_of(("biases", {}), one) for one in (user_data, fewer))
     assert any(not np.array_equal(memory[name], less[name]) for name in memory)
 
 
@@ -112,14 +112,14 @@ def client():
         yield found
 
 
-def test_every_estimator_learns_the_same_on_a_cluster(crowd_data, shard_folders, client):
+def test_every_estimator_learns_the_same_on_a_cluster(user_data, shard_folders, client):
     source = on_cluster(open_shards(shard_folders[3]), client)
-    for recipe in names_of(crowd_data, from_sums=True).values():
-        assert_same(arrays_of(recipe, source), arrays_of(recipe, crowd_data))
+    for recipe in names_of(user_data, from_sums=True).values():
+        assert_same(arrays_of(recipe, source), arrays_of(recipe, user_data))
 
 
-def test_a_cluster_makes_the_same_lists(crowd_data, shard_folders, client, tmp_path):
-    model = estimator("user-factorization", {"epsilon": 4.0}).fit(crowd_data)
+def test_a_cluster_makes_the_same_lists(user_data, shard_folders, client, tmp_path):
+    model = estimator("user-factorization", {"epsilon": 4.0}).fit(user_data)
     shards, tables = open_shards(shard_folders[8]), []
     on_cluster(shards, client)
     for who in (None, client):
@@ -129,13 +129,13 @@ def test_a_cluster_makes_the_same_lists(crowd_data, shard_folders, client, tmp_p
         tables.append(pl.read_parquet(tmp_path / "lists.parquet"))
         assert seen == [(done, 8) for done in range(1, 9)]
     assert tables[0].equals(tables[1]) and tables[0].height == 4 * 900
-    memory = model.recommend_all(crowd_data, 4, rank_by="stars").sort("user", "rank")
+    memory = model.recommend_all(user_data, 4, rank_by="stars").sort("user", "rank")
     assert tables[0].sort("user", "rank")["item"].equals(memory["item"])
 
 
-def test_a_hostile_shard_is_a_sentence_also_in_lists(crowd_data, shard_folders, client, tmp_path):
+def test_a_hostile_shard_is_a_sentence_also_in_lists(user_data, shard_folders, client, tmp_path):
     shutil.copytree(shard_folders[3], tmp_path / "copy")
-    model = estimator("popularity", {"epsilon": 4.0}).fit(crowd_data)
+    model = estimator("popularity", {"epsilon": 4.0}).fit(user_data)
     values = tmp_path / "copy" / "shards" / "00001" / "values.npy"
     values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")
     for who in (None, client):
@@ -144,7 +144,7 @@ def test_a_hostile_shard_is_a_sentence_also_in_lists(crowd_data, shard_folders, 
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders):
+def test_a_worker_that_is_killed_changes_nothing(user_data, shard_folders):
     killed = threading.Event()
     recipe = ("user-factorization", {})
     with two_workers() as client:
@@ -156,7 +156,7 @@ def test_a_worker_that_is_killed_changes_nothing(crowd_data, shard_folders):
                 os.kill(victim, signal.SIGKILL)
 
         shards = dataclasses.replace(open_shards(shard_folders[8]), report=kill_once)
-        assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, crowd_data))
+        assert_same(arrays_of(recipe, on_cluster(shards, client)), arrays_of(recipe, user_data))
     assert killed.is_set()
 
 
@@ -177,11 +177,11 @@ def test_a_worker_that_joins_later_and_differs_is_refused(shard_folders):
         cluster._total_of(Whereabouts.of(shards), shards.facts, [0], UserCount(), other)
 
 
-def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(crowd_data, client, tmp_path):
+def test_a_hostile_shard_is_a_sentence_also_from_a_cluster(user_data, client, tmp_path):
     from discreet.distributed.sharding import make_shards
     from shard_files import declared, files_of
 
-    make_shards(files_of(crowd_data, tmp_path), tmp_path / "out", n_shards=2, **declared(crowd_data))
+    make_shards(files_of(user_data, tmp_path), tmp_path / "out", n_shards=2, **declared(user_data))
     source = on_cluster(open_shards(tmp_path / "out"), client)
     values = tmp_path / "out" / "shards" / "00001" / "values.npy"
     values.write_bytes(values.read_bytes()[:-4] + b"\0\0\0\0")

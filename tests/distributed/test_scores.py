@@ -34,24 +34,24 @@ def assert_same(one, other):
             np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
 
 
-def test_models_and_scores_are_the_same_from_shards(crowd_data, shard_folders):
-    memory = released(crowd_data)
+def test_models_and_scores_are_the_same_from_shards(user_data, shard_folders):
+    memory = released(user_data)
     assert_same(released(open_shards(shard_folders[8])), memory)
-    assert released(crowd_data.select_users(np.arange(800)))[0] != memory[0]
+    assert released(user_data.select_users(np.arange(800)))[0] != memory[0]
 
 
-def test_a_public_model_is_scored_from_shards(crowd_data, shard_folders):
-    model = discreet.Popularity(epsilon=4.0).fit(crowd_data, random=PrivacyRandom.simulate(1))
+def test_a_public_model_is_scored_from_shards(user_data, shard_folders):
+    model = discreet.Popularity(epsilon=4.0).fit(user_data, random=PrivacyRandom.simulate(1))
     scores = [
         evaluate_privately(model, source, epsilon=1.0, metric="ndcg@5", random=PrivacyRandom.simulate(2))
-        for source in (crowd_data, open_shards(shard_folders[3]))
+        for source in (user_data, open_shards(shard_folders[3]))
     ]
     assert dataclasses.replace(scores[0], guarantee=scores[1].guarantee) == scores[1]
 
 
-def test_what_is_hidden_is_not_summed(crowd_data):
+def test_what_is_hidden_is_not_summed(user_data):
     """A model of the known part is that of data without the hidden ratings; with them it is another."""
-    known, all_of_it = hide_one_each(crowd_data.bounded()).train, crowd_data.bounded()
+    known, all_of_it = hide_one_each(user_data.bounded()).train, user_data.bounded()
     part = KnownPart(source=all_of_it, hiding=OneEach())
     one, two, three = (
         discreet.Biases(epsilon=4.0).fit(source, random=PrivacyRandom.simulate(1)).scorer.arrays()
@@ -65,10 +65,10 @@ METRICS = ["rmse", "mae", "accuracy", "hr@5", "ndcg@5:liked", "recall@3", "preci
 
 
 @pytest.mark.parametrize("split", ["leave-one-out", "random:0.3"])
-def test_scores_from_shards_are_those_of_an_evaluation_in_memory(crowd_data, shard_folders, split):
+def test_scores_from_shards_are_those_of_an_evaluation_in_memory(user_data, shard_folders, split):
     """Hidden by the same rule, every metric says the same; that of other shards is equal bit by bit."""
     rule = next(hidings(parse_split(split), experiment_seed()))
-    data = crowd_data.bounded()
+    data = user_data.bounded()
     parts = Split.by_mask(data, rule.hidden(data))
     found = [
         discreet.evaluate(discreet.Biases(epsilon=4.0), source, split=shown, metrics=METRICS)
@@ -88,9 +88,9 @@ def experiment_seed():
     return int(experiment_generator(0, "repetition", 0).integers(2**62))
 
 
-def test_folds_hide_everything_once(crowd_data):
+def test_folds_hide_everything_once(user_data):
     rules = list(hidings(parse_split("kfold:4"), 7))
-    hidden = np.array([rule.hidden(crowd_data) for rule in rules])
+    hidden = np.array([rule.hidden(user_data) for rule in rules])
     assert (hidden.sum(axis=0) == 1).all() and hidden.mean(axis=1) == pytest.approx(0.25, abs=0.02)
 
 
@@ -105,7 +105,7 @@ def test_what_needs_everybody_at_once_is_a_sentence(shard_folders, split, metric
 
 
 @pytest.mark.slow
-def test_models_and_scores_are_the_same_on_a_cluster(crowd_data, shard_folders):
+def test_models_and_scores_are_the_same_on_a_cluster(user_data, shard_folders):
     pytest.importorskip("distributed", reason="needs the extra `distributed`")
     with connected("dask://local", workers=2) as client:
-        assert_same(released(on_cluster(open_shards(shard_folders[3]), client)), released(crowd_data))
+        assert_same(released(on_cluster(open_shards(shard_folders[3]), client)), released(user_data))

@@ -33,20 +33,20 @@ def test_people_are_where_their_ids_say_for_ever():
     assert shard_of_hash(hash_ids(Vocabulary.of([42])), 1000).tolist() == [916]
 
 
-def test_nothing_is_lost_and_nobody_is_cut(crowd_data, shard_folders):
+def test_nothing_is_lost_and_nobody_is_cut(user_data, shard_folders):
     for count, folder in shard_folders.items():
         shards = open_shards(folder)
-        assert (shards.n_shards, shards.n_users, shards.n_ratings) == (count, 900, crowd_data.n_ratings)
+        assert (shards.n_shards, shards.n_users, shards.n_ratings) == (count, 900, user_data.n_ratings)
         # The catalog was declared when the folders were made.
-        assert shards.facts == dataclasses.replace(crowd_data.facts, from_file=())
-        assert shards.catalog == crowd_data.catalog
+        assert shards.facts == dataclasses.replace(user_data.facts, from_file=())
+        assert shards.catalog == user_data.catalog
         people = [person for number in range(count) for person in shards.shard(number).users.ids.tolist()]
-        assert sorted(people) == sorted(crowd_data.users.ids.tolist())
+        assert sorted(people) == sorted(user_data.users.ids.tolist())
 
 
-def test_facts_that_are_not_declared_are_taken_from_the_files_and_say_so(crowd_data, tmp_path):
-    files = files_of(crowd_data, tmp_path)
-    frame_of(crowd_data).write_parquet(tmp_path / "all.parquet")
+def test_facts_that_are_not_declared_are_taken_from_the_files_and_say_so(user_data, tmp_path):
+    files = files_of(user_data, tmp_path)
+    frame_of(user_data).write_parquet(tmp_path / "all.parquet")
     make_shards(files, tmp_path / "out", n_shards=2)
     read = discreet.read(tmp_path / "all.parquet")
     shards = open_shards(tmp_path / "out")
@@ -54,9 +54,9 @@ def test_facts_that_are_not_declared_are_taken_from_the_files_and_say_so(crowd_d
     assert shards.catalog == read.catalog and shards.name == "out"
 
 
-def test_files_are_read_in_pieces_of_any_size(crowd_data, tmp_path, monkeypatch):
+def test_files_are_read_in_pieces_of_any_size(user_data, tmp_path, monkeypatch):
     file = tmp_path / "all.csv"
-    frame_of(crowd_data).with_columns(item=pl.format("{}, or\n{}", "item", "item")).write_csv(file)
+    frame_of(user_data).with_columns(item=pl.format("{}, or\n{}", "item", "item")).write_csv(file)
     whole = PieceReader().read(pieces.Piece(file, 0, file.stat().st_size))
     monkeypatch.setattr(pieces, "_BYTES", 5000)
     parts = PieceReader().pieces(file)
@@ -64,10 +64,10 @@ def test_files_are_read_in_pieces_of_any_size(crowd_data, tmp_path, monkeypatch)
     read = [PieceReader().read(part) for part in parts]
     assert pl.concat([part.users for part in read]).to_list() == whole.users.to_list()
     assert pl.concat([part.items for part in read]).to_list() == whole.items.to_list()
-    frame_of(crowd_data).write_parquet(tmp_path / "all.parquet")
+    frame_of(user_data).write_parquet(tmp_path / "all.parquet")
     monkeypatch.setattr(pieces, "_ROWS", 1000)
     rows = [PieceReader().read(part) for part in PieceReader().pieces(tmp_path / "all.parquet")]
-    assert len(rows) == 11 and sum(len(part.users) for part in rows) == crowd_data.n_ratings
+    assert len(rows) == 11 and sum(len(part.users) for part in rows) == user_data.n_ratings
 
 
 def test_mixed_ids_become_text_and_stay_the_same_people(tmp_path):
@@ -83,8 +83,8 @@ def test_mixed_ids_become_text_and_stay_the_same_people(tmp_path):
     assert shards.total(UserCount()).people == 4
 
 
-def test_a_run_that_was_killed_goes_on(crowd_data, tmp_path):
-    files, out = files_of(crowd_data, tmp_path), tmp_path / "out"
+def test_a_run_that_was_killed_goes_on(user_data, tmp_path):
+    files, out = files_of(user_data, tmp_path), tmp_path / "out"
 
     class Killed(BaseException):
         pass
@@ -96,7 +96,7 @@ def test_a_run_that_was_killed_goes_on(crowd_data, tmp_path):
 
         return progress
 
-    settings = {"n_shards": 4, "name": "toy", **declared(crowd_data)}
+    settings = {"n_shards": 4, "name": "toy", **declared(user_data)}
     for at in (("surveying", 2), ("dealing", 1), ("sorting", 2), ("sorting", 4)):
         with pytest.raises(Killed):
             make_shards(files, out, progress=stop(at), **settings)
@@ -107,16 +107,16 @@ def test_a_run_that_was_killed_goes_on(crowd_data, tmp_path):
     again = []
     make_shards(files, out, progress=lambda what, done, total: again.append(what), **settings)
     assert "surveying" not in again
-    votes = ItemVotes(n_items=crowd_data.n_items, norm="l2")
-    ours, theirs = open_shards(out).total(votes), crowd_data.bounded().total(votes)
+    votes = ItemVotes(n_items=user_data.n_items, norm="l2")
+    ours, theirs = open_shards(out).total(votes), user_data.bounded().total(votes)
     np.testing.assert_array_equal(ours.arrays[0], theirs.arrays[0])
     assert not (out / "unfinished").exists()
     with pytest.raises(FileError, match="finished folder of shards"):
         make_shards(files, out, **settings)
 
 
-def test_a_second_run_keeps_off_and_a_full_disk_is_a_sentence(crowd_data, tmp_path, monkeypatch):
-    files, out = files_of(crowd_data, tmp_path), tmp_path / "out"
+def test_a_second_run_keeps_off_and_a_full_disk_is_a_sentence(user_data, tmp_path, monkeypatch):
+    files, out = files_of(user_data, tmp_path), tmp_path / "out"
 
     def again(what, done, total):
         with pytest.raises(FileError, match="Another run is making"):
@@ -131,7 +131,7 @@ def test_a_second_run_keeps_off_and_a_full_disk_is_a_sentence(crowd_data, tmp_pa
     with pytest.raises(FileError, match="cannot be written: No space left on device"):
         make_shards(files, tmp_path / "other", n_shards=2)
     monkeypatch.undo()
-    assert make_shards(files, tmp_path / "other", n_shards=2).ratings == crowd_data.n_ratings
+    assert make_shards(files, tmp_path / "other", n_shards=2).ratings == user_data.n_ratings
 
 
 @pytest.fixture
@@ -247,14 +247,14 @@ def test_arrays_of_another_kind_are_refused(folder):
     refused(folder, "cannot be read as an array")
 
 
-def test_a_rating_twice_is_refused_or_merged_over_files(crowd_data, tmp_path):
-    files = files_of(crowd_data, tmp_path)
+def test_a_rating_twice_is_refused_or_merged_over_files(user_data, tmp_path):
+    files = files_of(user_data, tmp_path)
     with pytest.raises(DataError, match="repeat a pair"):
-        make_shards([*files, files[0]], tmp_path / "out", n_shards=2, **declared(crowd_data))
+        make_shards([*files, files[0]], tmp_path / "out", n_shards=2, **declared(user_data))
     merged = make_shards(
-        [*files, files[0]], tmp_path / "merged", n_shards=2, duplicates="last", **declared(crowd_data)
+        [*files, files[0]], tmp_path / "merged", n_shards=2, duplicates="last", **declared(user_data)
     )
-    assert merged.ratings == crowd_data.n_ratings
+    assert merged.ratings == user_data.n_ratings
 
 
 def places(record, at=()):

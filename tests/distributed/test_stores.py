@@ -29,9 +29,9 @@ def store(shard_folders, cache):
     memory.rm("/", recursive=True)
 
 
-def test_a_model_from_a_store_is_the_same(crowd_data, store, cache):
+def test_a_model_from_a_store_is_the_same(user_data, store, cache):
     assert is_shard_folder("memory://shop") and not is_shard_folder("memory://other")
-    assert_same(arrays_of(("biases", {}), "memory://shop"), arrays_of(("biases", {}), crowd_data))
+    assert_same(arrays_of(("biases", {}), "memory://shop"), arrays_of(("biases", {}), user_data))
     (mirror,) = cache.iterdir()
     assert mirror.stat().st_mode & 0o077 == 0
     values = mirror / "shards" / "00001" / "values.npy"
@@ -93,13 +93,13 @@ def test_what_is_missing_is_a_sentence(store, monkeypatch):
 
 
 @pytest.mark.slow
-def test_workers_read_a_store_each_for_itself(crowd_data, shard_folders, cache):
+def test_workers_read_a_store_each_for_itself(user_data, shard_folders, cache):
     pytest.importorskip("distributed", reason="needs the extra `distributed`")
     from discreet.distributed.cluster import on_cluster
     from discreet.distributed.connection import connected
 
     with connected("dask://local", workers=2) as client:
         source = on_cluster(open_shards(f"file://{shard_folders[8]}"), client)
-        assert_same(arrays_of(("biases", {}), source), arrays_of(("biases", {}), crowd_data))
+        assert_same(arrays_of(("biases", {}), source), arrays_of(("biases", {}), user_data))
     assert len(list(cache.glob("*/shards/*/items.npy"))) == 8
     assert all(np.load(file).dtype == np.int32 for file in cache.glob("*/shards/*/items.npy"))

@@ -108,7 +108,7 @@ def test_ties_are_resolved_in_chunks_alike(monkeypatch):
 
 
 @pytest.mark.parametrize("kinds", [3, 1000])
-def test_places_behind_the_depth_change_nothing(kinds):
+def test_ranks_beyond_the_depth_change_nothing(kinds):
     generator = np.random.default_rng(5)
     scores = generator.integers(0, kinds, size=(40, 50)).astype(np.float32)
     scores[generator.random(scores.shape) < 0.3] = -np.inf
@@ -122,7 +122,7 @@ def test_places_behind_the_depth_change_nothing(kinds):
                 assert metric(cut, k) == pytest.approx(metric(whole, k)), (name, k)
 
 
-def test_places_count_what_is_above_and_level():
+def test_ranks_count_what_is_above_and_level():
     generator = np.random.default_rng(1)
     scores = generator.integers(-3, 3, size=(20, 33)).astype(np.float32)
     scores[generator.random(scores.shape) < 0.3] = -np.inf

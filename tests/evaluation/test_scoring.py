@@ -184,7 +184,7 @@ def test_what_cannot_be_liked_is_refused():
             measure(model, train, test, name)
 
 
-def test_people_with_few_and_with_many_ratings_are_told_apart():
+def test_people_with_few_and_with_many_ratings_are_scored_separately():
     data, train, test = ratings()
     scores = (
         np.random.default_rng(5).permuted(np.arange(data.n_users * data.n_items)).reshape(data.n_users, -1)

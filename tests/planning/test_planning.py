@@ -62,8 +62,8 @@ def test_committed_curves_are_whole_and_the_nearest_is_found():
     found = curves()
     assert found
     for curve in found:
-        places = [place for place, _ in curve.points]
-        assert places == sorted(places) and len(places) >= 3
+        epsilons = [epsilon for epsilon, _ in curve.points]
+        assert epsilons == sorted(epsilons) and len(epsilons) >= 3
         assert similar_curve(curve.metric, curve.people, curve.ratings_per_person) == curve
     with pytest.raises(ParameterError):
         similar_curve("taste", 100, 10.0)

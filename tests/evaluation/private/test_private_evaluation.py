@@ -36,7 +36,7 @@ def test_people_score_what_an_exact_evaluation_says(metric):
 
 
 def test_a_score_is_the_same_with_and_without_anybody_else():
-    """What one person tells depends on their own row: leave out others and compare bit by bit."""
+    """One person's contribution depends on their own row only: leave out others and compare bit by bit."""
     metric = private_metric("ndcg@5")
     all_users = personal_scores(MODEL, hide_one_each(DATA), metric)
     for some in (np.arange(0, 600, 7), np.array([3]), np.arange(599, -1, -1)):
