@@ -61,7 +61,7 @@ def test_no_proved_promise_is_refuted_under_any_choice(name, epsilon):
             assert not [finding for finding in quick_audit(variant, estimator) if finding.broken]
 
 
-# The worst-case cost as a share of the label; others reserve some for rounding, or for what nobody contributes.
+# The worst-case cost as a share of the label; others reserve some for rounding or for unused contributions.
 FULLY_PAID = sorted(set(NAMES) - {"covariance-svd", "frank-wolfe-printed", "private-gradients"})
 
 
