@@ -115,9 +115,9 @@ class Federation:
                 process.kill()
                 process.communicate()
                 return None, said
-        told, _ = process.communicate()
+        results, _ = process.communicate()
         assert process.returncode == 0, "".join(said)
-        return discreet.load(out), json.loads(told)
+        return discreet.load(out), json.loads(results)
 
     def all_answer(self):
         """Tell whether keeper and parties are there; one that ended will not be."""

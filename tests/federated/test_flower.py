@@ -69,10 +69,10 @@ def test_three_parties_over_flower_with_tls_and_known_keys(found):
                 federation.address, federation.folder / "north" / AUTHORITY
             )
 
-    model, told = federation.run("--seconds", "600", watch=watch)
+    model, results = federation.run("--seconds", "600", watch=watch)
     assert seen == {"false authority": True, "right authority": False}
     assert model.guarantee.is_private and model.guarantee.epsilon == 8.0 and not model.guarantee.simulated
-    assert told["rounds"] == [{"heard": list(NAMES), "left_out": {}, "refused": {}}]
+    assert results["rounds"] == [{"heard": list(NAMES), "left_out": {}, "refused": {}}]
     exact = Popularity(epsilon=math.inf).fit(federation.pooled(model)).scorer.popularity
     assert not np.array_equal(model.scorer.popularity, exact)
     assert np.abs(model.scorer.popularity - exact).max() < 10
@@ -112,8 +112,8 @@ def test_a_killed_party_and_a_killed_coordinator_are_resumed_to_the_exact_model(
 
     patient = ("--seconds", "400", "--patience", "300")
     assert federation.run(*patient, watch=kill_both)[0] is None
-    model, told = federation.run(*patient)
-    counted = [entry["heard"] for entry in told["rounds"]]
+    model, results = federation.run(*patient)
+    counted = [entry["heard"] for entry in results["rounds"]]
     assert all({"north", "south"} <= set(names) for names in counted)
     same = in_one_process(federation.pooled(model), counted)
     for name, array in same.scorer.arrays().items():
@@ -253,9 +253,9 @@ def test_a_vandal_is_left_out_and_named_over_the_real_transport(found):
         if line.startswith("Question 1"):
             federation.processes["south"] = node.start_supernode(federation.address, server.path, 60.0)
 
-    model, told = federation.run("--seconds", "600", "--patience", "600", watch=join)
+    model, results = federation.run("--seconds", "600", "--patience", "600", watch=join)
     assert model.guarantee.epsilon == 8.0
-    for entry in told["rounds"]:
+    for entry in results["rounds"]:
         assert entry["heard"] == ["north", "east"]
         assert set(entry["left_out"]) == {"south"}
     assert vandal.replies[0] == "refused"

@@ -218,7 +218,7 @@ def test_a_key_that_does_not_match_its_mask_leaves_out_its_party_by_name(declare
     endpoints = {name: party.answer for name, party in parties.items()}
     outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(facts)
     assert all(entry.left_out == {"p3": "without mask"} for entry in outcome.rounds)
-    counts = outcome.rounds[0].told.arrays["total"]
+    counts = outcome.rounds[0].results.arrays["total"]
     assert np.abs(counts).max() < 1000
 
 
@@ -296,9 +296,9 @@ class Foreign(Estimator):
         item_weights = np.ones(data.n_items)
         for _ in range(2):
             votes = WeighedVotes(n_items=data.n_items, item_weights=item_weights, part=0.9)
-            told = noise.release(data.total(votes).steps(), random)
-            item_weights = np.clip(1 / np.maximum(told, 1.0), 1e-3, 1e3)
-        return InteractionScorer.of(np.maximum(told, 1e-9), np.zeros((data.n_items, 0)), {})
+            results = noise.release(data.total(votes).steps(), random)
+            item_weights = np.clip(1 / np.maximum(results, 1.0), 1e-3, 1e3)
+        return InteractionScorer.of(np.maximum(results, 1e-9), np.zeros((data.n_items, 0)), {})
 
 
 FEDERATED = {

@@ -15,8 +15,8 @@ JUNK = np.zeros(30_000_000 // 8, dtype=np.int64)
 
 
 def key(name="a", run="agreed", step=0, arrays=None, **fields):
-    told = {"key": "00" * 32, "question": "q", "least": 2, **fields}
-    return Message(kind="key", run=run, step=step, sender=name, fields=told, arrays=arrays or {})
+    results = {"key": "00" * 32, "question": "q", "least": 2, **fields}
+    return Message(kind="key", run=run, step=step, sender=name, fields=results, arrays=arrays or {})
 
 
 @pytest.fixture

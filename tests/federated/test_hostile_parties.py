@@ -26,10 +26,10 @@ def liar(honest, change, at=None):
     """Return an endpoint that answers as `honest` does and then changes the answer, at one step or at all."""
 
     def answer(raw):
-        told = decode(honest(raw))
-        if told.kind == "declined" or at not in (None, told.step):
-            return encode(told)
-        return change(told)
+        results = decode(honest(raw))
+        if results.kind == "declined" or at not in (None, results.step):
+            return encode(results)
+        return change(results)
 
     return answer
 
@@ -96,7 +96,7 @@ def test_shared_people_end_their_run_too(lie):
     endpoints = {name: party.answer for name, party in honest.items()}
     endpoints["p1"] = liar(endpoints["p1"], LIES[lie])
     rounds = coordinator(protocol, endpoints, DATA.users).run_rounds()
-    assert len(rounds) == 2 and all(np.isfinite(entry.told.arrays["profiles"]).all() for entry in rounds)
+    assert len(rounds) == 2 and all(np.isfinite(entry.results.arrays["profiles"]).all() for entry in rounds)
 
 
 PARTS_OF_ITEMS = {f"p{k}": DATA.select_items(np.arange(k, DATA.n_items, 2)) for k in range(2)}
@@ -172,15 +172,15 @@ def test_a_keeper_tells_one_sum_to_threads_that_ask_for_two():
     for _ in range(20):
         keeper, found = Keeper(roster=names, least=2), []
         for number, name in enumerate(names):
-            told = {"key": bytes([number] * 32).hex(), "question": "q", "least": 2}
-            hand_key(keeper, Message(kind="key", run="r", step=0, sender=name, fields=told))
+            results = {"key": bytes([number] * 32).hex(), "question": "q", "least": 2}
+            hand_key(keeper, Message(kind="key", run="r", step=0, sender=name, fields=results))
 
         def ask(some, keeper=keeper, found=found):
             try:
-                told = ask_masks(keeper, "r", 0, "q", some, 4)
+                results = ask_masks(keeper, "r", 0, "q", some, 4)
             except FederationError:
                 return
-            if not isinstance(told, frozenset):
+            if not isinstance(results, frozenset):
                 found.append(tuple(some))
 
         threads = [threading.Thread(target=ask, args=(some,)) for some in (names, names[:2], names[1:])]

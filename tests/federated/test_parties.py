@@ -280,9 +280,9 @@ def test_pure_events_cover_both_routes_of_a_run():
 
     protocol = SummedStatistics(epsilon=1.0, delta=0.0)
     plan, runs = protocol.plan(), 20
-    told = epsilon_at([*protocol.events()] * runs, 1e-3)
+    results = epsilon_at([*protocol.events()] * runs, 1e-3)
     for route in (plan.all(), [plan.votes, plan.recount]):
-        assert epsilon_at([noise.event() for noise in route] * runs, 1e-3) <= told
+        assert epsilon_at([noise.event() for noise in route] * runs, 1e-3) <= results
     # The route without a recount alone would have been too cheap.
     assert epsilon_at([noise.event() for noise in plan.all()] * runs, 1e-3) < epsilon_at(
         [noise.event() for noise in (plan.votes, plan.recount)] * runs, 1e-3

@@ -23,7 +23,7 @@ from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.choosing import protocol_for
-from discreet.federated.simulation import dealt_out
+from discreet.federated.simulation import split_users
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
 from discreet.models.biases import Biases
@@ -148,7 +148,7 @@ def _asked_by(model: Estimator) -> Sequence[Message]:
     except DiscreetError:
         return []
     counted: list[Message] = []
-    own = dealt_out(_source(), NOISE.parties)
+    own = split_users(_source(), NOISE.parties)
     keeper = Keeper(roster=list(own), least=NOISE.least_parties)
     members = {
         name: Party(name, people, protocol, run="honest", ledger=Ledger.in_memory(), keeper=keeper).answer

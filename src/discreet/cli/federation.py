@@ -212,7 +212,7 @@ def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
     table = Table("round", "what", "parties counted", "left out, and why", title="Rounds")
     for number, entry in enumerate(outcome.rounds, start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
-        table.add_row(str(number), entry.told.kind, str(len(entry.counted)), reasons or "-")
+        table.add_row(str(number), entry.result.kind, str(len(entry.counted)), reasons or "-")
     show(table, outcome.model.guarantee.label(f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.sentence()}")

@@ -1,4 +1,4 @@
-"""Write files atomically, and never overwrite what is not ours."""
+"""Write a file whole or not at all, and never over something that is not ours to replace."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pathlib import Path
 
 from discreet.core.checks import FileError
 
-# Short and fixed, so that the temporary name is legal even where the target's name is as long as allowed.
-_TEMPORARY = ".discreet-"
+# Short and fixed: beside a file with the longest name allowed, a longer one could not be made.
+_ASIDE = ".discreet-"
 
 
 def refuse_output(
     path: Path, *, force: bool, kind: str, is_ours: Callable[[Path], bool], inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse a path that `write_whole` could not write, or where it would destroy something.
+    """Refuse what `write_whole` could not write, or what it would destroy.
 
-    Refused are inputs of the same command, anything but a regular file, and existing files: all of them
-    without `force`, and with it those that are not of our `kind`. Empty files may be replaced with `force`.
+    That is an input of the same command, anything but a regular file, and a file that exists: without
+    `force` any, with it one that is not of our `kind`. An empty file has nothing to lose.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
         raise FileError(f"{path} cannot be written: its folder does not exist.")
     if any(_is_same(path, other) for other in inputs):
         raise FileError(f"{path} is also read by this command and was left as it is. Choose another output.")
-    found = _status(path)
+    found = _look(path)
     if found is not None:
         _refuse_found(path, found, force=force, kind=kind, is_ours=is_ours)
-    # Permissions, quotas and read-only file systems have too many rules to check one by one: try it.
-    _make_temporary(path).unlink()
+    # Rights, quotas and file systems for reading only have too many rules to ask for one by one.
+    _make_aside(path).unlink()
 
 
 def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
@@ -41,11 +41,11 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
     """
     aside = _make_aside(path)
     try:
-        with temporary.open("wb") as file:
+        with aside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp gives access to the owner only; the result gets what the user's umask allows.
+        # mkstemp makes files for the owner alone; a release is for whoever the user's umask allows.
         mask = os.umask(0)
         os.umask(mask)
         aside.chmod(0o600 if private else 0o666 & ~mask)
@@ -53,11 +53,11 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
 
 
-def _status(path: Path) -> os.stat_result | None:
-    """Return the status of the path itself, without following links; None if nothing is there."""
+def _look(path: Path) -> os.stat_result | None:
+    """Return what lies at the path itself, links not followed; None if nothing does."""
     try:
         return path.lstat()
     except FileNotFoundError:
@@ -70,7 +70,9 @@ def _refuse_found(
     path: Path, found: os.stat_result, *, force: bool, kind: str, is_ours: Callable[[Path], bool]
 ) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise FileError(f"{path} is a symbolic link and was left as it is. Name the file it points to.")
+        raise FileError(
+            f"{path} is a symbolic link and was left as it is. Name the file it stands for itself."
+        )
     if not stat.S_ISREG(found.st_mode):
         raise FileError(f"{path} is not a regular file and was left as it is. Choose another output.")
     if not force:
@@ -79,9 +81,9 @@ def _refuse_found(
         raise FileError(f"{path} is not a {kind} and was left as it is. Choose another output, or remove it.")
 
 
-def _make_temporary(path: Path) -> Path:
+def _make_aside(path: Path) -> Path:
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=_TEMPORARY)
+        descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=_ASIDE)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror}.") from error
     os.close(descriptor)
@@ -89,7 +91,7 @@ def _make_temporary(path: Path) -> Path:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Return whether two paths name one file, through links too, even if the file does not exist yet."""
+    """Tell whether two paths are one file, also by links, and also if there is no such file yet."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
     except OSError:

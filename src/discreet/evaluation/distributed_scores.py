@@ -16,7 +16,7 @@ from discreet.data.bounding import hash_ids, mix
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan
-from discreet.evaluation.list_scores import person_scores, placed
+from discreet.evaluation.list_scores import person_scores, ranks_of
 from discreet.evaluation.metrics import Metric, Predictor, refuse_broken
 from discreet.evaluation.private.user_scores import OneEach
 from discreet.statistics.blocks import Block

@@ -16,12 +16,12 @@ from discreet.evaluation.metrics import (
     SHOWN_METRICS,
     Metric,
     Predictor,
-    counted_cells,
     counted_people,
+    counted_ratings,
     refuse_broken,
 )
 from discreet.evaluation.negatives import sample_negatives
-from discreet.evaluation.ranking import Places
+from discreet.evaluation.ranking import Ranks
 from discreet.models.lists import listable
 
 # Scores held at a time: a block of users times the catalog, in single precision (32 MB).

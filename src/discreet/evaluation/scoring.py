@@ -10,8 +10,8 @@ from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.evaluation import metrics as rating
 from discreet.evaluation.list_scores import list_scores
-from discreet.evaluation.metrics import Metric, Predictor, counted_cells, parse_metrics, refuse_broken
-from discreet.evaluation.negatives import cell_keys
+from discreet.evaluation.metrics import Metric, Predictor, counted_ratings, parse_metrics, refuse_broken
+from discreet.evaluation.negatives import rating_keys
 
 _RATINGS_PER_BLOCK = 1 << 18
 

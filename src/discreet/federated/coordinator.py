@@ -47,7 +47,7 @@ class Round:
     `refused` counts all refused messages by reason, including those of parties that were counted.
     """
 
-    told: StepResult
+    result: StepResult
     counted: tuple[str, ...]
     left_out: Reasons
     refused: Mapping[str, int]
@@ -157,7 +157,7 @@ class Coordinator:
         for message in self._own():
             if message.step == step and "settings" in message.fields:
                 return message
-        part = self._protocol.question([entry.told for entry in rounds], len(self._shared))
+        part = self._protocol.question([entry.result for entry in rounds], len(self._shared))
         if part is None:
             return None
         agreed = {"settings": self._protocol.settings(), "shared": names_digest(self._shared)}
@@ -177,14 +177,14 @@ class Coordinator:
             question, self._transport, self._parties, self._protocol, len(self._shared), self._seconds
         )
         answers, left_out = collected.answers, collected.left_out
-        told = self._result(question, answers, left_out)
-        while not self._possible(question, told) or not self._leads_on(told):
-            self._leave_out_loudest(answers, left_out, question.step)
-            told = self._result(question, answers, left_out)
+        result = self._result(question, answers, left_out)
+        while not self._possible(question, result) or not self._leads_on(result):
+            self._leave_out_largest(answers, left_out, question.step)
+            result = self._result(question, answers, left_out)
         counted = tuple(name for name in self._parties if name in answers)
         promises = [promised(answers[party]) for party in counted]
         return Round(
-            told=result,
+            result=result,
             counted=counted,
             left_out=left_out,
             refused=dict(collected.refused),
@@ -205,17 +205,17 @@ class Coordinator:
             parties=len(answers),
         )
 
-    def _possible(self, question: Message, told: StepResult) -> bool:
+    def _possible(self, question: Message, result: StepResult) -> bool:
         """Tell whether people and noise can have given these sums."""
         try:
-            self._protocol.check_sums(question, told)
+            self._protocol.check_sums(question, result)
         except Refused:
             return False
         return True
 
-    def _leads_on(self, told: StepResult) -> bool:
+    def _leads_on(self, result: StepResult) -> bool:
         """Tell whether a next question, one that parties take, or a model follows from what was told."""
-        so_far, size = [*(entry.told for entry in self.rounds), told], len(self._shared)
+        so_far, size = [*(entry.result for entry in self.rounds), result], len(self._shared)
         try:
             with np.errstate(all="ignore"):
                 part = self._protocol.question(so_far, size)
@@ -275,7 +275,7 @@ class Coordinator:
             catalog=self._shared,
             name=f"federated-{protocol.name}",
             parameters={"settings": protocol.settings(), "parties": len(self._parties)},
-            scorer=protocol.scorer([entry.told for entry in rounds], facts.n_items),
+            scorer=protocol.scorer([entry.result for entry in rounds], facts.n_items),
         )
         return RunOutcome(model=model, rounds=rounds)
 
@@ -296,8 +296,8 @@ def _summed(answers: Sequence[Message]) -> dict[str, npt.NDArray[Any]]:
 def _kept(entry: Round, run: str, step: int) -> Message:
     """Return a round as a message for the journal."""
     facts = {
-        "noise": dict(entry.told.noise),
-        "parties": entry.told.parties,
+        "noise": dict(entry.result.noise),
+        "parties": entry.result.parties,
         "heard": list(entry.counted),
         "left_out": dict(entry.left_out),
         "refused": dict(entry.refused),
@@ -306,12 +306,12 @@ def _kept(entry: Round, run: str, step: int) -> Message:
         "simulated": entry.simulated,
     }
     return Message(
-        kind=entry.told.kind,
+        kind=entry.result.kind,
         run=run,
         step=step,
         sender="coordinator",
         fields={"round": json.dumps(facts)},
-        arrays=entry.told.arrays,
+        arrays=entry.result.arrays,
     )
 
 
@@ -321,7 +321,7 @@ def _read(message: Message) -> Round:
         kind=message.kind, arrays=message.arrays, noise=facts["noise"], parties=facts["parties"]
     )
     return Round(
-        told=result,
+        result=result,
         counted=tuple(facts["heard"]),
         left_out=facts["left_out"],
         refused=facts["refused"],

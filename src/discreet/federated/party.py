@@ -242,8 +242,8 @@ class Party:
             arrays = masked({name: np.asarray(array) for name, array in arrays.items()}, key)
             # The keeper sums masks of one question only, over as many parties as the noise is shared by.
             least = self.protocol.noise.least_parties
-            told: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
-            self._journal.keep(self._message(MessagePart(kind=_KEY, fields=told), question.step))
+            sealed: dict[str, Value] = {"key": key.hex(), "question": question.digest(), "least": least}
+            self._journal.keep(self._message(MessagePart(kind=_KEY, fields=sealed), question.step))
             own["key"] = fingerprint(key)
         fields: dict[str, Value] = {**part.fields, **own, "question": question.digest()}
         kept = self._message(MessagePart(kind=part.kind, fields=fields, arrays=arrays), question.step)

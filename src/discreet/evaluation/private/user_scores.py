@@ -21,7 +21,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import Split
 from discreet.evaluation import ranking
 from discreet.evaluation.metrics import Metric, Predictor
-from discreet.evaluation.ranking import Places
+from discreet.evaluation.ranking import Ranks
 from discreet.models.lists import listable
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Held

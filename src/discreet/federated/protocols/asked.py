@@ -106,7 +106,7 @@ class Answerable:
                 f"{kind.__name__} is not a statistic that parties answer. A model lists those that it brings "
                 "in `statistics`."
             )
-        told: dict[str, Value] = {
+        fields: dict[str, Value] = {
             "statistic": kind.__name__,
             "part": asked.part.name,
             "sigma": float(asked.sigma),
@@ -116,10 +116,10 @@ class Answerable:
             if isinstance(domain, Numbers | Places):
                 arrays[path] = np.ascontiguousarray(value)
             elif isinstance(value, str | int):
-                told[_GIVEN + path] = value
+                fields[_GIVEN + path] = value
             else:
-                told[_GIVEN + path] = _INFINITE if math.isinf(value) else float(value)
-        return MessagePart(kind="sum", fields=told, arrays=arrays)
+                fields[_GIVEN + path] = _INFINITE if math.isinf(value) else float(value)
+        return MessagePart(kind="sum", fields=fields, arrays=arrays)
 
     def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""

@@ -90,14 +90,14 @@ class AveragedItems(ItemProtocol):
         votes, grams, terms = self.noises()
         return [] if math.isinf(self.epsilon) else [noise.event() for noise in (votes, *grams, *terms)]
 
-    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then send item profiles and ask for better ones."""
-        if not told:
+        if not results:
             return MessagePart(kind="votes")
-        if len(told) == 1 + self.rounds:
+        if len(results) == 1 + self.rounds:
             return None
-        favor = _favor(told[0])
-        profiles = self._profiles(told, n_shared)
+        favor = _favor(results[0])
+        profiles = self._profiles(results, n_shared)
         asked = questions.question(favor, profiles.factors, _NO_PAIRS, "l2")
         arrays = {**profile_arrays(profiles, asked), "votes": favor.votes}
         fields = {**profile_fields(profiles, asked), "people": favor.people, "noise": favor.noise}
@@ -137,14 +137,14 @@ class AveragedItems(ItemProtocol):
         gram_sums = data.total(statistics.ProfileGram(profiles=profiles, norm="l2"))
         gram = gram_noise.release_symmetric(gram_sums.steps(), random)
         linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
-        told = term_noise.release(linear.steps(), random)
+        results = term_noise.release(linear.steps(), random)
         favor = questions.Favor(
             votes=np.asarray(question.arrays["votes"], dtype=np.float64),
             noise=float(question.fields["noise"]),
             people=float(question.fields["people"]),
         )
         solved = items_of.solve_items(
-            told,
+            results,
             term_noise.sigma,
             gram,
             gram_noise.sigma,
@@ -195,24 +195,24 @@ class AveragedItems(ItemProtocol):
             "origin": np.asarray(totals["origin"]) / parties,
         }
 
-    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the last average, with the profiles it was solved for."""
-        last = told[-1].arrays
+        last = results[-1].arrays
         return ProfileScorer.of(
             item_bias=last["bias"],
             item_factors=last["factors"],
             origin=last["origin"],
-            profiles=self._profiles(told[:-1], n_items),
+            profiles=self._profiles(results[:-1], n_items),
         )
 
-    def _profiles(self, told: Sequence[StepResult], n_items: int) -> statistics.Profiles:
+    def _profiles(self, results: Sequence[StepResult], n_items: int) -> statistics.Profiles:
         """Return profiles by the latest places of the items; at first these are random and public."""
-        favor = _favor(told[0])
-        if len(told) == 1:
+        favor = _favor(results[0])
+        if len(results) == 1:
             start = experiment_generator(0, "averaged items", n_items, self.factors)
             places = start.standard_normal((n_items, self.factors))
         else:
-            places = np.asarray(told[-1].arrays["places"])
+            places = np.asarray(results[-1].arrays["places"])
         nothing = np.zeros(n_items)
         return items_of.refined_profiles(
             items_of.ItemFactors(
@@ -225,9 +225,11 @@ class AveragedItems(ItemProtocol):
         )
 
 
-def _favor(told: StepResult) -> questions.Favor:
+def _favor(results: StepResult) -> questions.Favor:
     """Return the votes of a party of average size: that is what each party's own sums are set beside."""
-    return questions.read_votes(told.arrays["votes"] / told.parties, told.noise["votes"] / told.parties)
+    return questions.read_votes(
+        results.arrays["votes"] / results.parties, results.noise["votes"] / results.parties
+    )
 
 
 def _spread_out(places: Floats, share: Floats) -> Floats:

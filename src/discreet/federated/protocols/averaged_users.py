@@ -100,11 +100,11 @@ class AveragedUsers(Protocol):
         """Return the people whom the parties share."""
         return data.users
 
-    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Send profiles and ask for better ones."""
-        if len(told) == self.rounds:
+        if len(results) == self.rounds:
             return None
-        return MessagePart(kind="users", arrays={"profiles": self.profiles(told, n_shared)})
+        return MessagePart(kind="users", arrays={"profiles": self.profiles(results, n_shared)})
 
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
@@ -135,12 +135,12 @@ class AveragedUsers(Protocol):
         """Average people's places over the parties."""
         return {name: np.asarray(array) / parties for name, array in totals.items()}
 
-    def profiles(self, told: Sequence[StepResult], n_shared: int) -> Floats:
+    def profiles(self, results: Sequence[StepResult], n_shared: int) -> Floats:
         """Return people's profiles by the latest average, of equal spread and length at most 1."""
-        if not told:
+        if not results:
             draw = experiment_generator(0, "averaged users", n_shared, self.factors)
             return shortened(draw.standard_normal((n_shared, self.factors)))
-        return shortened(_spread_out(np.asarray(told[-1].arrays["profiles"])))
+        return shortened(_spread_out(np.asarray(results[-1].arrays["profiles"])))
 
     def tune(self, data: Interactions, profiles: Floats, random: PrivacyRandom) -> LocalItems:
         """Fine-tune: return this party's items by everybody's profiles; paid for with the run."""
@@ -151,12 +151,12 @@ class AveragedUsers(Protocol):
     ) -> LocalItems:
         """Place items by noisy sums over the people who chose them, in units of an item's own count."""
         placed = data.total(ProfiledItems(n_items=data.n_items, profiles=profiles))
-        told = noise.release(placed.steps(), random)
-        counts = told[:, 0] / COUNT_PART
+        results = noise.release(placed.steps(), random)
+        counts = results[:, 0] / COUNT_PART
         floor = max(_BELIEVED * noise.sigma / COUNT_PART, 0.1)
         believed = np.maximum(counts, floor)
-        middle = told[:, 1:].sum(axis=0) / believed.sum()
-        centered = told[:, 1:] / believed[:, None] - middle
+        middle = results[:, 1:].sum(axis=0) / believed.sum()
+        centered = results[:, 1:] / believed[:, None] - middle
         bias = np.log(believed) + np.minimum(counts - floor, 0.0) / floor
         # What noise did to an item with few people is forgotten in proportion.
         trust = counts.clip(0)[:, None] / (counts.clip(0)[:, None] + noise.sigma**2 * self.factors + 1.0)

@@ -100,9 +100,9 @@ class EstimatorSums(ItemProtocol):
         epsilon = min(gaussian_epsilon(wide, self.delta), self.epsilon)
         return cast(Estimator, replace(cast(Any, self.estimator), epsilon=epsilon))
 
-    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for what training asks for after what was told."""
-        asked = self._played(told)
+        asked = self._played(results)
         return self._answerable().write(asked) if isinstance(asked, Asked) else None
 
     def _answerable(self) -> Answerable:
@@ -112,16 +112,16 @@ class EstimatorSums(ItemProtocol):
         """Return what a question asks for, or raise `Refused`."""
         return self._answerable().read(question, n_items)
 
-    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return what training ends with."""
-        result = self._played(told)
+        result = self._played(results)
         if isinstance(result, Asked):
             raise FederationError("The run is not finished.")
         return result
 
-    def _played(self, told: Sequence[StepResult]) -> Asked | Scorer:
+    def _played(self, results: Sequence[StepResult]) -> Asked | Scorer:
         """Train on what was told; return what training asks for next, or the model."""
-        recording = [np.asarray(entry.arrays[_SUM]) for entry in told]
+        recording = [np.asarray(entry.arrays[_SUM]) for entry in results]
         source = cast(Interactions, _Nobody(self.facts, recording))
         try:
             return self.planned()._train(source, cast(PrivacyRandom, _NoNoise()), silent)
@@ -157,12 +157,12 @@ class EstimatorSums(ItemProtocol):
         known = isinstance(bound, float) and isinstance(sigma, float) and sigma > 0
         return (bound / sigma) ** 2 if known else math.inf  # type: ignore[operator]
 
-    def check_sums(self, question: Message, told: StepResult) -> None:
+    def check_sums(self, question: Message, results: StepResult) -> None:
         """Refuse sums that are larger than the declared people and the planned noise give, or below zero.
 
         One that is wrong by chance, as behind a mask that nobody has the key of, is so with near certainty.
         """
-        asked, numbers = self.read(question, self.facts.n_items), told.arrays[_SUM]
+        asked, numbers = self.read(question, self.facts.n_items), results.arrays[_SUM]
         people = _MOST_PEOPLE if self.facts.n_users is None else _ABOUT * self.facts.n_users
         most = people * asked.part.bound
         noise = 0.0 if math.isinf(self.epsilon) else asked.sigma * (1 + _SLACK)
@@ -256,5 +256,5 @@ class _Awaited(RemoteSum):
         """Return what the parties told, or ask them."""
         if not isinstance(noise, Gaussian) or symmetric != self.part.symmetric:
             raise ParameterError("Parties share Gaussian noise only.")
-        told = self._source.next_result(Asked(self._statistic, self.part, noise.sigma))
-        return symmetric_from(told) if symmetric else told.reshape(self.part.shape)
+        results = self._source.next_result(Asked(self._statistic, self.part, noise.sigma))
+        return symmetric_from(results) if symmetric else results.reshape(self.part.shape)

@@ -79,7 +79,7 @@ class Protocol(ABC):
         """Return the dp-accounting events of all that a party answers in a run."""
 
     @abstractmethod
-    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Return what to ask next after what was told, or None when nothing is left to ask."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Protocol(ABC):
         """Tell whether a party that drew `before` may answer a question within its promise."""
         return self.may_ask(question.kind, [one.kind for one in before])
 
-    def check_sums(self, question: Message, told: StepResult) -> None:
+    def check_sums(self, question: Message, results: StepResult) -> None:
         """Refuse sums that no people and no noise can give; raise `Refused`."""
         return
 
@@ -156,7 +156,7 @@ class ItemProtocol(Protocol):
     __slots__ = ()
 
     @abstractmethod
-    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model."""
 
 

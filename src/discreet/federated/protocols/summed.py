@@ -87,18 +87,18 @@ class SummedStatistics(ItemProtocol):
         """Return every release of one party, or one pure loss: a recount splits it in other parts."""
         return self._estimator().release_events()
 
-    def question(self, told: Sequence[StepResult], n_shared: int) -> MessagePart | None:
+    def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
         """Ask for votes, then a second moment, then rounds of terms; or, at once, for votes again."""
-        view = _View(self, told)
-        if not told:
+        view = _View(self, results)
+        if not results:
             return MessagePart(kind="votes")
-        if len(told) == 1:
+        if len(results) == 1:
             noise = view.moment_noise
             if not questions.shows_factors(view.favor, noise, self.plan().norm):
                 return MessagePart(kind="recount")
             items, item_weights = questions.starting_items(view.favor, noise)
             return MessagePart(kind="moment", arrays={"items": items, "pull": item_weights})
-        if told[1].kind == "recount" or len(told) == 2 + self.rounds:
+        if results[1].kind == "recount" or len(results) == 2 + self.rounds:
             return None
         begun = view.next_round()
         profiles, asked = begun.profiles, view.asked(begun)
@@ -137,14 +137,14 @@ class SummedStatistics(ItemProtocol):
         found: dict[str, tuple[Floats, Gaussian | Laplace, bool]]
         if question.kind in ("votes", "recount"):
             noise = plan.votes if question.kind == "votes" else plan.recount
-            told = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
-            found = {"votes": (told.floats(), noise, False)}
+            results = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
+            found = {"votes": (results.floats(), noise, False)}
         elif question.kind == "moment":
             items, item_weights = _moment_items(question, data.n_items), question.arrays["pull"]
-            told = data.total(
+            results = data.total(
                 statistics.StartMoment(items=items, item_weights=np.asarray(item_weights), norm=plan.norm)
             )
-            found = {"moment": (told.floats(), plan.moment, True)}
+            found = {"moment": (results.floats(), plan.moment, True)}
         else:
             profiles, asked = read_profiles(question, data.n_items, plan.norm)
             gram = data.total(statistics.ProfileGram(profiles=profiles, norm=plan.norm))
@@ -161,11 +161,11 @@ class SummedStatistics(ItemProtocol):
             fields={f"noise {name}": deviation for name, (_, deviation) in sent.items()},
         )
 
-    def scorer(self, told: Sequence[StepResult], n_items: int) -> Scorer:
+    def scorer(self, results: Sequence[StepResult], n_items: int) -> Scorer:
         """Return the model that the sums give."""
-        view = _View(self, told)
-        if told[1].kind == "recount":
-            solved = items_of.recounted(view.favor, told[1].arrays["votes"], told[1].noise["votes"])
+        view = _View(self, results)
+        if results[1].kind == "recount":
+            solved = items_of.recounted(view.favor, results[1].arrays["votes"], results[1].noise["votes"])
             profiles = questions.no_profiles(n_items)
         else:
             begun, solved = view.last_round()
@@ -185,8 +185,8 @@ class _Begun(NamedTuple):
 class _View:
     """Compute what follows from the sums told so far; everything here is post-processing."""
 
-    def __init__(self, protocol: SummedStatistics, told: Sequence[StepResult]) -> None:
-        self._protocol, self._results = protocol, told
+    def __init__(self, protocol: SummedStatistics, results: Sequence[StepResult]) -> None:
+        self._protocol, self._results = protocol, results
         self._plan = protocol.plan()
 
     @property
@@ -214,11 +214,13 @@ class _View:
         return begun, self.solved(begun, self._results[-1])
 
     def _first_round(self) -> _Begun:
-        told = self._results[1]
+        results = self._results[1]
         favor = self.favor
         items, item_weights = questions.starting_items(favor, self.moment_noise)
-        moment, most = symmetric_from(told.arrays["moment"]), self._protocol._estimator().most_factors()
-        profiles = questions.starting_profiles(moment, items, item_weights, favor, told.noise["moment"], most)
+        moment, most = symmetric_from(results.arrays["moment"]), self._protocol._estimator().most_factors()
+        profiles = questions.starting_profiles(
+            moment, items, item_weights, favor, results.noise["moment"], most
+        )
         return _Begun(profiles, favor)
 
     def asked(self, begun: _Begun) -> statistics.ProfileQuestion:

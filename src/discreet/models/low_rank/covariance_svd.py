@@ -82,7 +82,7 @@ class CovarianceSvd(Estimator):
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
         view = centered(data, biases, random, progress)
-        scaling = view.told(np.zeros((data.n_items, 0)), clamp=_CLAMP)
+        scaling = view.scaling(np.zeros((data.n_items, 0)), clamp=_CLAMP)
         moment = release_moment(data, scaling, multiplier, random)
         found = leading(moment, multiplier, view.look.people, self.factors)
         progress("covariance-svd", 1, 1)

@@ -43,7 +43,7 @@ class Centered:
     look: ItemView
     offsets: Floats
 
-    def told(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
+    def scaling(self, factors: Floats, row_bound: float | None = None, clamp: float = math.inf) -> Scaling:
         """Return how a user's residual row is scaled to length at most 1: the contribution to one release.
 
         Residuals are ratings minus the offsets, the user's own mean and the user's own factors.

@@ -156,7 +156,7 @@ class FrankWolfe(Estimator):
         view = centered(data, plan.biases, random, progress)
         factors = np.zeros((data.n_items, 0))
         for number, multipliers in enumerate(plan.rounds):
-            scaling = view.told(factors, self.row_bound)
+            scaling = view.scaling(factors, self.row_bound)
             found = self._direction(data, view, scaling, multipliers, number, random)
             if found.value > 0:
                 factors = np.column_stack([factors, item_factor(found, view.look, self.row_bound)])

@@ -1,8 +1,7 @@
-"""Learn from ratings what users interact with and how they rate it, from one budget.
+"""Learn from ratings what people choose and how they like it, from one budget.
 
-Interactions can be released with far less noise than rating values, and they are informative about latent
-factors: where item embeddings are above the noise, they become item features in all later releases. The proof
-is in proofs/user_factorization.md.
+What people choose is seen through far less noise than how they like it, and it says a lot about taste: where
+crowds show, they become features of items in all that follows. The proof is in proofs/user_factorization.md.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from discreet.models.user_factorization.latent_factors import (
 )
 from discreet.statistics.data_source import DataSource
 
-# Ratings have latent factors if the pilot release of their second moment explains this part of the variance.
-# From the second number on (the third with few users per unit of noise) ratings are more informative than
-# co-occurrences. Below it, this many directions of co-occurrences replace the second moment of ratings.
+# Ratings follow taste if a glance at their second moment shows that it explains this part of the variance;
+# from the second number on (the third where people are few for the noise) they tell more about taste than
+# choices do. Up to there this many directions of choices say what the second moment of ratings would.
 _EXPLAINED, _STRONG, _STRONG_FOR_FEW = 0.015, 0.06, 0.10
-_ENOUGH_DIRECTIONS = 6
-# The most embedding coordinates used as features for ratings, and the ridge they share.
+_ENOUGH_CROWDS = 6
+# So many coordinates of an item's crowd are features for ratings; together they are pulled by this ridge.
 _MOST_FEATURES = 32
 _EMBEDDING_RIDGE = 1000.0
 
@@ -54,7 +53,7 @@ _EMBEDDING_RIDGE = 1000.0
 def learn_ratings(
     data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> InteractionsAndRatings:
-    """Release counts, effects and, where above the noise, embeddings and factors; all cost one Gaussian."""
+    """Release counts, effects and, where they show, crowds and taste; together one Gaussian release."""
     budget = BudgetSplit(multiplier)
     view = pilot_release(data, budget.take(MEAN), budget.take(LOOK), multiplier, random)
     if table is not None:
@@ -75,7 +74,7 @@ def learn_ratings(
     if shows:
         view, factors_found, crowds, said = fit.factors_found(view, shares, progress)
     else:
-        view, factors, said = *fit.effects(view, budget.take_rest()), {"factors pay": False}
+        view, factors_found, said = *fit.effects(view, budget.take_rest()), {"factors pay": False}
     progress("user-factorization", 4, 4)
     decisions |= said
     decisions |= {"choices kept": crowds.shape[1], "factors kept": factors_found.features.shape[1] - 1}
@@ -85,7 +84,7 @@ def learn_ratings(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """Hold the common arguments of all releases of one fit."""
+    """Hold what all releases of one fit need."""
 
     data: DataSource
     budget: BudgetSplit
@@ -93,13 +92,13 @@ class _Fit:
     many: bool
     table: Floats
 
-    def learn_factors(
+    def factors_found(
         self, view: ItemView, shares: BudgetShares, progress: Progress
     ) -> tuple[ItemView, LatentFactors, Floats, dict[str, Any]]:
-        """Release effects, then a pilot of the ratings' second moment, then what the pilot decides."""
+        """Release effects, glance at the ratings' second moment, and release what that calls for."""
         budget, random = self.budget, self.random
-        view, factors = self.effects(view, budget.take(shares.effects))
-        explained = pilot_spectrum(self.data, view, factors, budget.take(shares.glance), random)
+        view, factors_found = self.effects(view, budget.take(shares.effects))
+        explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.glance), random)
         strong = explained >= (_STRONG if self.many else _STRONG_FOR_FEW)
         progress("user-factorization", 2, 4)
         crowds = np.zeros((self.data.n_items, 0))
@@ -111,9 +110,11 @@ class _Fit:
         # A glance is rough: where nothing else shows and people have rated much, a second look is worth it.
         looks = pays or (not crowds.shape[1] and view.typical_length >= ENOUGH_RATINGS)
         left = budget.left
-        if second:
-            factors = directions(self.data, view, factors, budget.take(shares.moment * left), random)
-        found = factors.features.shape[1] > factors.free
+        if looks:
+            factors_found = directions(
+                self.data, view, factors_found, budget.take(shares.moment * left), random
+            )
+        found = factors_found.features.shape[1] > factors_found.free
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
             return *self.effects(view, budget.take_rest()), crowds, said
@@ -124,7 +125,7 @@ class _Fit:
         return replace(view, tally=tally), factors_found, crowds, said
 
     def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, LatentFactors]:
-        """Release items' effects (once more), and return the factors that follow from them at no cost."""
+        """Release items' effects (once more), and return the directions that they give for nothing."""
         view = view.with_effects(self.data, multiplier, self.random)
         return view, free_directions(view, view.effects().mean)
 
@@ -156,9 +157,9 @@ def _scorer(
 ) -> InteractionsAndRatings:
     stars = RatingScorer(
         mean=view.middle + view.half * view.mean,
-        item_bias=view.half * (factors.offsets - view.mean),
-        item_factors=factors.features[:, 1:],
-        ridge=np.append(view.own_ridge, factors.ridge[1:]),
+        item_bias=view.half * (factors_found.offsets - view.mean),
+        item_factors=factors_found.features[:, 1:],
+        ridge=np.append(view.own_ridge, factors_found.ridge[1:]),
         low=facts.low,
         high=facts.high,
         decisions=decisions,
