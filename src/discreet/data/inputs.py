@@ -81,7 +81,7 @@ def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> I
     from discreet.data.reading.readers import from_frame, from_scipy
 
     if hasattr(data, "tocoo"):
-        return from_scipy(data)
+        return from_scipy(data, duplicates=duplicates)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
         return from_frame(data, implicit=implicit, duplicates=duplicates)
@@ -177,10 +177,10 @@ def _moments(times: list[Any]) -> list[int]:
     import polars as pl
 
     from discreet.data.encoding import to_times
-    from discreet.data.reading.columns import to_seconds
+    from discreet.data.reading.times import read_times
 
     try:
-        found = to_times(to_seconds(pl.Series(times, strict=True)))
+        found = to_times(read_times(pl.Series(times, strict=True)).moments)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise DataError("The history's times must all be numbers, or all dates.") from None
     assert found is not None
@@ -190,7 +190,7 @@ def _moments(times: list[Any]) -> list[int]:
 def open_data(
     source: str,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     name: str | None = None,
     implicit: bool = False,
     zeros: Zeros = "ratings",

@@ -54,7 +54,11 @@ KeptTitles = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out.",
+    ),
 ]
 Delta = Annotated[
     float | None,
@@ -105,7 +109,10 @@ class Reading:
     ] = None
     duplicates: Annotated[
         str,
-        typer.Option("--duplicates", help="If a person rated an item twice: refuse, or use last or mean."),
+        typer.Option(
+            "--duplicates",
+            help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+        ),
     ] = "refuse"
     zeros: Annotated[str, typer.Option("--zeros", help="Whether ratings of 0 are ratings or missing.")] = (
         "ratings"
@@ -144,7 +151,7 @@ class Reading:
 
     def check(self) -> None:
         """Refuse invalid options before any file is read."""
-        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:

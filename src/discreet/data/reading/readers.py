@@ -100,10 +100,12 @@ def build(
         raise DataError(f"{sources[0].name} holds no ratings.")
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
+    counted = declared.get("duplicates") == "count"
     return Interactions.from_arrays(
         _join([part.users for part in parts]),
         _join([part.items for part in parts]),
-        _join_optional([part.values for part in parts]),
+        # Rows are counted whatever they were rated, unless events have weights.
+        _join_optional([part.values if part.weighted or not counted else None for part in parts]),
         _join_optional([part.times for part in parts]),
         name=name or sources[0].name,
         **declared,
