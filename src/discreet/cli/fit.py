@@ -78,7 +78,7 @@ def fit(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
         )
     paying.check()
-    files = [] if is_shard_folder(data) else files_of(data)
+    files = [] if is_shard_folder(data) else files_of(data, reading.layout)
     read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:

@@ -19,6 +19,7 @@ from discreet.core.checks import DataError, FileError, ParameterError, suggestio
 from discreet.data.datasets import catalog
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
+from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
 
@@ -214,14 +215,16 @@ def open_data(
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
-def files_of(source: str) -> list[Path]:
-    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+def files_of(source: str, layout: str | None = None) -> list[Path]:
+    """Return the files that a path or a dataset's name is read from; none if it is not on this machine."""
+    if has_own_form(layout):
+        return files_of_layout(Path(source), str(layout))
     if Path(source).exists():
         return [locate(Path(source))]
     here = catalog.find(source) if source in catalog.DATASETS else None
     return [] if here is None else [here]
 
 
-def folder_of(source: str) -> Path | None:
+def folder_of(source: str, layout: str | None = None) -> Path | None:
     """Return the folder to search for the files of a given split."""
-    return next((file.parent for file in files_of(source)), None)
+    return next((file.parent for file in files_of(source, layout)), None)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or the name of a dataset.",
+        help="A ratings file (CSV, TSV, Parquet, JSON lines), a MovieLens folder, or the name of a dataset.",
         autocompletion=complete_data,
     ),
 ]
@@ -136,6 +136,12 @@ class Reading:
     skip_bad_lines: Annotated[
         bool, typer.Option("--skip-bad-lines", help="Skip malformed lines and report their number.")
     ] = False
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout", help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec."
+        ),
+    ] = None
     implicit: Annotated[
         bool,
         typer.Option(
@@ -199,6 +205,7 @@ class Reading:
             encoding=self.encoding,
             comment=self.comment,
             skip_bad_lines=self.skip_bad_lines,
+            layout=self.layout,
             drop_unknown=self.drop_unknown,
         )
         if self.without is None:

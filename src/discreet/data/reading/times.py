@@ -93,7 +93,7 @@ def _fractions(text: pl.Series, series: pl.Series) -> pl.Series:
     bad = numbers.null_count() - text.null_count()
     if bad:
         raise DataError(
-            f"{bad:,} of {len(series):,} times are neither numbers nor dates such as 2005-03-01T12:00:00+00:00; "
+            f"{bad:,} of {len(series):,} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); "
             "choose another column, or leave the times out with columns time=None (--columns time=none)."
         )
     return numbers
