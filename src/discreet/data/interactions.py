@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,6 +87,8 @@ class Interactions:
     facts: PublicFacts
     name: str = "data"
     listed: Index | None = field(default=None, repr=False)
+    #: How the source was understood, for the holder of the data; nothing is computed from it.
+    how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():

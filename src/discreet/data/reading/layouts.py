@@ -233,7 +233,8 @@ class TextOptions(TypedDict, total=False):
     `delimiter` stands between fields, `quote` around those that hold one ("none" if nothing is quoted),
     `escape` before a quote inside quotes (else it is doubled), `comment` begins lines to leave out.
     `skip_bad_lines` leaves out lines that do not fit, each judged by itself, and says how many.
-    `layout` names a well-known one: movielens, netflix, lightgcn, recbole or sasrec; what does not look like it is refused.
+    `layout` names a well-known one: movielens, netflix, lightgcn, recbole or sasrec; a file must look
+    like it.
     """
 
     delimiter: str | None

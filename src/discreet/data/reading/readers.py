@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
@@ -68,7 +69,7 @@ def from_frame(
     **declared: Unpack[Declarations],
 ) -> Interactions:
     """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`."""
-    source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name)
+    source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name, layout="data frame")
     return build([source], name=name, declared=declared, zeros=zeros)
 
 
@@ -101,7 +102,7 @@ def build(
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
     counted = declared.get("duplicates") == "count"
-    return Interactions.from_arrays(
+    data = Interactions.from_arrays(
         _join([part.users for part in parts]),
         _join([part.items for part in parts]),
         # Rows are counted whatever they were rated, unless events have weights.
@@ -110,6 +111,8 @@ def build(
         name=name or sources[0].name,
         **declared,
     )
+    again = {"duplicates": declared.get("duplicates", "refuse")}
+    return replace(data, how_read={**sources[0].how_read(), **again})
 
 
 def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:

@@ -46,7 +46,15 @@ class TableSource:
 
     columns: Columns
     name: str
+    layout: str
     declared: Declarations = field(default_factory=lambda: Declarations())
+
+    def how_read(self) -> dict[str, str]:
+        """Return how the table was understood; this shows how records are written, and none of them."""
+        parts = self.columns
+        found = {role: f"from {name}" for role, name in parts.names.items()}
+        found[TIME] = f"{found[TIME]}: {'; '.join(parts.times_are)}" if TIME in found else "not read"
+        return {"layout": self.layout, **found}
 
 
 class _Below(NamedTuple):
@@ -69,7 +77,12 @@ def read_source(
     dialect = dialect or Dialect()
     if has_own_form(dialect.layout):
         named = read_named(Path(path), columns, implicit=implicit, dialect=dialect)
-        return TableSource(columns=named.columns, name=_name(Path(path)), declared=named.declared)
+        return TableSource(
+            columns=named.columns,
+            name=_name(Path(path)),
+            layout=str(dialect.layout),
+            declared=named.declared,
+        )
     file = locate(Path(path))
     refuse_irregular(file)
     kind = magic(file)
@@ -77,16 +90,19 @@ def read_source(
     if kind == PARQUET:
         if dialect.layout is not None:
             raise ParameterError(f"{file.name} is Parquet; layout={dialect.layout!r} is for text files.")
-        return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file))
+        return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file), layout="Parquet")
     if is_json_lines(file, dialect):
         found = read_json_lines(file, columns, implicit=implicit, dialect=dialect)
-        return TableSource(columns=found, name=_name(file))
+        return TableSource(columns=found, name=_name(file), layout="JSON lines")
     layout = sniff(file, columns, implicit=implicit, dialect=dialect)
     refuse_other_table(file, layout)
     if layout.is_dense:
         return _read_dense(file, layout)
     return TableSource(
-        columns=_read_text(file, layout), name=_name(file), declared=_declared_by(file, implicit)
+        columns=_read_text(file, layout),
+        name=_name(file),
+        layout=f"text, with{'' if layout.header else 'out'} a header, fields between {layout.separator!r}",
+        declared=_declared_by(file, implicit),
     )
 
 
@@ -251,6 +267,7 @@ def _read_dense(file: Path, layout: Layout) -> TableSource:
             times=None,
         ),
         name=_name(file),
+        layout="a line for each person, a column for each item",
         declared={
             "low": -10.0,
             "high": 10.0,
