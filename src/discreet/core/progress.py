@@ -11,6 +11,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+
+from discreet.core.display import in_notebook
 
 #: Called with a description of the task, the number of steps done, and the number of steps in all.
 Progress = Callable[[str, int, int], None]
@@ -22,17 +25,19 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(given: Progress | None) -> Iterator[Progress]:
-    """Yield the caller's progress if given, else a progress bar on a terminal, else `silent`."""
+    """Yield the caller's progress if given, else a bar on a terminal or in a notebook, else `silent`."""
     if given is not None:
         yield given
         return
-    if not sys.stderr.isatty():
+    notebook = _shows_widgets()
+    if not notebook and not sys.stderr.isatty():
         yield silent
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    # In a notebook only standard output is a widget that can be redrawn.
+    with Bar(console=Console(stderr=not notebook), transient=True) as bar:
         tasks: dict[str, int] = {}
 
         def show(what: str, done: int, total: int) -> None:
@@ -41,6 +46,11 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
             bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
         yield show
+
+
+def _shows_widgets() -> bool:
+    """Return whether rich can redraw a bar in this notebook; without ipywidgets it would warn instead."""
+    return in_notebook() and find_spec("ipywidgets") is not None
 
 
 logger = logging.getLogger("discreet")

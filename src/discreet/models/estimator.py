@@ -119,6 +119,13 @@ class Estimator(ABC):
         """Return the settings, as scikit-learn's tools expect; settings are never nested."""
         return self.settings
 
+    def set_params(self, **changes: Any) -> Self:
+        """Return an estimator with these changes, as scikit-learn's tools expect; this one stays as it is.
+
+        A search over settings that looks at scores without noise is not private: use `choose_privately`.
+        """
+        return self.clone(**changes)
+
     def clone(self, **changes: Any) -> Self:
         """Return an estimator with the same settings except for these changes."""
         known = self.settings
