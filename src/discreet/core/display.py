@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from discreet.core.checks import ParameterError, one_of
@@ -62,10 +63,10 @@ def like(frame: pl.DataFrame, given: object) -> Any:
 def as_pandas(frame: pl.DataFrame) -> Any:
     """Return a frame of pandas; pyarrow, which polars' own conversion needs, is not."""
     try:
-        import pandas as pd
+        pandas = import_module("pandas")
     except ImportError as error:
         raise ParameterError("kind='pandas' needs pandas. Install it, or take kind='polars'.") from error
-    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+    return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
 
 
 def in_notebook() -> bool:

@@ -37,15 +37,21 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     # In a notebook only standard output is a widget that can be redrawn.
-    with Bar(console=Console(stderr=not notebook), transient=True) as bar:
-        tasks: dict[str, int] = {}
+    bar = Bar(console=Console(stderr=not notebook), transient=True)
+    tasks: dict[str, int] = {}
 
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = int(bar.add_task(what, total=total))
-            bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+    def show(what: str, done: int, total: int) -> None:
+        # Started late: a short task would leave an empty place in a notebook.
+        bar.start()
+        if what not in tasks:
+            tasks[what] = int(bar.add_task(what, total=total))
+        bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
+    try:
         yield show
+    finally:
+        if tasks:
+            bar.stop()
 
 
 def _shows_widgets() -> bool:

@@ -67,6 +67,7 @@ class Evaluation:
     def columns(self, name: str | None = None) -> dict[str, list[Any]]:
         """Return a row for each metric, of the model and then of its baselines, under the model's name."""
         promise = self.guarantee
+        measured: list[tuple[Any, ...]]
         measured = [(name or self.model, promise.epsilon, promise.delta, promise.unit.value, self.metrics)]
         measured += [(other, math.inf, 0.0, None, scores) for other, scores in self.references.items()]
         rows = [
