@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
 
 Flags = npt.NDArray[np.bool_]
 
@@ -172,3 +174,27 @@ def _first_of_group(better: Indices, tied: Indices, good: Indices, padded: Float
     gains = padded[np.minimum(better + offset, padded.size - 1)]
     average: Floats = np.sum(missed_before * (1 - miss) * gains, axis=1)
     return average
+
+
+def catalog_coverage(lists: Indices, train: Interactions) -> float:
+    """Return the share of the catalog that is shown in at least one list."""
+    return float(np.mean(lists > 0))
+
+
+def novelty(lists: Indices, train: Interactions) -> float:
+    """Return the mean self-information of shown items in bits."""
+    counts = np.bincount(train.items, minlength=train.n_items)
+    people = max(int(np.count_nonzero(np.diff(train.indptr))), 1)
+    # An item without interactions counts like an item with one.
+    surprise: Floats = -np.log2(np.maximum(counts, 1) / people)
+    return float(lists @ surprise / max(int(lists.sum()), 1))
+
+
+HIT_RATE = ListMetric(name="hr", usual_depth=10, private=True, function=hit_rate)
+NDCG = ListMetric(name="ndcg", usual_depth=10, private=True, function=ndcg)
+RECALL = ListMetric(name="recall", usual_depth=20, function=recall)
+CAPPED_RECALL = ListMetric(name="capped-recall", usual_depth=20, function=capped_recall)
+PRECISION = ListMetric(name="precision", usual_depth=10, function=precision)
+MRR = ListMetric(name="mrr", needs_depth=False, function=reciprocal_rank)
+COVERAGE = ShownMetric(name="coverage", usual_depth=10, function=catalog_coverage)
+NOVELTY = ShownMetric(name="novelty", usual_depth=10, function=novelty)
