@@ -169,11 +169,11 @@ def test_a_name_of_two_packages_is_refused(plug_in):
         MODELS["alphabet"]
 
 
-def test_its_source_names_the_package(plug_in):
+def test_the_list_of_models_names_the_package(plug_in):
     points = plug_in / "discreet_plug_in-1.0.dist-info" / "entry_points.txt"
     points.write_text("[discreet.estimators]\nalphabet = discreet_plug_in:Alphabet\n")
     (row,) = (row for row in describe_models() if row["name"] == "alphabet")
-    assert row["source"] == "a test (package discreet-plug-in)"
+    assert row["source"] == "a test" and row["summary"].endswith(" (package discreet-plug-in)")
 
 
 def test_a_data_source_of_another_package_is_asked_last(plug_in):

@@ -127,8 +127,8 @@ def describe_models() -> list[dict[str, str]]:
                 "trust": promise.trust.value if private else "nobody",
                 "basis": promise.basis.value,
                 "feedback": _feedback(kind),
-                "summary": (kind.__doc__ or "").splitlines()[0],
-                "source": kind.source + _from_package(name),
+                "summary": (kind.__doc__ or " ").splitlines()[0] + _from_package(name),
+                "source": kind.source,
             }
         )
     return rows
