@@ -14,18 +14,18 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.statistics.blocks import Block
 from discreet.statistics.counts import ItemResiduals
-from discreet.statistics.domain import FARTHEST, LEAST, Length, Number, OneOf, Stated
+from discreet.statistics.domain import LEAST, MOST, Length, Number, OneOf, Stated
 from discreet.statistics.fixed_point import ROUNDING, Steps
 from discreet.statistics.statistic import Norm, Part, Statistic
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recency(Stated):
     """Hold a public time and a half-life, both in the unit of the data's times: seconds."""
 
-    now: Annotated[float, Number(-FARTHEST, FARTHEST)]
-    half_life: Annotated[float, Number(LEAST, FARTHEST)]
+    now: Annotated[float, Number(-MOST, MOST)]
+    half_life: Annotated[float, Number(LEAST, MOST)]
 
     def of(self, block: Block) -> Floats:
         """Return what is left of each rating, from 0 to 1; one from the future counts fully."""
@@ -54,7 +54,7 @@ class RecentVotes(Statistic):
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item."""
-        return (Part("votes", (self.n_items,), norm=self.norm),)
+        return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         left = self.recency.of(block)
