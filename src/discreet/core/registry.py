@@ -160,8 +160,10 @@ _METRICS = {
     "capped-recall@20": "discreet.evaluation.ranking:CAPPED_RECALL",
     "precision@10": "discreet.evaluation.ranking:PRECISION",
     "mrr": "discreet.evaluation.ranking:MRR",
+    "map@10": "discreet.evaluation.ranking:MAP",
     "coverage@10": "discreet.evaluation.ranking:COVERAGE",
     "novelty@10": "discreet.evaluation.ranking:NOVELTY",
+    "gini@10": "discreet.evaluation.ranking:GINI",
 }
 #: The built-in metrics as people usually ask for them, for help texts; the second can be released privately.
 METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES = tuple(_METRICS), ("hr@10", "ndcg@10", "rmse")
