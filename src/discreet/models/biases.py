@@ -6,22 +6,21 @@ user's whole contribution is scaled to length 1, so nothing is dropped and nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import SumsEstimator, gaussian
+from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
@@ -47,7 +46,7 @@ def release_biases(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Biases(Estimator):
+class Biases(SumsEstimator):
     """Predict each rating from the item's noisy bias and the user's own bias.
 
     Guarantee
@@ -72,6 +71,7 @@ class Biases(Estimator):
     """
 
     name: ClassVar[str] = "biases"
+    proof: ClassVar[str] = "proofs/biases.md"
     source: ClassVar[str] = "ours, after McSherry and Mironov 2009"
 
     epsilon: float
@@ -80,24 +80,12 @@ class Biases(Estimator):
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/biases.md")
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return the three Gaussian releases."""
-        if math.isinf(self.epsilon):
-            return ()
-        multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), SHARES)
-        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
-
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
+        return [gaussian(multiplier) for multiplier in self.split(SHARES)]
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
-        multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
-        seen, effects = release_biases(data, multiplier, random, progress)
+        seen, effects = release_biases(data, self.multiplier(), random, progress)
         return RatingScorer(
             mean=seen.middle + seen.half * seen.mean,
             item_bias=seen.half * effects.mean,

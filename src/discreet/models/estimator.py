@@ -32,7 +32,6 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.data_source import DataSource, open_source
-from discreet.statistics.statistic import Statistic
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
@@ -57,8 +56,6 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
-    #: Statistics that this model asks for and the library does not have; parties answer them, too.
-    statistics: ClassVar[tuple[type[Statistic], ...]] = ()
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
 
