@@ -56,7 +56,7 @@ def init(
     from discreet.federated.catalogs import united
     from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
 
     estimator = learning.estimator(implicit=implicit)
     catalog = united([read_items(path) for path in items])
@@ -106,7 +106,7 @@ def simulate(
     """Simulate a federation: assign people to parties and run all of them in one process."""
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.simulation import simulate_parties
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
@@ -160,7 +160,7 @@ def run(
     from discreet import recipes
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.models.storage import KIND, is_model
 
     agreement = Agreement.read(folder)

@@ -191,6 +191,17 @@ class EstimatorSums(ItemProtocol):
         return Gaussian(sigma=sigma, l2_sensitivity=asked.part.bound)
 
 
+def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> EstimatorSums:
+    """Return the protocol with the estimator's settings and noise that the parties share.
+
+    Every estimator that needs no rows learns from sums, which is all that parties give.
+    """
+    reason = estimator.rows_needed()
+    if reason is not None:
+        raise ParameterError(f"{estimator.name} cannot run over parties: {reason}.")
+    return EstimatorSums.of(estimator, facts, noise)
+
+
 class _Asking(Exception):
     """Carry what training asks for out of it."""
 
