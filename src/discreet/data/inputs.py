@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
-from discreet.data.datasets import catalog
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
 from discreet.data.reading.readers import ReadOptions, Zeros, read
@@ -202,6 +201,9 @@ def open_data(
     """
     if Path(source).exists():
         return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
+    # Loads what makes and fetches data sets; a model that only answers needs neither.
+    from discreet.data.datasets import catalog
+
     if source not in catalog.DATASETS:
         raise FileError(
             f"{source} is neither a file nor a known dataset.{suggestion(source, catalog.DATASETS)} "
@@ -218,6 +220,8 @@ def files_of(source: str) -> list[Path]:
     """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
     if Path(source).exists():
         return [locate(Path(source))]
+    from discreet.data.datasets import catalog
+
     here = catalog.find(source) if source in catalog.DATASETS else None
     return [] if here is None else [here]
 

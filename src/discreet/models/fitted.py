@@ -210,7 +210,7 @@ class FittedModel:
         numbers, words, lists of words (genres). The map from features to item vectors is learned from
         released numbers of known items, so it costs no budget; the table must not come from the ratings.
         """
-        from discreet.models.items import with_new_items
+        from discreet.models.new_items import with_new_items
 
         return with_new_items(self, table)
 

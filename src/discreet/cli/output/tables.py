@@ -8,11 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from discreet.cli.output.printing import emit, show
-from discreet.evaluation.references import PREFIX
-from discreet.evaluation.report import reference_rows, report_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +22,11 @@ if TYPE_CHECKING:
 
 def comparison_table(found: Sequence[Evaluation]) -> Table:
     """Return the table that `discreet compare` prints; simple baselines come last."""
+    from rich.table import Table
+
+    from discreet.evaluation.references import PREFIX
+    from discreet.evaluation.report import reference_rows, report_rows
+
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     table = Table("model", "epsilon", "protects", *names)
     table.columns[0].overflow = "fold"
