@@ -6,8 +6,9 @@
 Scored on a validation part: everybody's latest item is put aside and never used, and the one before it is
 hidden. Noise is simulated; a constant is compared with the usual value seed by seed. A constant that a fit
 does not read cannot change it, so nothing is run for it. Where a constant may not be doubled (shares of the
-budget, weights of at most 1) the largest value that may be used is taken. A run of all constants writes its
-data sets into benchmarks/results/ablation.json, and docs/make_constants.py makes a page of them.
+budget, weights of at most 1) the largest value that may be used is taken. Results go into
+benchmarks/results/ablation.json after each constant, so that a run may be stopped and continued with the
+constants that are left; docs/make_constants.py makes a page of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import argparse
 import importlib
 import json
 import sys
-import time
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,6 +150,7 @@ def ablate(name: str, options: argparse.Namespace) -> dict:
             reads[epsilon, feedback] = read
     found: dict = {
         "seeds": options.seeds,
+        "delta": DELTA,
         "usual": {
             f"{feedback} {metric} at {epsilon:g}": {
                 "mean": float(np.mean(values)),
@@ -167,8 +168,20 @@ def ablate(name: str, options: argparse.Namespace) -> dict:
             {side: changed(one, side, split, seeds, cells) for side in FACTORS} if cells else {}
         )
         if not options.toy:
+            keep(name, found)
             print(f"{name}: {number} of {len(names)}, {one}", file=sys.stderr, flush=True)
     return found
+
+
+def keep(name: str, found: dict) -> None:
+    """Add what is measured so far to the committed results; those of other seeds or cells are replaced."""
+    kept = json.loads(RESULTS.read_text(encoding="utf8")) if RESULTS.exists() else {}
+    kept.setdefault("data", {})
+    before = kept["data"].get(name, {})
+    if {**before, "constants": 0} == {**found, "constants": 0}:
+        found = {**found, "constants": {**before["constants"], **found["constants"]}}
+    kept["data"][name] = found
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8")
 
 
 def main() -> None:
@@ -188,15 +201,7 @@ def main() -> None:
         "constants": "MEAN_SHARE,COUNT_PART,EFFECTS_SHARE",
     }
     options = harness.options(parser, toy=toy)
-    results: dict = {"delta": DELTA, "data": {}}
-    for name in options.data.split(","):
-        started = time.process_time()
-        found = ablate(name, options)
-        results["data"][name] = found | {"cpu_minutes": round((time.process_time() - started) / 60, 1)}
-        if not options.toy and not options.constants:
-            kept = json.loads(RESULTS.read_text(encoding="utf8")) if RESULTS.exists() else results
-            kept["data"] |= results["data"]
-            RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8")
+    results = {"data": {name: ablate(name, options) for name in options.data.split(",")}}
     harness.tell(results, options.json, show)
 
 

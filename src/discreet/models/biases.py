@@ -15,14 +15,13 @@ import numpy as np
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, gaussian
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.accounting.gaussian import split_gaussian
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
@@ -94,9 +93,9 @@ class Biases(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         check_recency(self.half_life, self.now)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, self.proof, timed=self.half_life is not None)
+    def public_inputs(self) -> Sequence[str]:
+        """Return that ages are read, if they are."""
+        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)

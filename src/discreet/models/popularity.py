@@ -9,12 +9,11 @@ from typing import ClassVar, final
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator, gaussian
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.data_source import DataSource
@@ -67,9 +66,9 @@ class Popularity(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=False)
         check_recency(self.half_life, self.now)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise, which is that of the mechanism."""
-        return joint_promise(self, facts, self.proof, timed=self.half_life is not None)
+    def public_inputs(self) -> Sequence[str]:
+        """Return that ages are read, if they are."""
+        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)

@@ -90,8 +90,9 @@ class ItemView:
     @property
     def features(self) -> Floats:
         """Return a constant, the centered logarithm of the counts and the further columns."""
-        logarithm = np.log(self.tally.raised)
-        fame = logarithm - np.average(logarithm, weights=self.tally.raised)
+        raised = self.tally.raised
+        logarithm = np.log(raised)
+        fame = logarithm - np.average(logarithm, weights=raised)
         return np.column_stack([np.ones(fame.size), fame, self.columns])
 
     def effects(self) -> EmpiricalBayes:

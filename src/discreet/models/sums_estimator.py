@@ -19,6 +19,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics.statistic import Statistic
 
+#: What an estimator that reads times takes as public.
+TIMES_ARE_PUBLIC = "whether the data have times is public"
 # Parts of a pure epsilon must not add up to more than the whole, also after rounding.
 _ROUNDING = 1 - 1e-9
 
@@ -61,7 +63,11 @@ class SumsEstimator(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, self.proof)
+        return joint_promise(self, facts, self.proof, self.public_inputs())
+
+    def public_inputs(self) -> Sequence[str]:
+        """Return what is taken as public beside the facts, as lines of the label."""
+        return ()
 
     def rows_needed(self) -> str | None:
         """Return None: sums over users are enough."""

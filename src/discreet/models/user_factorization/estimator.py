@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -16,7 +17,7 @@ from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.sums_estimator import SumsEstimator
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
 from discreet.models.user_factorization.embeddings import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
@@ -84,12 +85,14 @@ class UserFactorization(SumsEstimator):
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
         implicit = "proofs/user_factorization_implicit.md"
-        promise = joint_promise(self, facts, self.proof if self.feedback == "explicit" else implicit)
-        public = ["whether the data have times is public"]
-        if self.item_features is not None:
-            public.append("the table of item features is public")
-        promise = replace(promise, assumes=(*promise.assumes, *public))
+        proof = self.proof if self.feedback == "explicit" else implicit
+        promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
+
+    def public_inputs(self) -> Sequence[str]:
+        """Return that times are read where there are any, and the features."""
+        features = () if self.item_features is None else ("the table of item features is public",)
+        return (TIMES_ARE_PUBLIC, *features)
 
     def _refuse(self, data: DataSource) -> None:
         """Refuse, before payment, also a table of items that cannot be read."""
