@@ -6,7 +6,7 @@ import pytest
 
 from discreet.audit import questions
 from discreet.audit.hostile_questions import honest_questions
-from discreet.audit.questions import QuestionFindings, try_question
+from discreet.audit.questions import Found, try_question
 from discreet.federated.protocols import asked
 from discreet.federated.protocols.asked import ANSWERED
 from discreet.federated.protocols.estimator_sums import EstimatorSums
@@ -32,7 +32,7 @@ def hostile():
 
 def searched(hostile, *words, every=1):
     """Try the questions whose labels hold all words."""
-    found = QuestionFindings()
+    found = Found()
     for one in [one for one in hostile if all(word in one.label for word in words)][::every]:
         try_question(MODEL, one, found)
     assert found.tried
@@ -68,7 +68,7 @@ def test_a_refusal_that_hangs_on_a_row_is_found(hostile, monkeypatch):
 def test_a_statistic_without_a_bound_is_found(hostile, monkeypatch):
     """Number 2, put back: factors may be shorter than their constant."""
     assert searched(hostile, "ItemVectors", "longest=0.5").accepted == 0
-    stated = {**domains.domains(ItemVectors), "longest": domains.NumberIn(1e-9, 1e30)}
+    stated = {**domains.domains(ItemVectors), "longest": domains.Number(1e-9, 1e30)}
     monkeypatch.setitem(domains._known, ItemVectors, stated)
     found = searched(hostile, "ItemVectors moment", "longest=0.5")
     assert found.paid > PROMISED or found.leaks

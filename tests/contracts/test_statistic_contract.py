@@ -18,7 +18,7 @@ from contracts.statistic_examples import examples
 from discreet import evaluation, statistics
 from discreet.core.checks import DataError
 from discreet.statistics import statistic as statistic_module
-from discreet.statistics.domain import NumberIn
+from discreet.statistics.domain import Number
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import StatisticContract
@@ -127,7 +127,7 @@ def test_only_statistics_of_objects_are_not_searched():
 class TooShort(Statistic):
     """Divide by what may be short: bounded at ordinary numbers, not on the whole domain."""
 
-    longest: Annotated[float, NumberIn(1e-6, 10.0)]
+    longest: Annotated[float, Number(1e-6, 10.0)]
 
     @property
     def parts(self):
@@ -146,7 +146,7 @@ def test_a_statistic_that_is_bounded_only_at_ordinary_numbers_is_rejected():
 class AnyLength(ItemVectors):
     """Take factors of any length, as a party did once."""
 
-    longest: Annotated[float, NumberIn(1e-6, 1e30)]
+    longest: Annotated[float, Number(1e-6, 1e30)]
 
 
 def test_factors_shorter_than_their_constant_are_found():

@@ -36,7 +36,7 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.recipes import MODELS
-from discreet.statistics.domain import ArrayIn, Length, NumberIn
+from discreet.statistics.domain import Length, Number, Numbers
 from discreet.statistics.statistic import Part, Statistic
 from federation import RUN, coordinator, keeper_of, members, toy_parts, train
 
@@ -261,8 +261,8 @@ class WeighedVotes(Statistic):
     """Sum people's votes for what they chose, weighed by `pull`: w q_i with w = 1 / sqrt(sum_i q_i^2)."""
 
     n_items: Annotated[int, Length("n")]
-    item_weights: Annotated[Floats, ArrayIn(("n",), 1e-3, 1e3)]
-    part: Annotated[float, NumberIn(0.5, 1.0)]
+    item_weights: Annotated[Floats, Numbers(("n",), 1e-3, 1e3)]
+    part: Annotated[float, Number(0.5, 1.0)]
 
     @property
     def parts(self):

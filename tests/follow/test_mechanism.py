@@ -11,7 +11,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.follow import Following, FollowSettings, stream
 from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
 from discreet.follow.settings import PART_BITS, RELEASE_BITS
-from discreet.follow.state import FollowState
+from discreet.follow.state import State
 from discreet.follow.weights import WEIGHT_BITS, WHOLE, Pace
 from evidence import follows, samples_to_separate
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
@@ -257,7 +257,7 @@ def test_twin_erasure_by_adding_the_negative_is_caught(tmp_path, monkeypatch):
         monkeypatch.undo()
         return type(found)(found.counts - less.counts, found.values - less.values)
 
-    monkeypatch.setattr(FollowState, "_subtract", negate)
+    monkeypatch.setattr(State, "_subtract", negate)
     (tmp_path / "negative").mkdir()
     assert pairs(tmp_path / "negative", batches, at=erase, **GREEDY) > 1.02
 

@@ -10,7 +10,7 @@ from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.baselines.item_item import Ease, ItemKnn
 from discreet.models.local.neighbors import ItemNeighbors
-from discreet.models.scorers.similarity import KnownVectors, NearestItems, UnitDirections, false_discoveries
+from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors, false_discoveries
 from toy import toy_interactions
 
 N, D = 600, 8
@@ -82,13 +82,13 @@ def test_little_noise_leaves_ten_neighbors_of_every_item():
 def test_random_directions_are_nobodys_neighbors():
     """Vectors that nothing shortens: pure noise names nearly nobody, groups are found all the same."""
     rng = np.random.default_rng(3)
-    noise = UnitDirections.of(rng.standard_normal((N, 10)), noised=True)
+    noise = Directions.of(rng.standard_normal((N, 10)), noised=True)
     assert np.mean([named(noise.neighbors(item, 10), item).size for item in range(N)]) < 0.3
     groups, true, _, _ = release(0.0)
-    clear = UnitDirections.of(true, noised=True)
+    clear = Directions.of(true, noised=True)
     right = [groups[named(clear.neighbors(item, 10), item)] == groups[item] for item in range(N)]
     assert np.mean([one.size for one in right]) > 5 and np.concatenate(right).mean() > 0.95
-    assert UnitDirections.of(true, noised=False).neighbors(0, 10).confidence is None
+    assert Directions.of(true, noised=False).neighbors(0, 10).confidence is None
 
 
 def test_false_discoveries_are_those_of_the_book():
@@ -128,4 +128,4 @@ def test_a_batch_refuses_what_is_unknown():
     with pytest.raises(DataError, match="not in the model's catalog"):
         model.similar_items([data.catalog.ids.tolist()[0], "a secret"])
     assert model.similar_items([]) == {}
-    assert isinstance(model.scorer.similarities(noised=False)(0, 3), NearestItems)
+    assert isinstance(model.scorer.similarities(noised=False)(0, 3), Neighbors)

@@ -50,7 +50,7 @@ _PRICES = ("bound", "price", "cost", "given bound", "noise total")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostileQuestion:
+class Asked:
     """Hold a question and how it came about."""
 
     label: str
@@ -58,20 +58,20 @@ class HostileQuestion:
     change: str = "nothing"
 
 
-def questions(estimator: Estimator) -> Iterator[HostileQuestion]:
+def questions(estimator: Estimator) -> Iterator[Asked]:
     """Yield hostile questions: those of honest runs, changed in one way or another."""
     whole = _whole(estimator)
     for seed in honest_questions():
         name = f"{seed.fields['statistic']} {seed.fields['part']}"
         # One question may take nearly all that is promised; of some statistics a person is longer than 1.
         plain = _with(seed, sigma=1.12 * whole)
-        yield HostileQuestion(label=name, question=plain)
+        yield Asked(label=name, question=plain)
         for label, changed in _changed(plain):
-            yield HostileQuestion(label=f"{name} with {label}", question=changed, change=_field_of(label))
+            yield Asked(label=f"{name} with {label}", question=changed, change=_field_of(label))
         for field_name in _PRICES:
             cheap = _with(seed, **{field_name: 1e-12}, sigma=_LITTLE)
-            yield HostileQuestion(label=f"{name} with {field_name}=1e-12", question=cheap, change=field_name)
-        yield HostileQuestion(label=f"{name} without noise", question=_with(seed, sigma=0.0))
+            yield Asked(label=f"{name} with {field_name}=1e-12", question=cheap, change=field_name)
+        yield Asked(label=f"{name} without noise", question=_with(seed, sigma=0.0))
 
 
 def _field_of(label: str) -> str:

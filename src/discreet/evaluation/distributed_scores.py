@@ -23,7 +23,7 @@ from discreet.evaluation.private.user_scores import OneEach
 from discreet.evaluation.scoring import takes_binary
 from discreet.statistics.blocks import Block
 from discreet.statistics.data_source import DataSource, Hiding
-from discreet.statistics.domain import FARTHEST, Held, NumberIn
+from discreet.statistics.domain import FARTHEST, Held, Number
 from discreet.statistics.fixed_point import VECTOR_STEPS, Steps, as_fixed_point, to_fixed_point
 from discreet.statistics.statistic import Part, Statistic
 
@@ -75,9 +75,9 @@ class HeldOutScores(Statistic):
     model: Annotated[Predictor, Held()]
     hiding: Annotated[Hiding, Held()]
     metrics: Annotated[tuple[Metric, ...], Held()]
-    liked: Annotated[float, NumberIn(-math.inf, math.inf)]
-    low: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    width: Annotated[float, NumberIn(0.0, FARTHEST)]
+    liked: Annotated[float, Number(-math.inf, math.inf)]
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -25,7 +25,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.factorization import FACTOR_BITS
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import Entries, FollowState
+from discreet.follow.state import Entries, State
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.
 MOST_USERS = (1 << 24) - 1
@@ -105,12 +105,7 @@ def user_fingerprint(secret: bytes, user: str) -> bytes:
 
 
 def enter(
-    batch: Batch,
-    state: FollowState,
-    settings: FollowSettings,
-    parts: tuple[int, int],
-    release: int,
-    secret: bytes,
+    batch: Batch, state: State, settings: FollowSettings, parts: tuple[int, int], release: int, secret: bytes
 ) -> Entered:
     """Return the contributions of a batch: pairs that entered before, and erased users, are left out."""
     known = state.user_ids()
@@ -156,7 +151,7 @@ def _codes(
 
 
 def _earlier(
-    state: FollowState, keys: npt.NDArray[np.int64], users: npt.NDArray[np.int64], n_users: int
+    state: State, keys: npt.NDArray[np.int64], users: npt.NDArray[np.int64], n_users: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the squared weight that each user has used, and which of the sorted keys entered before."""
     active = np.zeros(n_users, dtype=np.bool_)

@@ -77,7 +77,7 @@ class Release:
 
 
 @final
-class FollowState:
+class State:
     """Read and write the rows of one followed year inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -218,7 +218,7 @@ def summed(entered: Entries, n_items: int, parts: tuple[int, int]) -> ItemSums:
 
 
 @contextlib.contextmanager
-def opened(path: Path, *, writing: bool) -> Iterator[FollowState]:
+def opened(path: Path, *, writing: bool) -> Iterator[State]:
     """Lend the state of a year; what was written is on the disk when the block ends, or nothing is."""
     if not path.exists():
         raise FileError(f"There is no file {path}. `discreet follow start` begins a year.")
@@ -227,7 +227,7 @@ def opened(path: Path, *, writing: bool) -> Iterator[FollowState]:
         with contextlib.closing(_connect(path)) as connection:
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             try:
-                yield FollowState(connection)
+                yield State(connection)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
@@ -235,7 +235,7 @@ def opened(path: Path, *, writing: bool) -> Iterator[FollowState]:
 
 
 @contextlib.contextmanager
-def created(path: Path) -> Iterator[FollowState]:
+def created(path: Path) -> Iterator[State]:
     """Lend the state of a new year; the file appears whole when the block ends, and never over another."""
     aside = path.with_name(f".follow-{os.getpid()}-{path.name}")
     with _one_sentence(path):
@@ -247,7 +247,7 @@ def created(path: Path) -> Iterator[FollowState]:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
                 for statement in _TABLES:
                     connection.execute(statement)
-                yield FollowState(connection)
+                yield State(connection)
                 connection.execute("COMMIT")
             os.link(aside, path)
             _sync_folder(path)

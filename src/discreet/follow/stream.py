@@ -19,7 +19,7 @@ from discreet.follow.entries import Batch, enter, user_fingerprint
 from discreet.follow.model import Current, Kind, combined, current, labeled, scorer_of
 from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import FollowState, Release, created, opened, summed
+from discreet.follow.state import Release, State, created, opened, summed
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -249,7 +249,7 @@ class Following:
             return _read(state)
 
 
-def _read(state: FollowState) -> _Open:
+def _read(state: State) -> _Open:
     content, secret = state.settings()
     catalog = _vocabulary([one for _, declared in state.item_ids() for one in declared])
     declared = PublicFacts.from_json(content["facts"])
@@ -294,7 +294,7 @@ def _batch(found: _Open, data: Interactions | ShardFolder | None) -> Batch:
     return Batch.joined(Batch.of(one, found.catalog, found.facts) for one in runs)
 
 
-def _declare(state: FollowState, found: _Open, items: Vocabulary) -> _Open:
+def _declare(state: State, found: _Open, items: Vocabulary) -> _Open:
     """Append the items that are not declared yet."""
     fresh = _fresh(found, items)
     if not fresh:
@@ -313,7 +313,7 @@ def _vocabulary(ids: list[Any]) -> Vocabulary:
     return Vocabulary.of(ids if all(isinstance(one, int) for one in ids) else [str(one) for one in ids])
 
 
-def _entered(state: FollowState, found: _Open, batch: Batch, random: PrivacyRandom) -> tuple[int, int, int]:
+def _entered(state: State, found: _Open, batch: Batch, random: PrivacyRandom) -> tuple[int, int, int]:
     """Enter a batch and draw its release, all in the transaction of `state`; return what is counted."""
     number, settings = len(found.releases), found.settings
     parts = settings.parts(found.facts)

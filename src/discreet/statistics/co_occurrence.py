@@ -12,7 +12,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import ArrayIn, Length, NumberIn, Places
+from discreet.statistics.domain import Length, Number, Numbers, Places
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, Steps
 from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
@@ -32,9 +32,9 @@ class CoOccurrence(Statistic):
     n_items: Annotated[int, Length("n")]
     top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
     # Weights are divided by a person's largest; whoever has only zeros has no pair.
-    weight: Annotated[Floats, ArrayIn(("t",), 0.0, 1e305)]
-    near: Annotated[float, NumberIn(0.0, 1.0)]
-    apart: Annotated[float, NumberIn(0.0, 1.0)]
+    weight: Annotated[Floats, Numbers(("t",), 0.0, 1e305)]
+    near: Annotated[float, Number(0.0, 1.0)]
+    apart: Annotated[float, Number(0.0, 1.0)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, LEAST, MOST, ArrayIn, Length, NumberIn, OneOf, Ranges
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Ranges
 from discreet.statistics.fixed_point import Steps, to_fixed_point
 from discreet.statistics.statistic import Norm, Part, Statistic
 
@@ -47,12 +47,12 @@ class ItemResiduals(Statistic):
     w = 1 / sqrt(sum_i q_i^2 (e_i^2 + c^2)); the squared norm of the contribution is 1.
     """
 
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
-    mean: Annotated[float, NumberIn(-MOST, MOST)]
-    effects: Annotated[Floats, ArrayIn(("n",), -MOST, MOST)]
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
-    count_part: Annotated[float, NumberIn(LEAST, MOST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    mean: Annotated[float, Number(-MOST, MOST)]
+    effects: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -86,8 +86,8 @@ class UserMeans(Statistic):
     |(mean, 1/2)| <= sqrt(1 + 1/4), since |mean| <= 1.
     """
 
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -121,8 +121,8 @@ class UserCount(Statistic):
 class RatingShares(Statistic):
     """Sum the position of every rating on the scale, from 0 to 1: one *rating* adds at most 1."""
 
-    low: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    width: Annotated[float, NumberIn(0.0, FARTHEST)]
+    low: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    width: Annotated[float, Number(0.0, FARTHEST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -48,7 +48,7 @@ class DomainError(ParameterError):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NumberIn:
+class Number:
     """One number from `least` to `most`."""
 
     least: float
@@ -104,7 +104,7 @@ class OneOf:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ArrayIn:
+class Numbers:
     """An array of doubles from `least` to `most`, finite; as a vector at most `longest` long.
 
     With `or_none` an array without entries stands for none.
@@ -177,7 +177,7 @@ class Held:
         """Take it as it is: whoever gives it vouches for it."""
 
 
-Domain = NumberIn | Length | Whole | OneOf | ArrayIn | Places | Ranges | Held
+Domain = Number | Length | Whole | OneOf | Numbers | Places | Ranges | Held
 
 
 class Stated:
@@ -192,7 +192,7 @@ class Stated:
         """
         check(self)
         for name, domain in domains(type(self)).items():
-            if isinstance(domain, NumberIn):
+            if isinstance(domain, Number):
                 object.__setattr__(self, name, float(getattr(self, name)))
 
 

@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.kernels import compiled, dot
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, ArrayIn, DomainError, NumberIn, Stated, Whole
+from discreet.statistics.domain import FARTHEST, DomainError, Number, Numbers, Stated, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
 from discreet.statistics.scaled_rows import UNIT, ScaledRows, add_rows
 from discreet.statistics.statistic import Part, Statistic
@@ -30,12 +30,12 @@ class RoundsSoFar(Stated):
     Ratings are in units of `half` around `middle`; `row_bound` is L in these units, `rounds` is T.
     """
 
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
-    row_bound: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    row_bound: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
     rounds: Annotated[int, Whole(0, 1000)]
-    directions: Annotated[Floats, ArrayIn(("n", "r"), -2.0, 2.0)]
-    paces: Annotated[Floats, ArrayIn(("r",), 0.0, FARTHEST)]
+    directions: Annotated[Floats, Numbers(("n", "r"), -2.0, 2.0)]
+    paces: Annotated[Floats, Numbers(("r",), 0.0, FARTHEST)]
 
     def __post_init__(self) -> None:
         """Check the fields; there are no more rounds than T."""
@@ -97,7 +97,7 @@ class SteppedProduct(Statistic):
     """Sum a (a . v) over users' residual rows a, with |v| <= 1: its norm is at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
-    vector: Annotated[Floats, ArrayIn(("n",), -1.0, 1.0, longest=UNIT)]
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -115,7 +115,7 @@ class SteppedStretch(Statistic):
     """Sum (a . v)^2 over users' residual rows a, with |v| <= 1: at most |a|^2 <= 1."""
 
     so_far: RoundsSoFar
-    vector: Annotated[Floats, ArrayIn(("n",), -1.0, 1.0, longest=UNIT)]
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

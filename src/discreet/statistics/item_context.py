@@ -12,7 +12,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import LEAST, MOST, ArrayIn, NumberIn
+from discreet.statistics.domain import LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
 from discreet.statistics.statistic import Part, Statistic
 
@@ -29,12 +29,12 @@ class ItemContext(Statistic):
     item i, w = 1 / sqrt(sum_i q_i^2 (|p_i|^2 + c^2)); its norm is 1.
     """
 
-    vectors: Annotated[Floats, ArrayIn(("n", "k"), -MOST, MOST)]
-    squares: Annotated[Floats, ArrayIn(("n",), 0.0, MOST)]
-    longest: Annotated[float, NumberIn(LEAST, MOST)]
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
-    count_part: Annotated[float, NumberIn(LEAST, MOST)]
-    near: Annotated[float, NumberIn(0.0, 1.0)]
+    vectors: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    squares: Annotated[Floats, Numbers(("n",), 0.0, MOST)]
+    longest: Annotated[float, Number(LEAST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
+    near: Annotated[float, Number(0.0, 1.0)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

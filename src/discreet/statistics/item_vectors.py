@@ -16,7 +16,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, LEAST, MOST, ArrayIn, NumberIn
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
 from discreet.statistics.statistic import Part, Statistic
 
@@ -35,16 +35,16 @@ class ItemVectors(Statistic):
     is at most S, and S = sqrt(S) sqrt(S) <= sqrt(S) sqrt(n) longest.
     """
 
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
-    features: Annotated[Floats, ArrayIn(("n", "k"), -MOST, MOST)]
-    offsets: Annotated[Floats, ArrayIn(("n",), -MOST, MOST)]
-    ridge: Annotated[Floats, ArrayIn(("k",), LEAST, MOST)]
-    scale: Annotated[Floats, ArrayIn(("k",), LEAST, MOST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    features: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
+    scale: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
     # Factors hold the constant 1, so nothing shorter than that is left of them.
-    longest: Annotated[float, NumberIn(1.0, MOST)]
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
-    count_part: Annotated[float, NumberIn(LEAST, MOST)]
+    longest: Annotated[float, Number(1.0, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -17,7 +17,7 @@ from discreet.core.arrays import Floats
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.statistics.blocks import Block, rows_of
-from discreet.statistics.domain import LEAST, MOST, ArrayIn, Length, NumberIn, OneOf, Places, Stated
+from discreet.statistics.domain import LEAST, MOST, Length, Number, Numbers, OneOf, Places, Stated
 from discreet.statistics.fixed_point import (
     ROOT_BITS,
     ROOT_STEPS,
@@ -53,12 +53,12 @@ class Profiles(Stated):
     shortened to `clip`: these may be any numbers.
     """
 
-    vectors: Annotated[Floats, ArrayIn(("n", "f"), -MOST, MOST)]
-    squares: Annotated[Floats, ArrayIn(("n",), 0.0, MOST)]
-    growth: Annotated[Floats, ArrayIn(("f",), 0.0, MOST, or_none=True)]
-    center: Annotated[Floats, ArrayIn(("f",), -MOST, MOST)]
-    scale: Annotated[Floats, ArrayIn(("f",), -MOST, MOST)]
-    clip: Annotated[float, NumberIn(0.0, 1e15)]
+    vectors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
+    squares: Annotated[Floats, Numbers(("n",), 0.0, MOST)]
+    growth: Annotated[Floats, Numbers(("f",), 0.0, MOST, or_none=True)]
+    center: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
+    scale: Annotated[Floats, Numbers(("f",), -MOST, MOST)]
+    clip: Annotated[float, Number(0.0, 1e15)]
 
     def __post_init__(self) -> None:
         """Hold the arrays as compiled loops read them."""
@@ -113,10 +113,10 @@ class ProfileQuestion(Stated):
     and other items equally needs none.
     """
 
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
-    count_part: Annotated[float, NumberIn(LEAST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    count_part: Annotated[float, Number(LEAST, MOST)]
     pairs: Annotated[npt.NDArray[np.int64], Places(("p", "2"), below="f", different=False)]
-    pair_part: Annotated[float, NumberIn(0.0, MOST)]
+    pair_part: Annotated[float, Number(0.0, MOST)]
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property
@@ -166,7 +166,7 @@ class StartMoment(Statistic):
     """
 
     items: Annotated[npt.NDArray[np.int64], Places(("t",), below="n")]
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
     norm: Annotated[Norm, OneOf(("l1", "l2"))]
 
     @property

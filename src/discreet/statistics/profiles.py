@@ -17,7 +17,7 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled
 from discreet.core.rows import Rows, require_fit, run, run_over_rows, summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import MOST, ArrayIn, Length
+from discreet.statistics.domain import MOST, Length, Numbers
 from discreet.statistics.fixed_point import ROUNDING, Steps
 from discreet.statistics.statistic import Part, Statistic
 
@@ -246,7 +246,7 @@ class ProfiledItems(Statistic):
     """
 
     n_items: Annotated[int, Length("n")]
-    profiles: Annotated[Floats, ArrayIn(("u", "k"), -MOST, MOST)]
+    profiles: Annotated[Floats, Numbers(("u", "k"), -MOST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.statistics.blocks import Block
 from discreet.statistics.counts import ItemResiduals
-from discreet.statistics.domain import LEAST, MOST, Length, NumberIn, OneOf, Stated
+from discreet.statistics.domain import LEAST, MOST, Length, Number, OneOf, Stated
 from discreet.statistics.fixed_point import ROUNDING, Steps
 from discreet.statistics.statistic import Norm, Part, Statistic
 
@@ -24,8 +24,8 @@ from discreet.statistics.statistic import Norm, Part, Statistic
 class Recency(Stated):
     """Hold a public time and a half-life, both in the unit of the data's times: seconds."""
 
-    now: Annotated[float, NumberIn(-MOST, MOST)]
-    half_life: Annotated[float, NumberIn(LEAST, MOST)]
+    now: Annotated[float, Number(-MOST, MOST)]
+    half_life: Annotated[float, Number(LEAST, MOST)]
 
     def of(self, block: Block) -> Floats:
         """Return what is left of each rating, from 0 to 1; one from the future counts fully."""

@@ -21,7 +21,7 @@ from discreet.core.rows import residuals
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics.blocks import Block
 from discreet.statistics.counts import COUNT_PART
-from discreet.statistics.domain import FARTHEST, LEAST, MOST, ArrayIn, NumberIn, Places
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROW_STEPS, Steps
 from discreet.statistics.statistic import Part, Statistic
 
@@ -36,12 +36,12 @@ class ResidualMoment(Statistic):
     """
 
     top: Annotated[npt.NDArray[np.int64], Places(("t",), below="n", rising=True)]
-    item_weights: Annotated[Floats, ArrayIn(("n",), LEAST, MOST)]
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
-    offsets: Annotated[Floats, ArrayIn(("n",), -MOST, MOST)]
-    features: Annotated[Floats, ArrayIn(("n", "k"), -MOST, MOST)]
-    ridge: Annotated[Floats, ArrayIn(("k",), LEAST, MOST)]
+    item_weights: Annotated[Floats, Numbers(("n",), LEAST, MOST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    features: Annotated[Floats, Numbers(("n", "k"), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("k",), LEAST, MOST)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -24,7 +24,7 @@ from discreet.core.kernels import compiled, dot
 from discreet.core.rows import Rows, require_fit, run_over_rows
 from discreet.data.interactions import Interactions
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import FARTHEST, LEAST, MOST, ArrayIn, NumberIn, Stated
+from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Stated
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, ROW_STEPS, Steps
 from discreet.statistics.statistic import Part, Statistic
 
@@ -53,14 +53,14 @@ class Scaling(Stated):
     whose numbers are not finite becomes zero.
     """
 
-    middle: Annotated[float, NumberIn(-FARTHEST, FARTHEST)]
-    half: Annotated[float, NumberIn(1 / FARTHEST, FARTHEST)]
-    offsets: Annotated[Floats, ArrayIn(("n",), -MOST, MOST)]
-    factors: Annotated[Floats, ArrayIn(("n", "f"), -MOST, MOST)]
-    ridge: Annotated[Floats, ArrayIn(("f+1",), LEAST, MOST)]
-    part: Annotated[float, NumberIn(0.0, MOST)]
-    clamp: Annotated[float, NumberIn(LEAST, math.inf)]
-    least_length: Annotated[float, NumberIn(0.0, FARTHEST)]
+    middle: Annotated[float, Number(-FARTHEST, FARTHEST)]
+    half: Annotated[float, Number(1 / FARTHEST, FARTHEST)]
+    offsets: Annotated[Floats, Numbers(("n",), -MOST, MOST)]
+    factors: Annotated[Floats, Numbers(("n", "f"), -MOST, MOST)]
+    ridge: Annotated[Floats, Numbers(("f+1",), LEAST, MOST)]
+    part: Annotated[float, Number(0.0, MOST)]
+    clamp: Annotated[float, Number(LEAST, math.inf)]
+    least_length: Annotated[float, Number(0.0, FARTHEST)]
 
     def rows(self, block: Block) -> ScaledRows:
         """Return the rows of a block; rows of data in memory are cached for the next statistic."""
@@ -116,7 +116,7 @@ class ScaledProduct(Statistic):
     """
 
     scaling: Scaling
-    vector: Annotated[Floats, ArrayIn(("n",), -1.0, 1.0, longest=UNIT)]
+    vector: Annotated[Floats, Numbers(("n",), -1.0, 1.0, longest=UNIT)]
 
     @property
     def parts(self) -> tuple[Part, ...]:

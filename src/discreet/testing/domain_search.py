@@ -28,10 +28,10 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.statistics.domain import (
     SIDES,
-    ArrayIn,
     Held,
     Length,
-    NumberIn,
+    Number,
+    Numbers,
     OneOf,
     Places,
     Ranges,
@@ -105,7 +105,7 @@ class Maker:
         """Return one field."""
         rng, mood = self.rng, self.mood if self.rng.random() < 0.8 else "ordinary"
         match domain:
-            case NumberIn(low, high):
+            case Number(low, high):
                 if mood == "ordinary":
                     return float(np.clip(rng.choice([1.0, 0.3, 2.0]), low, high))
                 return float(rng.choice(ends(low, high)) if mood == "ends" else anywhere(rng, low, high))
@@ -119,7 +119,7 @@ class Maker:
                 return ((0.0, 0.5), (0.0, 1.0), (-1.0, 1.0))
             case Places():
                 return self.places(domain)
-            case ArrayIn():
+            case Numbers():
                 return self.numbers(domain, mood)
         raise TypeError(f"No way to make {domain}.")
 
@@ -132,7 +132,7 @@ class Maker:
         found = self.rng.permutation(below)[: shape[0]].astype(np.int64)
         return np.sort(found) if domain.rising else found
 
-    def numbers(self, domain: ArrayIn, mood: str) -> Floats:
+    def numbers(self, domain: Numbers, mood: str) -> Floats:
         """Return an array of numbers."""
         rng = self.rng
         shape = tuple(self.side(side) for side in domain.sides)

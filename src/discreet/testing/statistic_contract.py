@@ -16,7 +16,7 @@ import pytest
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import ArrayIn, DomainError, NumberIn, Places, domains
+from discreet.statistics.domain import DomainError, Number, Numbers, Places, domains
 from discreet.statistics.fixed_point import MOST_PEOPLE, MOST_STEPS
 from discreet.statistics.statistic import Statistic
 from discreet.testing.domain_search import norm_of, search, searchable
@@ -139,11 +139,11 @@ class StatisticContract:
 def _outside(domain: object, given: Any) -> list[Any]:
     """Return values that lie outside of a domain, some of them just outside."""
     wrong: list[Any]
-    if isinstance(domain, NumberIn):
+    if isinstance(domain, Number):
         beyond = (domain.least, -math.inf), (domain.most, math.inf)
         wrong = [math.nextafter(end, away) for end, away in beyond if math.isfinite(end)]
         return [*wrong, math.nan, "1", None]
-    if isinstance(domain, ArrayIn):
+    if isinstance(domain, Numbers):
         wrong = [given[:0], given[..., None], given.astype(np.float32), given * np.nan, None]
         return wrong[1:] if domain.or_none or "u" in domain.sides else wrong
     if isinstance(domain, Places):

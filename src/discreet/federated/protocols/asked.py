@@ -22,10 +22,10 @@ from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusa
 from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans
 from discreet.statistics.domain import (
-    ArrayIn,
     Domain,
     DomainError,
     Held,
+    Numbers,
     Places,
     Ranges,
     Stated,
@@ -113,7 +113,7 @@ class Answerable:
         }
         arrays: dict[str, npt.NDArray[Any]] = {}
         for path, domain, value in entries_of(asked.statistic):
-            if isinstance(domain, ArrayIn | Places):
+            if isinstance(domain, Numbers | Places):
                 arrays[path] = np.ascontiguousarray(value)
             elif isinstance(value, str | int):
                 fields[_GIVEN + path] = value
@@ -127,7 +127,7 @@ class Answerable:
         if kind is None or question.kind != "sum":
             raise Refused(Refusal.WRONG_KIND)
         paths = dict(_flat(kind))
-        arrays = {path for path, domain in paths.items() if isinstance(domain, ArrayIn | Places)}
+        arrays = {path for path, domain in paths.items() if isinstance(domain, Numbers | Places)}
         given = {_GIVEN + path for path in paths if path not in arrays}
         only_fields(question, {"statistic", "part", "sigma"} | given, arrays)
         try:

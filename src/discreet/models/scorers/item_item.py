@@ -17,7 +17,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.interactions import recency
 from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.similarity import NearestItems, false_discoveries
+from discreet.models.scorers.similarity import Neighbors, false_discoveries
 
 MOST_FADING = 100.0
 _COUNTED = "counted without noise: the label says NOT PRIVATE"
@@ -82,15 +82,15 @@ class ItemWeightsScorer(Scorer):
         every: Singles = found[place]
         return every
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
         """Return how much having chosen an item speaks for each other one; counted without noise."""
 
-        def neighbors(item: int, k: int) -> NearestItems:
+        def neighbors(item: int, k: int) -> Neighbors:
             speaks = np.zeros(self.base.size)
             place = np.flatnonzero(self.items == item)
             if place.size:
                 speaks[self.items] = self.weights[place[0]]
-            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
+            return Neighbors(np.where(speaks > 0, speaks, -np.inf), None)
 
         return neighbors
 
@@ -142,22 +142,22 @@ class NeighborScorer(Scorer):
         chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
         """Return an item's kept neighbors; the least of them tells how near noise alone brings an item."""
 
-        def neighbors(item: int, k: int) -> NearestItems:
+        def neighbors(item: int, k: int) -> Neighbors:
             count, width = self.neighbors.shape
             found = np.full(count, -np.inf)
             kept = self.likeness[item].astype(np.float64)
             found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
             if not noised:
-                return NearestItems(found, None)
+                return Neighbors(found, None)
             part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
             # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
             part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
             noise = max(float(edge) / -float(ndtri(part)), np.finfo(np.float64).tiny)
             chance = ndtr(-found / noise)
-            return NearestItems(found, 1 - false_discoveries(chance))
+            return Neighbors(found, 1 - false_discoveries(chance))
 
         return neighbors
 

@@ -16,7 +16,7 @@ from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
-from discreet.models.scorers.similarity import KnownVectors, NearestItems, UnitDirections
+from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors
 
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
 NEWCOMER = "(a newcomer)"
@@ -137,12 +137,12 @@ class Scorer(ABC):
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
         return None
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
         """Return what tells neighbors of one item, given how many are wanted; `noised` if noise was added."""
         vectors, counts = self.item_vectors(), self.known_by()
         if counts is not None:
             return KnownVectors.of(vectors, counts, noised=noised).neighbors
-        return UnitDirections.of(vectors, noised=noised).neighbors
+        return Directions.of(vectors, noised=noised).neighbors
 
 
 def without_history(people: Interactions) -> Interactions:
