@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet.audit import last_audit
+from discreet.audit import last_audits
 
 RUN = Path(__file__).parent / "results" / "models.json"
 EPSILONS = (0.5, 1.0, 4.0)
@@ -27,8 +27,8 @@ def main():
         run["found"] = merged(run["found"], json.loads(options.add.read_text(encoding="utf8"))["found"])
         if not options.toy:
             RUN.write_text(json.dumps(run, indent=1) + "\n", encoding="utf8")
-    shipped = Path(last_audit.__file__).with_name("last_audits.json")
-    content = last_audit.summarized(run["found"], run["version"])
+    shipped = Path(last_audits.__file__).with_name("last_audits.json")
+    content = last_audits.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
     print(table(run["found"]))

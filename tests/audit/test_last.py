@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from discreet.audit import last_audit
+from discreet.audit import last_audit, last_audits
 from discreet.audit.white_box.structure import ROUNDING
 from discreet.recipes import MODELS, is_never_private
 
@@ -12,8 +12,8 @@ RUN = Path(__file__).parents[2] / "papers" / "audit" / "results" / "models.json"
 
 def test_the_shipped_audits_are_those_of_the_kept_run():
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last_audit.__file__).with_name("last_audits.json")
-    assert json.loads(shipped.read_text(encoding="utf8")) == last_audit.summarized(
+    shipped = Path(last_audits.__file__).with_name("last_audits.json")
+    assert json.loads(shipped.read_text(encoding="utf8")) == last_audits.summarized(
         run["found"], run["version"]
     )
 
