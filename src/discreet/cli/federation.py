@@ -118,7 +118,7 @@ def simulate(
             force=force,
             kind=KIND,
             is_ours=is_model,
-            inputs=[*files_of(data), *reading.files(), *paying.files()],
+            inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
         )
     whole = reading.load(data, paying.name)
     remark_on_delta([estimator], whole.facts)

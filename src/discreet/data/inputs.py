@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
+from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
 
@@ -80,7 +81,7 @@ def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> I
     from discreet.data.reading.readers import from_frame, from_scipy
 
     if hasattr(data, "tocoo"):
-        return from_scipy(data)
+        return from_scipy(data, duplicates=duplicates)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
         return from_frame(data, implicit=implicit, duplicates=duplicates)
@@ -176,10 +177,10 @@ def _moments(times: list[Any]) -> list[int]:
     import polars as pl
 
     from discreet.data.encoding import to_times
-    from discreet.data.reading.columns import to_seconds
+    from discreet.data.reading.times import read_times
 
     try:
-        found = to_times(to_seconds(pl.Series(times, strict=True)))
+        found = to_times(read_times(pl.Series(times, strict=True)).moments)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise DataError("The history's times must all be numbers, or all dates.") from None
     assert found is not None
@@ -189,7 +190,7 @@ def _moments(times: list[Any]) -> list[int]:
 def open_data(
     source: str,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     name: str | None = None,
     implicit: bool = False,
     zeros: Zeros = "ratings",
@@ -216,8 +217,10 @@ def open_data(
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
-def files_of(source: str) -> list[Path]:
-    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+def files_of(source: str, layout: str | None = None) -> list[Path]:
+    """Return the files that a path or a dataset's name is read from; none if it is not on this machine."""
+    if has_own_form(layout):
+        return files_of_layout(Path(source), str(layout))
     if Path(source).exists():
         return [locate(Path(source))]
     from discreet.data.datasets import catalog
@@ -226,6 +229,6 @@ def files_of(source: str) -> list[Path]:
     return [] if here is None else [here]
 
 
-def folder_of(source: str) -> Path | None:
+def folder_of(source: str, layout: str | None = None) -> Path | None:
     """Return the folder to search for the files of a given split."""
-    return next((file.parent for file in files_of(source)), None)
+    return next((file.parent for file in files_of(source, layout)), None)

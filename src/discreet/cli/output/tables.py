@@ -76,6 +76,16 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
     return table
 
 
+def reading_table(how_read: Mapping[str, str]) -> Table:
+    """Return how the data were understood; it comes from the file, so it is for the holder of the data."""
+    from rich.table import Table
+
+    table = Table("part", "read as", title="How the data were read (for their holder, not released)")
+    for part, found in how_read.items():
+        table.add_row(part, found)
+    return table
+
+
 def show_price(
     estimator: Estimator,
     data: DataSource,
