@@ -62,8 +62,7 @@ Columns = Annotated[
     ),
 ]
 Delta = Annotated[
-    float | None,
-    typer.Option("--delta", help="The delta of the promise. Default: the model's."),
+    float | None, typer.Option("--delta", help="The delta of the promise. Default: the model's.")
 ]
 AllowUnbudgeted = Annotated[
     bool,
@@ -122,8 +121,7 @@ class Reading:
         str | None, typer.Option("--delimiter", help="The character between fields. Default: detected.")
     ] = None
     quote: Annotated[
-        str | None,
-        typer.Option("--quote", help="The quote character, or none. Default: a double quote."),
+        str | None, typer.Option("--quote", help="The quote character, or none. Default: a double quote.")
     ] = None
     escape: Annotated[
         str | None, typer.Option("--escape", help="The escape character inside quotes, such as \\\\.")

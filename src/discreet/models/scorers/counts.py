@@ -14,19 +14,19 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.parts import ITEMS, Number, Numbers
+from discreet.models.scorers.parts import ITEMS, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 
 #: How often items were chosen, in any unit; files of older versions do not have it.
-COUNTS = Numbers(
+COUNTS = StoredNumbers(
     source="counts from the same noisy releases or reports (none if the label says NOT PRIVATE)",
     shape=(ITEMS,),
     # A logarithm is taken of it.
     least=1e-150,
     optional=True,
 )
-LIKING = Number(least=0.0, most=100.0)
+LIKING = StoredNumber(least=0.0, most=100.0)
 RANKINGS = ("both", "choice", "stars")
 BY_COUNTS = "how often items are chosen, and expected stars"
 BY_STARS = "expected stars alone, for this model has no counts: good at the stars themselves, poor for lists"

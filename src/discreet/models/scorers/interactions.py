@@ -12,7 +12,15 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.parts import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Notes,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
@@ -33,14 +41,14 @@ class InteractionScorer(Scorer):
     needs_ratings: ClassVar[bool] = False
     stored: ClassVar[Mapping[str, Stored]] = {
         # A logarithm is taken of it.
-        "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
-        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
+        "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "ridge": Number(least=1e-9),
-        "fading": Number(least=0.0, most=100.0),
-        "evenly": Number(least=0.0, most=1.0),
-        "length": Number(least=0.0, most=10.0),
+        "ridge": StoredNumber(least=1e-9),
+        "fading": StoredNumber(least=0.0, most=100.0),
+        "evenly": StoredNumber(least=0.0, most=1.0),
+        "length": StoredNumber(least=0.0, most=10.0),
         "decisions": Notes(),
     }
 

@@ -16,7 +16,7 @@ from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
-from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors
+from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
 NEWCOMER = "(a newcomer)"
@@ -137,7 +137,7 @@ class Scorer(ABC):
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
         return None
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
         """Return what tells neighbors of one item, given how many are wanted; `noised` if noise was added."""
         vectors, counts = self.item_vectors(), self.known_by()
         if counts is not None:

@@ -65,7 +65,7 @@ def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: 
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(statistic).steps(), random)
 
 
-class Directions(NamedTuple):
+class CoOccurrenceDirections(NamedTuple):
     """Hold the co-occurrence directions above the noise: item coordinates and their squared weights.
 
     `guess` is a first estimate of the item embeddings, up to one factor per direction.
@@ -107,7 +107,7 @@ def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
 
 def co_occurrence_directions(
     data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
-) -> Directions:
+) -> CoOccurrenceDirections:
     """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
     size = _co_occurrence_size(people, data.n_items, multiplier)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
@@ -143,13 +143,13 @@ def co_occurrence_directions(
     guess = np.zeros_like(vectors)
     variance = np.full(size, multiplier**2 / 2 + people / size**2)
     guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
-    return Directions(vectors, squares, guess)
+    return CoOccurrenceDirections(vectors, squares, guess)
 
 
 def item_embeddings(
     data: DataSource,
     tally: VoteEstimate,
-    found: Directions,
+    found: CoOccurrenceDirections,
     people: float,
     multiplier: float,
     table: Floats,
