@@ -194,7 +194,7 @@ def norm_of(part: Part, steps: Steps) -> Fraction:
 
 
 @dataclasses.dataclass
-class Found:
+class SearchResult:
     """Hold what a search of one class tried, the largest squared norm, and the worst that it met."""
 
     tried: int = 0
@@ -203,10 +203,10 @@ class Found:
     faults: list[str] = dataclasses.field(default_factory=list)
 
 
-def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> Found:
+def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> SearchResult:
     """Try statistics of a class, made by chance, on all odd rows."""
     rng = np.random.default_rng([seed, *kind.__name__.encode()])
-    found = Found()
+    found = SearchResult()
     for number in range(made):
         n_items = [1, 2, N_ITEMS][number % 3] if number % 4 else N_ITEMS
         maker = Maker(rng, n_items, 1, ["ends", "anywhere", "ordinary"][number % 3])
