@@ -75,7 +75,7 @@ def test_the_model_of_the_page_passes_the_shipped_suites(package):
 def test_a_mistake_in_it_is_noticed(package, tmp_path):
     """The twin: without its noise the same file fails the same suite."""
     code = (package / "top_shelf.py").read_text(encoding="utf8")
-    broken = code.replace("self._noise().release(votes.steps(), random)", "votes.floats()")
+    broken = code.replace("gaussian(self.multiplier()).release(votes.steps(), random)", "votes.floats()")
     assert broken != code
     (tmp_path / "top_shelf.py").write_text(broken, encoding="utf8")
     (tmp_path / "test_top_shelf.py").write_text(files()["test_top_shelf.py"], encoding="utf8")
