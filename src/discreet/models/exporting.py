@@ -1,7 +1,9 @@
 """Write item vectors for vector stores, and make the vector of a person that finds the same list there.
 
-A vector of an item ends in its bias, and a vector of a person in 1, so that their inner product is the score
-that `recommend` sorts by. All numbers of items are released already: writing them costs nothing.
+A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a person ends
+in 1 and 0. So their inner product is the score that `recommend` sorts by, and the nearest items by distance
+or by angle are the same ones: indexes of graphs find neighbors well, and largest products badly. All numbers
+of items are released already: writing them costs nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _LINKS, _CANDIDATES = 32, 400
 
 
 def item_matrix(model: FittedModel) -> Singles:
-    """Return a vector for each item of the catalog, its bias last.
+    """Return a vector for each item of the catalog: factors, bias, filling.
 
     Raises:
         ParameterError: The order of this model's lists is no inner product.
@@ -46,14 +48,16 @@ def item_matrix(model: FittedModel) -> Singles:
             "Fit user-factorization on implicit feedback, or implicit-als."
         )
     factors, bias = linear
-    return np.column_stack([factors, bias]).astype(np.float32)
+    vectors = np.column_stack([factors, bias])
+    squares = (vectors**2).sum(axis=1)
+    return np.column_stack([vectors, np.sqrt(squares.max() - squares)]).astype(np.float32)
 
 
 def search_vectors(model: FittedModel, people: Interactions) -> Singles:
-    """Return the vector of each person to search with, 1 last; it is as private as the person's history."""
+    """Return the vector of each person to search with; it is as private as the person's history."""
     item_matrix(model)
     own = model.scorer.fold_in(people)
-    return np.column_stack([own, np.ones(len(own))]).astype(np.float32)
+    return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
 
 
 def export_items(model: FittedModel, out: Path, to: str) -> None:
@@ -91,7 +95,7 @@ def _write(model: FittedModel, vectors: Singles, folder: Path, to: str) -> None:
         index.add(vectors)
         faiss.write_index(index, str(folder / INDEX))
     if to == "hnswlib":
-        found = _library("hnswlib", "hnswlib").Index(space="ip", dim=vectors.shape[1])
+        found = _library("hnswlib", "hnswlib").Index(space="l2", dim=vectors.shape[1])
         found.init_index(max_elements=len(vectors), M=_LINKS, ef_construction=_CANDIDATES)
         found.add_items(vectors, np.arange(len(vectors)))
         found.save_index(str(folder / INDEX))
