@@ -17,10 +17,9 @@ from discreet.cli.options.declared import (
     Privately,
     Reading,
     refuse_without_ratings,
-    remark_on_delta,
 )
 from discreet.cli.options.parsing import complete_models, listed, numbers
-from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
 from discreet.core.files import refuse_output
 

@@ -33,6 +33,7 @@ from discreet.privacy.ledger.records import (
     Frame,
     Period,
     budgeted_names,
+    check_new_budget,
     counted_entries,
     fetched,
     insert,
@@ -204,7 +205,7 @@ class Ledger:
                 if current
                 else 0,
             )
-            _check_new_budget(current, wanted)
+            check_new_budget(current, wanted)
             for definition, amount in spent_by_definition(connection, dataset).items():
                 if definition != guarantee.definition or math.isinf(amount.epsilon):
                     raise PrivacyError(
@@ -379,28 +380,6 @@ class Spending:
                 f"It is paid for all the same: epsilon={cost.epsilon:g}, delta={cost.delta:g} "
                 f"for {self.entry.dataset!r}."
             )
-
-
-def _check_new_budget(current: Budget | None, wanted: Budget) -> None:
-    if current is None:
-        return
-    if current.guarantee.definition != wanted.guarantee.definition:
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
-            "Set it with that privacy definition, or set another budget under a new name."
-        )
-    if current.account is not wanted.account:
-        # Choosing the better of two accounts after seeing both would not be a valid account.
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
-            "Keep one in another account under a new name."
-        )
-    larger = not wanted.guarantee <= current.guarantee
-    anew = wanted.after > current.after or wanted.renews is not current.renews
-    if not wanted.reason.strip() and (larger or anew):
-        raise PrivacyError(
-            "Raising a budget or starting it anew needs a reason, which is kept. Pass reason=... (--reason)."
-        )
 
 
 def _check_text(name: str, value: object) -> None:
