@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -113,6 +114,12 @@ def test_the_papers_page_is_what_the_results_say():
     assert script("make_papers").text() == page.read_text(encoding="utf8"), (
         "The page of papers is out of date. Run docs/make_papers.py."
     )
+
+
+def test_the_page_of_constants_is_what_the_ablation_says():
+    module = script("make_constants")
+    measured = json.loads(module.RESULTS.read_text(encoding="utf8"))
+    assert module.text(measured) == module.PAGE.read_text(encoding="utf8"), "Run docs/make_constants.py."
 
 
 def test_the_map_shows_every_room():

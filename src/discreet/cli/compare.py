@@ -7,10 +7,19 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Data, Delta, Force, Measuring, Paying, Privately, Reading
+from discreet.cli.options.declared import (
+    AsJson,
+    Data,
+    Delta,
+    Force,
+    Measuring,
+    Paying,
+    Privately,
+    Reading,
+    refuse_without_ratings,
+)
 from discreet.cli.options.parsing import complete_models, listed, numbers
-from discreet.cli.options.remarks import refuse_without_ratings, remark_on_delta
-from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
 from discreet.core.files import refuse_output
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 
 from discreet.cli.options.declared import AsJson, Data, Learning, Measuring, Paying, Privately, Reading
-from discreet.cli.options.remarks import remark_on_delta
 from discreet.cli.options.sources import On, opened
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import emit, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
 
 

@@ -9,8 +9,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
 from discreet.cli.options.parsing import listed, parse_scale, read_items
-from discreet.cli.options.remarks import remark_on_delta
-from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options.declared import AsJson, Data, Force, KeptTitles, Learning, Paying, Reading
-from discreet.cli.options.remarks import remark_on_conditions, remark_on_delta
 from discreet.cli.options.sources import On, opened
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import reading_table, saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output

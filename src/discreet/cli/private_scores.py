@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from discreet.cli.options.remarks import remark_on_conditions, remark_on_delta
 from discreet.cli.options.sources import opened
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import emit, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 

@@ -10,8 +10,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Data, Force, Paying, Reading
 from discreet.cli.options.parsing import parse_number
-from discreet.cli.options.remarks import remark_on_conditions, remark_on_delta
-from discreet.cli.output.printing import emit, remark, show
+from discreet.cli.output.printing import emit, remark, remark_on_conditions, remark_on_delta, show
 from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, final
@@ -20,7 +21,6 @@ from discreet.cli.options.parsing import (
     read_ids,
     read_items,
 )
-from discreet.cli.options.remarks import refuse_without_ratings
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, one_of
 from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
@@ -371,3 +371,13 @@ class Privately:
     def asked(self, paying: Paying) -> bool:
         """Return whether any option was given that only private scores use."""
         return self.private or self.dry_run or paying.asked
+
+
+def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:
+    """Refuse models that need ratings, which `--implicit` ignores."""
+    for estimator in estimators:
+        if estimator.feedback == "explicit":
+            raise ParameterError(
+                f"{estimator.name} learns from ratings, which --implicit ignores. "
+                "`discreet models` lists those that learn from implicit feedback."
+            )

@@ -81,7 +81,7 @@ def centered(data: DataSource, multiplier: float, random: PrivacyRandom, progres
     return Centered(look=look, offsets=look.mean + effects.mean)
 
 
-class Found(NamedTuple):
+class FoundDirection(NamedTuple):
     """Hold a released direction: the moment's noisy product with it, its eigenvalue, and the noise per item.
 
     `value` is 0 for a direction that is not above the noise.
@@ -98,7 +98,7 @@ def release_moment(source: DataSource, scaling: Scaling, multiplier: float, rand
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
 
 
-def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[Found]:
+def leading(moment: Floats, multiplier: float, people: float, most: int) -> list[FoundDirection]:
     """Return at most `most` directions whose eigenvalues are above the noise and the sampling error."""
     values, strengths, vectors, edge = outstanding(
         moment, multiplier, people, most=most, above_edge=_ABOVE_EDGE
@@ -107,12 +107,12 @@ def leading(moment: Floats, multiplier: float, people: float, most: int) -> list
     # Noise enlarges an eigenvalue; averaging it with the corrected strength undoes that for a rank-one
     # signal.
     return [
-        Found(value * vector, (value + strength) / 2, noise)
+        FoundDirection(value * vector, (value + strength) / 2, noise)
         for value, strength, vector in zip(values, strengths, vectors.T, strict=True)
     ]
 
 
-def item_factor(found: Found, look: ItemView, row_bound: float | None = None) -> Floats:
+def item_factor(found: FoundDirection, look: ItemView, row_bound: float | None = None) -> Floats:
     """Return the items' coordinates on a direction along which users have a variance of about 1.
 
     An item with few ratings has small entries in the moment; its coordinate is scaled up by the released

@@ -18,7 +18,7 @@ from discreet.models.biases import SHARES
 from discreet.models.estimator import check_budget
 from discreet.models.low_rank.directions import (
     Centered,
-    Found,
+    FoundDirection,
     centered,
     item_factor,
     leading,
@@ -163,7 +163,7 @@ class FrankWolfe(SumsEstimator):
         multipliers: Sequence[float],
         number: int,
         random: PrivacyRandom,
-    ) -> Found:
+    ) -> FoundDirection:
         """Release one round's direction; its value is 0 if it is not above the noise."""
         n_items = source.n_items
         if self._uses_oja(n_items):
@@ -171,7 +171,7 @@ class FrankWolfe(SumsEstimator):
             return oja_direction(source, scaling, start, multipliers, random)
         moment = release_moment(source, scaling, multipliers[0], random)
         found = leading(moment, multipliers[0], view.look.people, 1)
-        return found[0] if found else Found(np.zeros(n_items), 0.0, 0.0)
+        return found[0] if found else FoundDirection(np.zeros(n_items), 0.0, 0.0)
 
 
 def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
@@ -186,7 +186,7 @@ def affordable_rounds(facts: PublicFacts, multiplier: float) -> int:
 
 def oja_direction(
     source: DataSource, scaling: Scaling, start: Floats, multipliers: Sequence[float], random: PrivacyRandom
-) -> Found:
+) -> FoundDirection:
     """Run Oja's method on noisy products with the users' second moment, one release per step."""
     left = iter(multipliers)
 
@@ -197,7 +197,7 @@ def oja_direction(
     found = oja(product, start, steps=len(multipliers))
     noise = multipliers[-1] / math.sqrt(found.averaged)
     least = noise * max(_STANDARD_ERRORS, _OF_NOISE * math.sqrt(source.n_items))
-    return Found(found.product, found.value if found.value > least else 0.0, noise)
+    return FoundDirection(found.product, found.value if found.value > least else 0.0, noise)
 
 
 def shared_multipliers(estimator: SumsEstimator, rounds: int) -> tuple[float, tuple[float, ...]]:

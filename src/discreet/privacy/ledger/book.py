@@ -33,6 +33,7 @@ from discreet.privacy.ledger.records import (
     Frame,
     Period,
     budgeted_names,
+    check_new_budget,
     counted_entries,
     fetched,
     insert,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, final
 
+from discreet.core.checks import PrivacyError
 from discreet.privacy.accounting.rounding import sum_up
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account
@@ -241,3 +242,26 @@ def _read_promise(record: dict[str, Any]) -> Guarantee:
         return Guarantee.from_json(record)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("a row's promise cannot be read") from error
+
+
+def check_new_budget(current: Budget | None, wanted: Budget) -> None:
+    """Refuse a budget that contradicts the current one, or raises it without a reason."""
+    if current is None:
+        return
+    if current.guarantee.definition != wanted.guarantee.definition:
+        raise PrivacyError(
+            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
+            "Set it with that privacy definition, or set another budget under a new name."
+        )
+    if current.account is not wanted.account:
+        # Choosing the better of two accounts after seeing both would not be a valid account.
+        raise PrivacyError(
+            f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
+            "Keep one in another account under a new name."
+        )
+    larger = not wanted.guarantee <= current.guarantee
+    anew = wanted.after > current.after or wanted.renews is not current.renews
+    if not wanted.reason.strip() and (larger or anew):
+        raise PrivacyError(
+            "Raising a budget or starting it anew needs a reason, which is kept. Pass reason=... (--reason)."
+        )
