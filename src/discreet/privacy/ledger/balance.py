@@ -105,26 +105,3 @@ def _largest_release(budget: Budget, left: float) -> Amount:
         return Amount(0.0, 0.0)
     squared = left if budget.account is Account.GAUSSIAN else 2 * left
     return Amount(epsilon_of(Account.GAUSSIAN, squared, budget.guarantee.delta), budget.guarantee.delta)
-
-
-def check_new_budget(current: Budget | None, wanted: Budget) -> None:
-    """Refuse a budget of another privacy definition or account, and a raise without a reason."""
-    if current is None:
-        return
-    if current.guarantee.definition != wanted.guarantee.definition:
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is {'/'.join(current.guarantee.definition)} and stays so. "
-            "Set it with that privacy definition, or set another budget under a new name."
-        )
-    if current.account is not wanted.account:
-        # Choosing the better of two accounts after seeing both would not be a valid account.
-        raise PrivacyError(
-            f"The budget of {current.dataset!r} is kept by {current.account.value} weights and stays so. "
-            "Keep one in another account under a new name."
-        )
-    larger = not wanted.guarantee <= current.guarantee
-    anew = wanted.after > current.after or wanted.renews is not current.renews
-    if not wanted.reason.strip() and (larger or anew):
-        raise PrivacyError(
-            "Raising a budget or starting it anew needs a reason, which is kept. Pass reason=... (--reason)."
-        )

@@ -22,7 +22,7 @@ from discreet.core.display import html_table
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
-from discreet.privacy.ledger.balance import Balance, balance, check_new_budget, require_covered
+from discreet.privacy.ledger.balance import Balance, balance, require_covered
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
