@@ -15,6 +15,7 @@ from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.ranking import LinearScores
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.solvers.bayesian_als import Beliefs, believe, lines_of, packed_size
@@ -54,14 +55,12 @@ class LinearRatings(CountedRatings):
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
         people, place = folded(self, histories, rows)
-        personal = products(people, self._design(), place, items)
-        cells: Floats = self.mean + self.item_bias[items] + personal
-        return cells
+        return LinearScores(people, self._design(), self.mean + self.item_bias).cells(place, items)
 
-    def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+    def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        """Return users' own vectors and the items' rows."""
         people, place = folded(self, histories, rows)
-        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+        return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return expected ratings as people read them."""
