@@ -1,7 +1,8 @@
 """Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
 
 `python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show; with
-`--toy` it writes nothing.
+`--toy` it writes nothing. `--add new.json` first takes over the audits of the models in another run
+(`discreet audit NAME --full --out new.json`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,24 @@ EPSILONS = (0.5, 1.0, 4.0)
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--toy", action="store_true", help="write nothing")
+    parser.add_argument("--add", type=Path, metavar="RUN", help="take over the audits of another run")
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
+    if options.add is not None:
+        run["found"] = merged(run["found"], json.loads(options.add.read_text(encoding="utf8"))["found"])
+        if not options.toy:
+            RUN.write_text(json.dumps(run, indent=1) + "\n", encoding="utf8")
     shipped = Path(last_audit.__file__).with_name("last_audits.json")
     content = last_audit.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
     print(table(run["found"]))
+
+
+def merged(rows, new):
+    """Return the kept rows, with those of the models in a new run replaced or added."""
+    audited = {row["subject"] for row in new}
+    return [*(row for row in rows if row["subject"] not in audited), *new]
 
 
 def table(rows):

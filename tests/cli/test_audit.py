@@ -71,7 +71,7 @@ def test_what_a_party_sends_costs_what_its_own_share_of_the_noise_promises(discr
     left = SharedNoise(parties=3, missing=1).assumes(1.0, Popularity(epsilon=1.0).delta)[-1]
     assert f"epsilon={report['promised']:.2f}" in left or f"epsilon={report['promised'] + 0.01:.2f}" in left
 
-    from discreet.cli.party import price_a_party
+    from discreet.audit.party import price_a_party
 
     add = SharedNoise._add
     monkeypatch.setattr(
@@ -102,7 +102,7 @@ def test_a_run_is_taken_up_where_it_stopped(discreet, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("what is kept is not found again")
 
-    monkeypatch.setattr(subjects, "look_inside", never)
+    monkeypatch.setattr(subjects, "examine", never)
     code, again, error = discreet("audit", "neighbours", "--out", kept, "--json")
     assert code == 0 and json.loads(again) == json.loads(out), error
     assert json.loads(kept.read_text())["found"][0]["date"]

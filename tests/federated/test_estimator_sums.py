@@ -11,8 +11,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked
-from discreet.federated.protocols.choosing import protocol_for
-from discreet.federated.protocols.estimator_sums import EstimatorSums
+from discreet.federated.protocols.estimator_sums import EstimatorSums, protocol_for
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.wire import FederationError, Refused, decode, encode
 from discreet.models.baselines.als import Als
@@ -70,14 +69,14 @@ def test_with_noise_every_party_pays_once_and_the_model_is_private(kind, tmp_pat
 def test_sums_carry_the_noise_that_training_expects():
     """With all parties the deviation is that of the planned release; the least of them keep the promise."""
     protocol = protocol_of("popularity", 1.0, delta=1e-5)
-    results = train(protocol, PARTS, DATA).rounds[0].results
+    results = train(protocol, PARTS, DATA).rounds[0].result
     planned = gaussian_multiplier(protocol.planned().epsilon, 1e-5)
     assert math.isclose(results.noise["total"], planned, rel_tol=1e-6)
     assert planned * math.sqrt(3 / 4) >= gaussian_multiplier(1.0, 1e-5) * (1 - 1e-6)
     exact = DATA.total(ItemVotes(n_items=DATA.n_items, norm="l2")).floats()
     seen = np.concatenate(
         [
-            train(protocol, PARTS, DATA, seed=seed).rounds[0].results.arrays["total"] - exact
+            train(protocol, PARTS, DATA, seed=seed).rounds[0].result.arrays["total"] - exact
             for seed in range(20)
         ]
     )
@@ -153,7 +152,8 @@ def hostile(question):
             array.astype(np.float64) * np.nan,
             array.astype(np.uint64),
         ]
-        wrong.append(np.full_like(array, 2**40 if name == "top" else 1e40))
+        # Weights of co-occurrences are divided by their largest, so they may have any size, but no sign.
+        wrong.append(np.full_like(array, {"top": 2**40, "weight": -1.0}.get(name, 1e40)))
         wrong.append(np.zeros((2**20, 2)))
         for other in wrong:
             yield replace(question, arrays={**question.arrays, name: other})

@@ -12,7 +12,7 @@ from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import MessagePart, names_digest
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
@@ -108,7 +108,7 @@ def test_an_item_is_averaged_over_those_who_list_it():
         name: overheard(name, Party(name, part, protocol, run=RUN, random=noise.spawn(name), catalog=union))
         for name, part in parts.items()
     }
-    results = run_parties(protocol, parts, union, replaced=spies).rounds[-1].results.arrays
+    results = run_parties(protocol, parts, union, replaced=spies).rounds[-1].result.arrays
     alone = union.index_of(DATA.catalog.id_at(LISTS["p0"][:5]))
     np.testing.assert_array_equal(results["factors"][alone], answers["p0"].arrays["factors"][alone])
     assert np.abs(results["factors"][alone]).max() > 0

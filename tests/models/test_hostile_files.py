@@ -159,14 +159,15 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
     loaded = found.stdout.split()
     assert len(loaded) < 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
-    assert scorers == {"scorer", "parts", "kinds", "factors", "likeness", "counts", "similarity", "chances"}
+    assert scorers == {"scorer", "parts", "factors", "counts", "similarity"}
     assert not [name for name in loaded if name.startswith(("discreet.federated", "discreet.models.local"))]
 
 
 def test_every_kind_is_in_the_table():
-    from discreet.models.scorers.scorer import KINDS, scorer_class
+    from discreet.core.registry import SCORERS
+    from discreet.models.scorers.scorer import scorer_class
 
-    assert all(scorer_class(kind).kind == kind for kind in KINDS)
+    assert all(scorer_class(kind).kind == kind for kind in SCORERS)
 
 
 def test_the_catalog_says_where_it_comes_from(tmp_path):

@@ -32,7 +32,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator

@@ -23,7 +23,7 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Show what a model promises, and for each of its arrays why it may be published."""
-    from discreet.audit.last_audit import last_audit
+    from discreet.audit.last_audits import last_audit
     from discreet.models.signatures import signed_sentence, signer
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee

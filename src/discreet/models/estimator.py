@@ -23,16 +23,21 @@ from discreet.core.checks import (
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
+from discreet.data.facts import Duplicates, PublicFacts
 from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.models.fitted import FittedModel
-from discreet.models.private_facts import MOST_ITEMS, PrivateCatalog, PrivateFacts, PrivateScale
+from discreet.models.private_facts import (
+    PrivateCatalog,
+    PrivateFacts,
+    PrivateScale,
+    whole_events,
+    whole_promise,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.data_source import DataSource, open_source
-from discreet.statistics.statistic import Statistic
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
@@ -57,8 +62,6 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
-    #: Statistics that this model asks for and the library does not have; parties answer them, too.
-    statistics: ClassVar[tuple[type[Statistic], ...]] = ()
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
 
@@ -119,6 +122,13 @@ class Estimator(ABC):
         """Return the settings, as scikit-learn's tools expect; settings are never nested."""
         return self.settings
 
+    def set_params(self, **changes: Any) -> Self:
+        """Return an estimator with these changes, as scikit-learn's tools expect; this one stays as it is.
+
+        A search over settings that looks at scores without noise is not private: use `choose_privately`.
+        """
+        return self.clone(**changes)
+
     def clone(self, **changes: Any) -> Self:
         """Return an estimator with the same settings except for these changes."""
         known = self.settings
@@ -131,6 +141,7 @@ class Estimator(ABC):
         self,
         data: Interactions | DataSource | object,
         *,
+        duplicates: Duplicates = "refuse",
         select_items: PrivateCatalog | None = None,
         select_scale: PrivateScale | None = None,
         ledger: Ledger | None = None,
@@ -141,7 +152,8 @@ class Estimator(ABC):
 
         `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix. Public facts are then taken from the data, and the
-        label says so. Estimators that need only sums over users also take a folder of shards, by its path or
+        label says so; `duplicates` says what becomes of a pair of user and item that comes again, as in
+        `read`. Estimators that need only sums over users also take a folder of shards, by its path or
         opened, or a cluster that reads one (docs/scale.md). `select_items` and `select_scale` choose the
         catalog and the scale from the data with noise. This costs budget on top of the model's. The promise
         is paid for in `ledger` before anything is learned; a crash after that is still paid.
@@ -156,18 +168,18 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        source = self._accepted(data)
+        source = self._accepted(data, duplicates)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
         if chosen.catalog is None:
             self._refuse(source)
-        promise = self.whole_promise(source, chosen)
+        promise = whole_promise(self, source, chosen)
         if chosen.catalog is not None:
             # The data's catalog is secret here, so nothing may be refused because of it before payment.
             self._refuse_inputs()
         promise = promise.as_simulated() if random.simulated else promise
         # Without a ledger nobody reads the events.
-        events = () if ledger is None else self.whole_events(source, chosen)
+        events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(source.name)))
         ledger = ledger or Ledger.nowhere()
@@ -190,12 +202,12 @@ class Estimator(ABC):
             scorer=scorer,
         )
 
-    def _accepted(self, data: object) -> DataSource:
+    def _accepted(self, data: object, duplicates: Duplicates) -> DataSource:
         """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
-            accepted = accept(data, implicit=self.feedback == "implicit")
+            accepted = accept(data, implicit=self.feedback == "implicit", duplicates=duplicates)
             refuse_unsound(accepted)
             return accepted
         reason = self.rows_needed()
@@ -204,33 +216,6 @@ class Estimator(ABC):
                 f"{self.name} cannot learn from shards or a cluster: {reason}. Fit it on data in memory."
             )
         return data
-
-    @final
-    def whole_promise(self, source: DataSource, chosen: PrivateFacts) -> Guarantee:
-        """Return the whole promise of a fit, private selection of facts included; nothing is learned."""
-        if chosen.is_empty:
-            return self.promise(source.facts)
-        if not isinstance(source, Interactions):
-            raise ParameterError(
-                "Catalog and scale are chosen from data in memory only. Declare those of shards."
-            )
-        known = chosen.before(source.facts)
-        promise = self.promise(known)
-        if chosen.catalog is not None and promise != self.promise(replace(known, n_items=MOST_ITEMS)):
-            raise PrivacyError(
-                f"What {self.name} promises depends on how many items there are, which is not known before "
-                "a catalog is chosen. Declare the catalog."
-            )
-        return chosen.promise(promise)
-
-    @final
-    def whole_events(self, source: DataSource, chosen: PrivateFacts) -> Sequence[Any]:
-        """Return the events of a fit, private selection of facts included.
-
-        Where the catalog is selected they are those for the fewest items; the cost is the same for any
-        number.
-        """
-        return [*chosen.events(), *self.events(chosen.before(source.facts))]
 
     @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
@@ -263,15 +248,20 @@ def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
-def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
-    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
+def joint_promise(
+    estimator: Estimator, facts: PublicFacts, proof: str, public: Sequence[str] = ()
+) -> Guarantee:
+    """Return the promise of a user-level estimator that spends exactly its epsilon and delta.
+
+    `public` says what else it takes as public beside the facts.
+    """
     return Guarantee(
         epsilon=estimator.epsilon,
         delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=facts.assumptions(),
+        assumes=(*facts.assumptions(), *public),
         basis=Basis.PROVED,
         proof=proof,
     )

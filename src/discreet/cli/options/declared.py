@@ -23,6 +23,7 @@ from discreet.cli.options.parsing import (
 )
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, one_of
+from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or the name of a dataset.",
+        help="A ratings file (CSV, TSV, Parquet, JSON lines), a MovieLens folder, or the name of a dataset.",
         autocompletion=complete_data,
     ),
 ]
@@ -54,7 +55,11 @@ KeptTitles = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out.",
+    ),
 ]
 Delta = Annotated[
     float | None,
@@ -105,7 +110,10 @@ class Reading:
     ] = None
     duplicates: Annotated[
         str,
-        typer.Option("--duplicates", help="If a person rated an item twice: refuse, or use last or mean."),
+        typer.Option(
+            "--duplicates",
+            help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+        ),
     ] = "refuse"
     zeros: Annotated[str, typer.Option("--zeros", help="Whether ratings of 0 are ratings or missing.")] = (
         "ratings"
@@ -129,6 +137,12 @@ class Reading:
     skip_bad_lines: Annotated[
         bool, typer.Option("--skip-bad-lines", help="Skip malformed lines and report their number.")
     ] = False
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout", help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec."
+        ),
+    ] = None
     implicit: Annotated[
         bool,
         typer.Option(
@@ -144,7 +158,7 @@ class Reading:
 
     def check(self) -> None:
         """Refuse invalid options before any file is read."""
-        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
@@ -192,6 +206,7 @@ class Reading:
             encoding=self.encoding,
             comment=self.comment,
             skip_bad_lines=self.skip_bad_lines,
+            layout=self.layout,
             drop_unknown=self.drop_unknown,
         )
         if self.without is None:
@@ -254,16 +269,15 @@ class Measuring:
         str,
         typer.Option(
             "--split",
-            help="The held-out part: random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST.",
+            help="Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.",
         ),
     ] = "random:0.1"
     metric: Annotated[
         str,
         typer.Option(
             "--metric",
-            help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
-            "coverage@10, novelty@10; hr@10:99 ranks among 99 sampled items, hr@10:liked counts liked items, "
-            ":few and :many count people with few or many ratings.",
+            help=f"Comma-separated: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
+            ":liked to count liked items only, :few or :many for users with few or many ratings.",
         ),
     ] = "rmse"
     repeat: Annotated[
@@ -348,7 +362,7 @@ class Privately:
         typer.Option(
             "--private",
             help="Fit and score under one promise: one item of each person is held out, and the scores "
-            "(hr@k, ndcg@k, rmse) have noise and may be published.",
+            f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published.",
         ),
     ] = False
     share: Annotated[

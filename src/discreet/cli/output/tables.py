@@ -8,11 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from discreet.cli.output.printing import emit, show
-from discreet.evaluation.references import PREFIX
-from discreet.evaluation.report import reference_rows, report_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +22,11 @@ if TYPE_CHECKING:
 
 def comparison_table(found: Sequence[Evaluation]) -> Table:
     """Return the table that `discreet compare` prints; simple baselines come last."""
+    from rich.table import Table
+
+    from discreet.evaluation.references import PREFIX
+    from discreet.evaluation.report import reference_rows, report_rows
+
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     table = Table("model", "epsilon", "protects", *names)
     table.columns[0].overflow = "fold"
@@ -75,6 +76,16 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
     return table
 
 
+def reading_table(how_read: Mapping[str, str]) -> Table:
+    """Return how the data were understood; it comes from the file, so it is for the holder of the data."""
+    from rich.table import Table
+
+    table = Table("part", "read as", title="How the data were read (for their holder, not released)")
+    for part, found in how_read.items():
+        table.add_row(part, found)
+    return table
+
+
 def show_price(
     estimator: Estimator,
     data: DataSource,
@@ -87,11 +98,11 @@ def show_price(
 
     It includes the cost of facts that are `chosen` with noise.
     """
-    from discreet.models.private_facts import PrivateFacts
+    from discreet.models.private_facts import PrivateFacts, whole_events, whole_promise
 
     chosen = chosen or PrivateFacts()
-    promise = estimator.whole_promise(data, chosen)
-    after = None if book is None else book.price(data.name, promise, estimator.whole_events(data, chosen))
+    promise = whole_promise(estimator, data, chosen)
+    after = None if book is None else book.price(data.name, promise, whole_events(estimator, data, chosen))
     if as_json:
         left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
         emit({"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left})

@@ -15,16 +15,8 @@ from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
-
-# The ridge on a user's embedding, relative to the information in one interaction.
-_RIDGE = 0.2
-# Where times are known, the r-th latest interaction has weight (1 + r) to the minus this.
-_FADING = 1.3
-# Interactions are redundant: without times each of n has weight n to the minus this.
-_EVENLY = 0.65
-# The part of an item's squared length subtracted from its log-odds; one half is right for exact vectors.
-_LENGTH = 1.0
 
 
 @final
@@ -68,10 +60,10 @@ class InteractionScorer(Scorer):
         return cls(
             popularity=popularity,
             item_factors=item_factors,
-            ridge=_RIDGE,
-            fading=_FADING,
-            evenly=_EVENLY,
-            length=_LENGTH,
+            ridge=tuned.LIST_RIDGE,
+            fading=tuned.LIST_FADING,
+            evenly=tuned.LIST_EVENLY,
+            length=tuned.LIST_LENGTH,
             decisions=decisions,
         )
 
