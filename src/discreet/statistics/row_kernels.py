@@ -11,11 +11,10 @@ from numba import njit
 from discreet.core.arrays import Array
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
 
-_in_order = njit(cache=True, nogil=True, error_model="numpy")
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-@_in_order
+@njit(cache=True, nogil=True, error_model="numpy")
 def order_by_time(
     start: int, stop: int, indptr: Array, times: Array, bits: int, same: Array, order: Array
 ) -> None:
@@ -48,7 +47,7 @@ def order_by_time(
                 same[first + j] = (own[j] >> bits) == (own[j - 1] >> bits)
 
 
-@_in_order
+@njit(cache=True, nogil=True, error_model="numpy")
 def add_residuals(
     start: int,
     stop: int,
