@@ -1,6 +1,8 @@
 """Compiled kernels are made anew when anything changes that was compiled into them."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,21 @@ def test_kernels_of_the_package_are_seen_with_what_they_import():
         "discreet.statistics.fixed_point",
         "discreet.core.kernels",
     }
+
+
+COMPILE = """
+import sys
+sys.stderr.isatty = lambda: {terminal}
+import numpy as np
+from numba import njit
+from discreet.core import kernels
+for loop in (njit(lambda x: x + 1), njit(lambda x: x + 2)):
+    assert loop(np.ones(2)).size == 2
+"""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_compiling_is_announced_once_and_only_on_a_terminal(terminal):
+    code = COMPILE.format(terminal=terminal)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines() == ["Compiling numerical kernels, once ..."] * terminal and not run.stdout

@@ -7,10 +7,31 @@ and infinity keep their meaning.
 
 from __future__ import annotations
 
+import sys
+
 import numba
 from numba import njit
+from numba.core.event import Event, Listener, register
 
 from discreet.core.arrays import Array
+
+
+class _Announced(Listener):
+    """Say once, on a terminal only, why the first use takes longer; loops from the cache are not compiled."""
+
+    said = False
+
+    def on_start(self, event: Event) -> None:
+        """Print one line when the first loop is compiled; which loops are needed is public."""
+        if not self.said and sys.stderr.isatty():
+            print("Compiling numerical kernels, once ...", file=sys.stderr)
+        self.said = True
+
+    def on_end(self, event: Event) -> None:
+        """Say nothing more."""
+
+
+register("numba:compile", _Announced())  # type: ignore[no-untyped-call]
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 

@@ -41,7 +41,7 @@ def item_matrix(model: FittedModel) -> Singles:
     Raises:
         ParameterError: The order of this model's lists is no inner product.
     """
-    linear = model.scorer.linear()
+    linear = model.scorer.search_parts()
     if linear is None:
         raise ParameterError(
             f"Lists of {model.name} are not ordered by inner products, so no vector store can find them. "

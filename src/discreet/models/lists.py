@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from discreet.core.checks import DataError, integer, real, require
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.few_rows import FEW
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +27,10 @@ _SCORES_AT_ONCE = 1 << 24
 
 #: The column of expected ratings, in tables, JSON and answers of the service.
 STARS = "expected_stars"
+
+
+#: Lists of some people: their rows, places and scores, and expected stars of (index into the rows, item).
+Block = tuple[Indices, Indices, Floats, Callable[[Indices, Indices], "Floats | None"]]
 
 
 class Best(NamedTuple):
@@ -79,9 +84,56 @@ def best_items(
 ) -> Best:
     """Return who, rank, item, score and expected stars of each place in everybody's list."""
     integer("k", k, least=1)
+    blocks = (
+        _one_by_one(model, histories, k, rank_by, exclude_seen, closed, diversify)
+        if diversify or histories.n_users <= FEW
+        else _many(model, histories, k, rank_by, exclude_seen, closed)
+    )
+    parts = []
+    for rows, best, found, stars_at in blocks:
+        listed = np.isfinite(found)
+        place, rank = np.nonzero(listed)
+        parts.append((rows[place], rank + 1, best[listed], found[listed], stars_at(place, best[listed])))
+    *columns, stars_of = zip(*parts, strict=True)
+    people, ranks, items, scores = (np.concatenate(column) for column in columns)
+    known = [one for one in stars_of if one is not None]
+    return Best(people, ranks, items, scores, np.concatenate(known) if known else None)
+
+
+def _many(
+    model: FittedModel,
+    histories: Interactions,
+    k: int,
+    rank_by: str | None,
+    exclude_seen: bool,
+    closed: Indices,
+) -> Iterator[Block]:
+    """Return the lists of many people; loops are compiled for them."""
+    from discreet.models.batch_lists import many_lists
+
+    return many_lists(
+        model.scorer,
+        histories,
+        k,
+        rank_by=rank_by,
+        exclude_seen=exclude_seen,
+        closed=closed,
+        scores_at_once=_SCORES_AT_ONCE,
+    )
+
+
+def _one_by_one(
+    model: FittedModel,
+    histories: Interactions,
+    k: int,
+    rank_by: str | None,
+    exclude_seen: bool,
+    closed: Indices,
+    diversify: float,
+) -> Iterator[Block]:
+    """Yield lists from all scores, without compiled loops."""
     block = max(1, _SCORES_AT_ONCE // max(len(model.catalog), 1))
     vectors = similarity_vectors(model.scorer, diversify)
-    parts = []
     for start in range(0, histories.n_users, block):
         rows = np.arange(start, min(start + block, histories.n_users))
         worth = model.worth(histories, rows, rank_by=rank_by).astype(np.float64)
@@ -91,14 +143,11 @@ def best_items(
         else:
             best = best_places(worth, k)
             found = np.take_along_axis(worth, best, axis=1)
-        listed = np.isfinite(found)
-        place, rank = np.nonzero(listed)
-        stars = model.scorer.expected_stars(histories, rows[place], best[listed])
-        parts.append((rows[place], rank + 1, best[listed], found[listed], stars))
-    *columns, stars_of = zip(*parts, strict=True)
-    people, ranks, items, scores = (np.concatenate(column) for column in columns)
-    known = [one for one in stars_of if one is not None]
-    return Best(people, ranks, items, scores, np.concatenate(known) if known else None)
+
+        def stars_at(place: Indices, items: Indices, rows: Indices = rows) -> Floats | None:
+            return model.scorer.expected_stars(histories, rows[place], items)
+
+        yield rows, best, found, stars_at
 
 
 def listable(

@@ -16,13 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from discreet.core.arrays import Floats
 
 # Rounds of filling in the diagonal and finding the directions again.
 _ROUNDS = 6
-# Up to this many columns all eigenvalues are computed; beyond it only the outermost.
+# Up to this many columns all eigenvectors are computed, which is as fast as computing only the largest.
+_FEW = 400
+# Beyond so many columns an iteration finds the largest.
 _SMALL = 1600
 _TINY = 1e-9
 # Shares of the columns that are tried alone.
@@ -104,8 +107,10 @@ def clearest_part(
 def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues and their vectors, largest first."""
     size = len(matrix)
-    if size <= _SMALL or most * 4 > size:
+    if size <= _FEW or most * 4 > size:
         values, vectors = np.linalg.eigh(matrix)
+    elif size <= _SMALL:
+        values, vectors = eigh(matrix, subset_by_index=(size - most, size - 1))
     else:
         values, vectors = eigsh(matrix, k=most, which="LA", v0=np.ones(size))
     order = np.argsort(-values, kind="stable")[:most]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.rows import Rows, column_sums
+from discreet.core.exports import Later
+from discreet.core.rows import Rows, column_sums, run
 from discreet.data.interactions import Interactions
 from discreet.statistics.fixed_point import ROUNDING, Steps, as_fixed_point, to_fixed_point
+
+if TYPE_CHECKING:
+    from discreet.statistics import row_kernels as kernels
+else:
+    kernels = Later("discreet.statistics.row_kernels")
 
 # No more users than this have ratings in a block, so sums of floats over a block stay exact.
 _RATINGS_PER_BLOCK = 1 << 21
@@ -65,10 +72,24 @@ class Block:
         if times is None:
             return np.arange(self.items.size), np.ones(self.items.size, dtype=bool)
         times = times[self.data.indptr[self.start] : self.data.indptr[self.stop]]
+        bits = int(self.counts.max(initial=0)).bit_length()
+        if times.size == 0 or (int(times.max()) - int(times.min())) >> (63 - bits) == 0:
+            return self._ordered(times, bits)
+        # Times so far apart do not fit into one key with a position.
         order = np.lexsort((times, self.people))
         same = np.zeros(self.items.size, dtype=bool)
         same[1:] = times[order[1:]] == times[order[:-1]]
         same[self.indptr[:-1][self.counts > 0]] = False
+        return order, same
+
+    def _ordered(self, times: Indices, bits: int) -> tuple[Indices, npt.NDArray[np.bool_]]:
+        """Sort each row by itself, with keys of the time and `bits` for the position."""
+        order, same = np.empty(self.items.size, dtype=np.int64), np.empty(self.items.size, dtype=bool)
+
+        def part(start: int, stop: int, out: Indices) -> None:
+            kernels.order_by_time(start, stop, self.indptr, times, bits, same, out)
+
+        run(part, self.indptr, order)
         return order, same
 
     def per_person(self, terms: Floats) -> Floats:

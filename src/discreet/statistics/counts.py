@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, final
+from typing import TYPE_CHECKING, Annotated, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
+from discreet.core.exports import Later
+from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Ranges
 from discreet.statistics.fixed_point import Steps, to_fixed_point
 from discreet.statistics.statistic import Norm, Part, Statistic
+
+if TYPE_CHECKING:
+    from discreet.statistics import row_kernels
+else:
+    row_kernels = Later("discreet.statistics.row_kernels")
 
 
 @final
@@ -60,12 +67,21 @@ class ItemResiduals(Statistic):
         return (Part("residuals", (2, self.effects.size)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        residuals, counted = self.weighted(block)
-        block.add_by_item(residuals, sums[0][0])
-        block.add_by_item(counted, sums[0][1])
+        require_fit(block.rows(), self.effects.size)
+        values = np.ascontiguousarray(block.values)
+        given = (self.middle, self.half, self.mean, self.effects, self.item_weights, self.count_part)
+
+        def part(start: int, stop: int) -> tuple[Steps]:
+            total = np.zeros(sums[0].shape, dtype=np.int64)
+            row_kernels.add_residuals(
+                start, stop, block.indptr, block.items, values, *given, USER_RIDGE, *total
+            )
+            return (total,)
+
+        sums[0][:] += summed_over_rows(part, block.indptr)[0]
 
     def weighted(self, block: Block) -> tuple[Floats, Floats]:
-        """Return what each rating adds to its item's two sums."""
+        """Return what each rating adds to its item's two sums; `_add` computes the same without arrays."""
         residuals = (block.values - self.middle) / self.half - self.mean - self.effects[block.items]
         own = block.per_person(residuals) / (block.counts + USER_RIDGE)
         residuals -= own[block.people]

@@ -68,80 +68,90 @@ _LEAST_LEFT = 1e-12
 
 @compiled
 def _add_neighbors(
-    columns: Array, order: Array, decay: Array, vectors: Array, squares: Array, own: Array, left: Array
+    columns: Array,
+    order: Array,
+    decay: Array,
+    first: int,
+    vectors: Array,
+    squares: Array,
+    running: Array,
+    own: Array,
+    left: Array,
 ) -> None:
-    """Add to `own` and `left`, for each interaction, the user's others with weights that decay in time.
+    """Write to `own` and `left`, for each interaction, the user's others with weights that decay in time.
 
     `decay[t]` is the factor from interaction t-1 in `order` to t. Nothing is subtracted, so no difference of
     large numbers is contributed.
     """
     size, count = vectors.shape[1], columns.size
     for backward in range(2):
-        running = np.zeros(size)
+        running[:] = 0
         total = 0.0
         for t in range(count):
-            step = count - t if backward else t
-            weight = decay[step] if t else 0.0
-            j = order[count - 1 - t] if backward else order[t]
+            weight = (decay[count - t] if backward else decay[t]) if t else 0.0
+            j = (order[count - 1 - t] if backward else order[t]) - first
+            vector, line = vectors[columns[j]], own[j]
             total *= weight * weight
-            left[j] += total
-            for a in range(size):
-                running[a] *= weight
-                own[j, a] += running[a]
-                running[a] += vectors[columns[j], a]
+            left[j] = left[j] + total if backward else total
+            if backward:
+                for a in range(size):
+                    before = running[a] * weight
+                    line[a] += before
+                    running[a] = before + vector[a]
+            else:
+                for a in range(size):
+                    before = running[a] * weight
+                    line[a] = before
+                    running[a] = before + vector[a]
             total += squares[columns[j]]
 
 
 @compiled
-def _shorten(own: Array, left: float, longest: float) -> float:
-    """Divide an embedding by the root of `left` and clip it to `longest`; return its squared norm."""
+def _shorten(own: Array, left: float, longest: float) -> tuple[float, float]:
+    """Return the factor that makes an embedding at most `longest`, and the squared norm that it then has.
+
+    The embedding is divided by the root of `left` first.
+    """
     if not left > _LEAST_LEFT:
-        own[:] = 0
-        return 0.0
+        return 0.0, 0.0
+    factor = 1 / np.sqrt(left)
     length = 0.0
     for a in range(own.size):
-        own[a] /= np.sqrt(left)
-        length += own[a] * own[a]
+        length += (own[a] * factor) * (own[a] * factor)
     # An infinite norm stays infinite: its user then contributes nothing.
     if np.isfinite(length) and length > longest * longest:
-        shorter = longest / np.sqrt(length)
-        length = longest * longest
-        for a in range(own.size):
-            own[a] *= shorter
-    return length
+        return factor * (longest / np.sqrt(length)), longest * longest
+    return factor, length
 
 
 @compiled
 def _add_user(
     columns: Array,
-    order: Array,
-    decay: Array,
-    vectors: Array,
-    squares: Array,
+    own: Array,
+    left: Array,
     longest: float,
     item_weights: Array,
     count_part: float,
     sums: Array,
     counts: Array,
 ) -> None:
-    """Add the contribution of one user; nothing if its numbers are not finite."""
-    size, count = vectors.shape[1], columns.size
-    own = np.zeros((count, size))
-    left = np.zeros(count)
-    _add_neighbors(columns, order, decay, vectors, squares, own, left)
-    length = 0.0
+    """Add the contribution of one user, given the embeddings; nothing if its numbers are not finite."""
+    size, count, length = sums.shape[1], columns.size, 0.0
     for j in range(count):
-        inner = _shorten(own[j], left[j], longest)
+        # What was left is not needed any more; its place holds the factor.
+        left[j], inner = _shorten(own[j], left[j], longest)
         length += item_weights[columns[j]] ** 2 * (inner + count_part**2)
-    weight = ROUNDING / np.sqrt(length)
+    weight = ROUNDING / np.sqrt(length) * VECTOR_STEPS
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
     for j in range(count):
         item = columns[j]
         item_weight = weight * item_weights[item]
-        counts[item] += np.int64(item_weight * count_part * VECTOR_STEPS)
+        counts[item] += np.int64(item_weight * count_part)
+        line, total, factor = own[j], sums[item], item_weight * left[j]
         for a in range(size):
-            sums[item, a] += np.int64(item_weight * own[j, a] * VECTOR_STEPS)
+            # At most 2^24 units, so 32 bits hold them; processors convert to these faster.
+            total[a] += np.int64(np.int32(factor * line[a]))
 
 
 @compiled
@@ -164,18 +174,15 @@ def add_contexts(
 
     `order` holds the positions of each row's interactions in the order of time.
     """
+    most = 0
+    for row in range(start, stop):
+        most = max(most, indptr[row + 1] - indptr[row])
+    own, left, running = np.empty((most, vectors.shape[1])), np.empty(most), np.empty(vectors.shape[1])
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
-        if last - first > 1:
-            _add_user(
-                columns[first:last],
-                order[first:last] - first,
-                decay[first:last],
-                vectors,
-                squares,
-                longest,
-                item_weights,
-                count_part,
-                sums,
-                counts,
-            )
+        if last - first < 2:
+            continue
+        entries = slice(first, last)
+        items = columns[entries]
+        _add_neighbors(items, order[entries], decay[entries], first, vectors, squares, running, own, left)
+        _add_user(items, own, left, longest, item_weights, count_part, sums, counts)

@@ -6,6 +6,7 @@ release also counted the items orders by the counts; they are post-processing of
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.parts import ITEMS, StoredNumber, StoredNumbers
+from discreet.models.scorers.ranking import Liking, LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 
@@ -33,8 +35,8 @@ BY_STARS = "expected stars alone, for this model has no counts: good at the star
 
 # A rating deviates from its prediction by about this part of half the scale.
 DEVIATION = 0.45
-# The logistic function at this multiple is nearly the normal distribution.
-_LOGISTIC = 1.702
+#: The logistic function at this multiple is nearly the normal distribution.
+LOGISTIC = 1.702
 
 
 def liking(known: float, rated: float) -> float:
@@ -78,12 +80,40 @@ class CountedRatings(Scorer):
 
         Liked means above what the person would give on average, the more popular items counting more.
         """
-        stars = self.scores(histories, rows)
+        stars = self.linear(histories, rows)
         if not self.popularity.size:
-            return stars
-        usual = stars @ (self.popularity / self.popularity.sum())
-        deviation = max(DEVIATION * (self.high - self.low) / 2, 1e-150)
-        return by_counts(self.popularity, self.liking, (stars - usual[:, None]) / deviation)
+            return stars.all()
+        above = (stars.all() - self._usual(stars)[:, None]) / self._deviation
+        return by_counts(self.popularity, self.liking, above)
+
+    @abstractmethod
+    def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        """Return what the predicted ratings of these people are products of, before they are clipped."""
+
+    @abstractmethod
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale as people read them."""
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+        return self.linear(histories, rows).all()
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return the counts and the chance of being liked; without counts the ratings."""
+        if rank_by is not None and rank_by not in self.rankings:
+            return None
+        stars = self.linear(histories, rows)
+        if rank_by == "stars" or not self.popularity.size:
+            return Ranking(stars, None, stars, self.shown)
+        liked = Liking(self.liking, stars, self._usual(stars), self._deviation, "logistic")
+        return Ranking(np.log(self.popularity), None if rank_by == "choice" else liked, stars, self.shown)
+
+    def _usual(self, stars: LinearScores) -> Floats:
+        return stars.average(self.popularity / self.popularity.sum())
+
+    @property
+    def _deviation(self) -> float:
+        return max(DEVIATION * (self.high - self.low) / 2, 1e-150)
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
         """Return what lists are ordered by: "both" (as usual), "choice" (counts) or "stars"."""
@@ -100,7 +130,7 @@ class CountedRatings(Scorer):
 
 def by_counts(popularity: Floats, liking: float, above: Floats | Singles) -> Singles:
     """Return the logarithm of the counts, plus `liking` times that of the chance to lie `above` the usual."""
-    liked = -np.logaddexp(0.0, -_LOGISTIC * above)
+    liked = -np.logaddexp(0.0, -LOGISTIC * above)
     return np.asarray(np.log(popularity) + liking * liked, dtype=np.float32)
 
 

@@ -23,6 +23,7 @@ from discreet.models.scorers.parts import (
     StoredNumber,
     StoredNumbers,
 )
+from discreet.models.scorers.ranking import LinearScores
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.solvers.few_rows import products, ridge_vectors
@@ -61,14 +62,12 @@ class LinearRatings(CountedRatings):
     def unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return predicted ratings, also beyond the ends of the scale."""
         people, place = folded(self, histories, rows)
-        personal = products(people, self._design(), place, items)
-        cells: Floats = self.mean + self.item_bias[items] + personal
-        return cells
+        return LinearScores(people, self._design(), self.mean + self.item_bias).cells(place, items)
 
-    def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return predicted ratings, not clipped: the order at the top of the scale is kept."""
+    def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        """Return users' own vectors and the items' rows."""
         people, place = folded(self, histories, rows)
-        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+        return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return expected ratings as people read them."""
@@ -184,7 +183,7 @@ class ImplicitFactorScorer(Scorer):
         people, place = folded(self, histories, rows)
         return people[place].astype(np.float32) @ self.item_factors.T
 
-    def linear(self) -> tuple[Floats, Floats]:
+    def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors; there are no biases."""
         return self.item_vectors(), np.zeros(len(self.item_factors))
 

@@ -21,6 +21,7 @@ from discreet.models.scorers.parts import (
     StoredNumber,
     StoredNumbers,
 )
+from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
@@ -91,17 +92,25 @@ class InteractionScorer(Scorer):
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
         people, where = folded(self, histories, rows)
-        scores: Floats = self._item_bias()[items] + products(people, self.item_factors, where, items)
+        scores: Floats = self.item_bias()[items] + products(people, self.item_factors, where, items)
         return scores
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
-        people, where = folded(self, histories, rows)
-        return (people[where] @ self.item_factors.T + self._item_bias()).astype(np.float32)
+        return self.linear(histories, rows).all()
 
-    def linear(self) -> tuple[Floats, Floats]:
+    def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        """Return what the scores of these people are products of."""
+        people, where = folded(self, histories, rows)
+        return LinearScores(people[where], self.item_factors, self.item_bias())
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return the scores as products."""
+        return None if rank_by is not None else Ranking(self.linear(histories, rows))
+
+    def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors, and biases by popularity."""
-        return self.item_factors, self._item_bias()
+        return self.item_factors, self.item_bias()
 
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit and their inputs."""
@@ -115,7 +124,8 @@ class InteractionScorer(Scorer):
         """Return the item factors."""
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
 
-    def _item_bias(self) -> Floats:
+    def item_bias(self) -> Floats:
+        """Return the score of each item for a user at the origin."""
         bias: Floats = np.log(self.popularity) - self.length * (self.item_factors**2).sum(axis=1)
         return bias
 

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.log_chance import log_chance
 from discreet.models.scorers.parts import (
     ITEMS,
     RELEASED,
@@ -22,8 +24,9 @@ from discreet.models.scorers.parts import (
     StoredNumber,
     StoredNumbers,
 )
+from discreet.models.scorers.ranking import Liking, Ranking
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.similarity import PLAIN, log_chance, refuse_plain
+from discreet.models.scorers.similarity import PLAIN, refuse_plain
 
 _OF_CHOICE = ("ridge", "fading", "evenly", "length")
 
@@ -130,10 +133,20 @@ class InteractionsAndRatings(Scorer):
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return the log-odds of interaction and the weighted log-probability of liking, added up."""
         choice = self.choice.scores(histories, rows)
-        above = self.scores(histories, rows) - self._usual(histories)[rows, None]
-        deviation = max(DEVIATION * (self.high - self.low) / 2, 1e-150)
-        worth: Singles = (choice + self.liking * log_chance(above / deviation)).astype(np.float32)
+        above = self.scores(histories, rows) - self._usual(histories, rows)[:, None]
+        worth: Singles = (choice + self.liking * log_chance(above / self._deviation)).astype(np.float32)
         return worth
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return the log-odds of interaction and the chance of liking, each as products."""
+        if rank_by is not None and rank_by not in RANKINGS:
+            return None
+        stars = self.stars.linear(histories, rows)
+        if rank_by == "stars":
+            return Ranking(stars, None, stars, self.shown)
+        liked = Liking(self.liking, stars, self._usual(histories, rows), self._deviation, "normal")
+        choice = self.choice.linear(histories, rows)
+        return Ranking(choice, None if rank_by == "choice" else liked, stars, self.shown)
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
         """Order lists by "both" (default), "choice" (log-odds of interaction) or "stars" (ratings)."""
@@ -182,8 +195,15 @@ class InteractionsAndRatings(Scorer):
         scaled = self.item_factors / np.sqrt(self.ridge[1:])
         return np.column_stack([scaled[:, PLAIN:], self.crowds])
 
-    def _usual(self, histories: Interactions) -> Floats:
-        """Return each user's mean rating, shrunk by one additional average rating."""
-        sums = np.bincount(histories.rows(), weights=histories.values, minlength=histories.n_users)
-        usual: Floats = (sums + self.mean) / (np.diff(histories.indptr) + 1)
+    def _usual(self, histories: Interactions, rows: Indices) -> Floats:
+        """Return the mean rating of each of these users, shrunk by one additional average rating."""
+        counts = np.diff(histories.indptr)[rows]
+        cells = cells_of_rows(histories.indptr, rows)
+        places = np.repeat(np.arange(rows.size), counts)
+        sums = np.bincount(places, weights=histories.values[cells], minlength=rows.size)
+        usual: Floats = (sums + self.mean) / (counts + 1)
         return usual
+
+    @property
+    def _deviation(self) -> float:
+        return max(DEVIATION * (self.high - self.low) / 2, 1e-150)

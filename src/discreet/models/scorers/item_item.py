@@ -16,6 +16,7 @@ from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.interactions import recency
 from discreet.models.scorers.parts import ITEMS, Constant, Notes, Stored, StoredNumber, StoredNumbers
+from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import NearestItems, false_discoveries
 
@@ -192,3 +193,7 @@ class PopularityScorer(Scorer):
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return the same scores for all users."""
         return np.broadcast_to(self.popularity.astype(np.float32), (len(rows), len(self.popularity))).copy()
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return the popularity: one order serves all lists."""
+        return None if rank_by is not None else Ranking(self.popularity)

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from discreet.collect.estimate import Collected
-from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.arrays import Floats, Indices
 from discreet.core.rows import predict_cells
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.counts import COUNTS, CountedRatings, counted
 from discreet.models.scorers.factors import RatingScorer, folded
 from discreet.models.scorers.parts import ITEMS, Constant, Ids, Stored, StoredNumbers
+from discreet.models.scorers.ranking import LinearScores
 
 # A ridge that keeps biases at zero, for models without biases.
 _PINNED = 1e9
@@ -80,14 +81,18 @@ class LocalScorer(CountedRatings):
         """Return predicted ratings inside the scale."""
         return np.clip(self._unclipped(histories, rows, items), self.low, self.high)
 
-    def scores(self, histories: Interactions, rows: Indices) -> Singles:
-        """Return predicted ratings, not clipped."""
+    def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        """Return users' own vectors and the items' rows."""
         people, place = folded(self, histories, rows)
-        return (people[place] @ self._design().T + (self.mean + self.item_bias)).astype(np.float32)
+        return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return expected ratings as people read them."""
-        return self.device.shown(self._unclipped(histories, rows, items))
+        return self.shown(self._unclipped(histories, rows, items))
+
+    def shown(self, scores: Floats) -> Floats:
+        """Return ratings inside the scale."""
+        return self.device.shown(scores)
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
-import numpy as np
-
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.rows import predict_cells
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
+from discreet.models.scorers.ranking import LinearScores, Ranking
 from discreet.models.scorers.scorer import Scorer
 from discreet.statistics.blocks import rows_of
 from discreet.statistics.profile_sums import Profiles
@@ -96,9 +95,16 @@ class ProfileScorer(Scorer):
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
-        people, where = folded(self, histories, rows)
-        return (people[where] @ self.item_factors.T + self.item_bias).astype(np.float32)
+        return self._linear(histories, rows).all()
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return the scores as products."""
+        return None if rank_by is not None else Ranking(self._linear(histories, rows))
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""
         return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+
+    def _linear(self, histories: Interactions, rows: Indices) -> LinearScores:
+        people, where = folded(self, histories, rows)
+        return LinearScores(people[where], self.item_factors, self.item_bias)

@@ -16,6 +16,7 @@ from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
+from discreet.models.scorers.ranking import Ranking
 from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
@@ -77,7 +78,7 @@ class Scorer(ABC):
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item for each of these users; call it in blocks."""
 
-    def linear(self) -> tuple[Floats, Floats] | None:
+    def search_parts(self) -> tuple[Floats, Floats] | None:
         """Return vectors and biases of items if `worth` is `fold_in . vector + bias`, else None."""
         return None
 
@@ -92,6 +93,10 @@ class Scorer(ABC):
         known = ", ".join(self.rankings)
         said = f"It can rank by {known}." if known else "It orders lists in one way only; leave rank_by out."
         raise ParameterError(f"rank_by={rank_by!r} is not known to this model. {said}")
+
+    def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
+        """Return what `worth_by` is made of, where many lists can be made from that without all scores."""
+        return None
 
     @property
     def rankings(self) -> tuple[str, ...]:

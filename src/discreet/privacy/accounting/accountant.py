@@ -22,6 +22,7 @@ from discreet.privacy.accounting.events import (
     describe,
     event_from_json,
     event_to_json,
+    event_types,
     pure_event,
     supported_events,
     tally,
@@ -67,11 +68,9 @@ def compose(events: Iterable[DpEvent]) -> DpEvent:
     Raises:
         PrivacyError: an event's privacy loss is not known.
     """
-    from dp_accounting import dp_event
-
     parts = list(events)
     tally(parts)
-    return parts[0] if len(parts) == 1 else dp_event.ComposedDpEvent(parts)
+    return parts[0] if len(parts) == 1 else event_types().ComposedDpEvent(parts)
 
 
 def epsilon_at(events: DpEvent | Iterable[DpEvent], delta: float) -> float:

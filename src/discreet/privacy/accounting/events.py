@@ -7,10 +7,15 @@ its privacy-loss accountant omits it for randomized response.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from discreet.core.checks import (
@@ -29,6 +34,32 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 _MODULE = "dp_accounting.dp_event"
+
+
+_LOADING = Lock()
+
+
+def event_types() -> ModuleType:
+    """Return dp-accounting's module of events without the rest of that package.
+
+    Events are plain records, but the package imports all accountants, which takes seconds. A later import of
+    the package finds this module loaded, so there is one class of each event.
+    """
+    with _LOADING:
+        if _MODULE in sys.modules:
+            return sys.modules[_MODULE]
+        package = importlib.util.find_spec(_MODULE.partition(".")[0])
+        places = package.submodule_search_locations if package else None
+        spec = PathFinder.find_spec(_MODULE, places)
+        if spec is None or spec.loader is None:
+            return importlib.import_module(_MODULE)
+        module = sys.modules[_MODULE] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[_MODULE]
+            raise
+        return module
 
 
 class Leaf(NamedTuple):
@@ -86,9 +117,7 @@ def pure_event(epsilon: float) -> DpEvent:
     A loss of `epsilon` at every Renyi order is the same statement. LaplaceDpEvent would claim more: only
     Laplace noise composes as well as Laplace noise.
     """
-    from dp_accounting import dp_event
-
-    return dp_event.ZCDpEvent(rho=0.0, xi=positive_finite("epsilon", epsilon))
+    return event_types().ZCDpEvent(rho=0.0, xi=positive_finite("epsilon", epsilon))
 
 
 def tally(events: DpEvent | Iterable[DpEvent]) -> dict[Leaf, int]:
@@ -169,8 +198,8 @@ def event_from_json(record: Mapping[str, Any]) -> DpEvent:
         values = {name: _value_from_json(record[name]) for name in names}
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"This is not an event that discreet wrote: {error}.") from error
-    module = __name__ if kind == FailureEvent.__name__ else _MODULE
-    event = getattr(importlib.import_module(module), kind)(**values)
+    made = FailureEvent if kind == FailureEvent.__name__ else getattr(event_types(), kind)
+    event = made(**values)
     tally(event)
     return event
 

@@ -21,6 +21,7 @@ from scipy.special import ndtr
 from discreet.core.arrays import Floats
 from discreet.core.checks import non_negative, positive, positive_finite, require
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.accounting.events import event_types
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.mechanisms.fixed_point import (
     FixedPoint,
@@ -138,11 +139,10 @@ class Laplace(Additive):
 
     def event(self) -> DpEvent:
         """Return the event of a release, for the accountant."""
-        import dp_accounting
-
+        types = event_types()
         if self.scale == 0:
-            return dp_accounting.NonPrivateDpEvent()
-        return dp_accounting.LaplaceDpEvent(round_down(Fraction(self.scale) / Fraction(self.l1_sensitivity)))
+            return types.NonPrivateDpEvent()
+        return types.LaplaceDpEvent(round_down(Fraction(self.scale) / Fraction(self.l1_sensitivity)))
 
     def cdf(self, noise: npt.ArrayLike) -> Floats:
         """Return the probability that the noise is at most this, without the addition for rounding."""
@@ -218,11 +218,10 @@ class Gaussian(Additive):
 
     def event(self) -> DpEvent:
         """Return the event of a release, for the accountant."""
-        import dp_accounting
-
+        types = event_types()
         if self.sigma == 0:
-            return dp_accounting.NonPrivateDpEvent()
-        return dp_accounting.GaussianDpEvent(round_down(Fraction(self.sigma) / Fraction(self.l2_sensitivity)))
+            return types.NonPrivateDpEvent()
+        return types.GaussianDpEvent(round_down(Fraction(self.sigma) / Fraction(self.l2_sensitivity)))
 
     def cdf(self, noise: npt.ArrayLike) -> Floats:
         """Return the probability that the noise is at most this, without the addition for rounding."""

@@ -1,0 +1,94 @@
+"""Compile loops over the rows of a block: the order of time, and residuals by item.
+
+Float operations keep their order here, so sums have the same bits as those of plain numpy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.core.arrays import Array
+from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def order_by_time(
+    start: int, stop: int, indptr: Array, times: Array, bits: int, same: Array, order: Array
+) -> None:
+    """Write each row's entries in the order of time, and which have the time of the one before.
+
+    A time after the row's first one and a position below 2^`bits` make one key, so ties keep the row's order.
+    """
+    longest = 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    keys = np.empty(longest, np.int64)
+    mask = (np.int64(1) << bits) - 1
+    for row in range(start, stop):
+        first, count = indptr[row], indptr[row + 1] - indptr[row]
+        if count == 0:
+            continue
+        earliest, rising = times[first], True
+        for j in range(1, count):
+            earliest = min(earliest, times[first + j])
+            rising = rising and times[first + j] >= times[first + j - 1]
+        own = keys[:count]
+        for j in range(count):
+            own[j] = ((times[first + j] - earliest) << bits) | j
+        if not rising:
+            own.sort()
+        same[first] = False
+        for j in range(count):
+            order[first + j] = first + (own[j] & mask)
+            if j:
+                same[first + j] = (own[j] >> bits) == (own[j - 1] >> bits)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_residuals(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    values: Array,
+    middle: float,
+    half: float,
+    mean: float,
+    effects: Array,
+    item_weights: Array,
+    count_part: float,
+    ridge: float,
+    sums: Array,
+    counts: Array,
+) -> None:
+    """Add residuals and counts by item, in fixed point; numbers that are not finite add nothing."""
+    longest = 0
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    residuals = np.empty(longest)
+    for row in range(start, stop):
+        first, count = indptr[row], indptr[row + 1] - indptr[row]
+        own = 0.0
+        for j in range(count):
+            residuals[j] = (values[first + j] - middle) / half - mean - effects[columns[first + j]]
+            own += residuals[j]
+        own /= count + ridge
+        squares = 0.0
+        for j in range(count):
+            residuals[j] -= own
+            weight = item_weights[columns[first + j]]
+            squares += weight * weight * (residuals[j] * residuals[j] + count_part * count_part)
+        length = np.sqrt(squares)
+        # A comparison with NaN is false, so NaN stays what it is.
+        scale = ROUNDING / (_TINY if length < _TINY else length)
+        for j in range(count):
+            item = columns[first + j]
+            weight = item_weights[item] * scale
+            residual, part = weight * residuals[j] * VECTOR_STEPS, weight * count_part * VECTOR_STEPS
+            if np.isfinite(residual):
+                sums[item] += np.int64(residual)
+            if np.isfinite(part):
+                counts[item] += np.int64(part)
