@@ -1,4 +1,4 @@
-"""Fill the tables of choosing.md from benchmarks/results/accuracy.json: which model wins where."""
+"""Fill the tables of results.md from benchmarks/results/accuracy.json: which model wins where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from make_readme import fill
 from making import making
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "choosing.md"
+PAGE = ROOT / "docs" / "results.md"
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 NAMES = {
@@ -31,7 +31,7 @@ BARS = {"hr@10": ("implicit-als", "ease", "item-knn"), "rmse": ("als",)}
 def table(results: dict[str, Any], models: tuple[str, ...], metric: str) -> str:
     """Return one row for each data set and model, the best private model of each column in bold."""
     lines = [
-        "| data (people) | model | " + " | ".join(EPSILONS) + " | best bar |",
+        "| data (people) | model | " + " | ".join(EPSILONS) + " | best baseline |",
         "|---|---|" + "---|" * (len(EPSILONS) + 1),
     ]
     for name, title in NAMES.items():

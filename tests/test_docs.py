@@ -1,4 +1,4 @@
-"""Documentation is executed: every Python example runs, and the README's table lists every model."""
+"""Documentation is executed: every Python example runs, links lead somewhere, tables are up to date."""
 
 import ast
 import importlib.util
@@ -115,16 +115,61 @@ def test_the_papers_page_is_what_the_results_say():
     )
 
 
-def test_the_map_shows_every_room():
+def test_the_map_shows_every_package():
     module = script("make_map")
     assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/make_map.py."
-    rooms = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
-    drawn = {room.rstrip("/") for floor in module.floors() for room in floor}
-    assert rooms - {"py", "py.typed"} <= drawn
+    packages = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
+    drawn = {package.rstrip("/") for layer in module.layers() for package in layer}
+    assert packages - {"py", "py.typed"} <= drawn
 
 
-def test_readme_lists_every_model_as_it_is():
+def test_the_architecture_page_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf8")
+    named = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", page)
+    assert len(named) > 24
+    assert not [name for name in named if not (ROOT / "src" / "discreet" / name).exists()]
+
+
+def test_every_page_is_linked_and_has_its_section():
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    assert not [page for page in pages if f"(docs/{page})" not in readme]
+    ordered = {page for section in script("site_pages").ORDER.values() for page in section.values()}
+    assert pages <= ordered
+
+
+def test_links_to_sections_lead_somewhere():
+    def sections(page):
+        titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf8"), re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+    for page in PAGES:
+        for target, mark in re.findall(r"\]\(([\w./]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf8")):
+            found = sections(page.parent / target if target else page)
+            assert mark in found, f"{page.name} links to {target}#{mark}"
+
+
+def test_sentences_are_short():
+    for page in PAGES:
+        if page.name in ("papers.md", "adding_a_model.md"):
+            continue
+        lengths = [len(sentence.split()) for sentence in sentences(page.read_text(encoding="utf8"))]
+        assert not lengths or sum(lengths) / len(lengths) <= 20, page.name
+        assert max(lengths, default=0) <= 40, page.name
+
+
+def sentences(text):
+    """Return the sentences of a page's prose: no code, tables, headings or HTML."""
+    text = re.sub(r"^```.*?^```|<script>.*?</script>|<svg.*?</svg>", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = []
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        if not re.match(r"\s*(?:#|\||<|    )", part):
+            plain = re.sub(r"\]\([^)]*\)|[*\[\]]", "", re.sub(r"`[^`]*`", "x", part))
+            prose += [one for one in re.split(r"(?<=[.!?:;])\s+", plain.strip()) if one]
+    return prose
+
+
+def test_tables_of_models_are_up_to_date():
     module = script("make_readme")
-    assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (
-        "The README's table of models is out of date. Run docs/make_readme.py."
-    )
+    for page, table in ((module.README, module.first_models_table()), (module.MODELS, module.models_table())):
+        assert table in page.read_text(encoding="utf8"), f"{page.name} is out of date. Run docs/make_readme.py."

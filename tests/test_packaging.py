@@ -36,7 +36,7 @@ def test_with_an_address_links_lead_to_the_files_of_the_version():
     readme = (ROOT / "README.md").read_text(encoding="utf8")
     shown = hook().for_index(readme, ADDRESS, "1.2.3")
     start = "https://forge.example/us/discreet"
-    assert f"![RMSE against epsilon on MovieLens 1M]({start}/raw/v1.2.3/docs/images/accuracy.png)" in shown
+    assert f"![Lists and ratings against epsilon on MovieLens 1M]({start}/raw/v1.2.3/docs/images/overview.png)" in shown
     assert f"({start}/blob/v1.2.3/docs/limits.md)" in shown
     assert len(links(shown)) == len(links(readme)) and all(link.startswith("http") for link in links(shown))
     for path in re.findall(r"/v1\.2\.3/([^)#]+)", shown):
