@@ -52,7 +52,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
         axes.axhline(level, color="black", lw=0.8, label=f"{baseline}, not private")
         axes.set(title=title, xscale="log", xlabel="epsilon for a user's whole history")
         axes.legend(fontsize=8)
-    figure.suptitle(f"MovieLens 1M, {results['people'][DATA]:,} users, delta {results['delta']:g}, three seeds")
+    figure.suptitle(
+        f"MovieLens 1M, {results['people'][DATA]:,} users, delta {results['delta']:g}, three seeds"
+    )
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -117,7 +117,12 @@ def _moved(path: Path, place: str) -> str:
 
 def proofs_page() -> str:
     """List the proofs by the titles of their notes."""
-    lines = ["# Proofs", "", "One note for each mechanism and estimator: assumptions, claim, proof, code.", ""]
+    lines = [
+        "# Proofs",
+        "",
+        "One note for each mechanism and estimator: assumptions, claim, proof, code.",
+        "",
+    ]
     for path in sorted((ROOT / "proofs").glob("*.md")):
         title = path.read_text(encoding="utf8").partition("\n")[0].lstrip("# ")
         lines.append(f"- [{title}]({path.name})")
@@ -216,7 +221,9 @@ def on_config(config: Any) -> Any:
         {section: [{title: page} for title, page in pages.items() if page in there]}
         for section, pages in ORDER.items()
     ]
-    proofs = sorted(page for page in there - named if page.startswith("proofs/") and page != "proofs/index.md")
+    proofs = sorted(
+        page for page in there - named if page.startswith("proofs/") and page != "proofs/index.md"
+    )
     nav.append({"Proofs": ["proofs/index.md", *proofs]})
     others = sorted(there - named - set(proofs) - {"proofs/index.md"})
     nav += [{"Other": others}] if others else []
