@@ -16,7 +16,7 @@ _NOTES = {
     "demo": "demo, papers",
     "recipes": "estimators by name",
     "audit": "attacks",
-    "evaluation": "parties, plans, metrics",
+    "evaluation": "parties, years, plans, metrics",
     "distributed": "shards and Dask",
     "testing": "shipped for tests",
     "models": "estimators",

@@ -18,7 +18,12 @@ from discreet import collect, federated
 ROOT = Path(__file__).parents[1]
 # The pages by what a reader wants. Every page of docs/ stands here; a new one comes under Other until it is.
 ORDER: dict[str, dict[str, str]] = {
-    "Tutorial": {"Overview": "index.md", "Start": "start.md", "A year of releases": "a_year.md"},
+    "Tutorial": {
+        "Overview": "index.md",
+        "Start": "start.md",
+        "A year of releases": "a_year.md",
+        "Fresh all year": "fresh.md",
+    },
     "How-to": {
         "Choose a model": "choosing.md",
         "Prepare data": "data.md",
