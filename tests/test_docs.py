@@ -187,3 +187,36 @@ def test_tables_of_models_are_up_to_date():
         assert table in page.read_text(encoding="utf8"), (
             f"{page.name} is out of date. Run docs/make_readme.py."
         )
+
+
+def known_options():
+    """Return the options of every verb, and of the parts of verbs that have several."""
+    from discreet.cli.application import SEVERAL, VERBS, verb_command
+
+    known = {}
+    for verb in VERBS:
+        command = verb_command(verb)
+        parts = getattr(command, "commands", {}) if verb in SEVERAL else {"": command}
+        for part, one in parts.items():
+            known[verb, part] = {"--help"}.union(*({*each.opts, *each.secondary_opts} for each in one.params))
+    return known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_have_the_options_they_are_shown_with(page):
+    known = known_options()
+    text = page.read_text(encoding="utf8").replace("\\\n", " ")
+    for line in re.findall(r"(?<![\w./-])discreet ([a-z][^\n`#]*)", text):
+        verb, part = [*line.split(), "", ""][:2]
+        options = known.get((verb, part)) or known.get((verb, ""), None)
+        for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", line) if options else ():
+            assert option in options, f"{page.name}: discreet {line}"
+
+
+def test_options_named_alone_exist():
+    # Options of our scripts, of pytest and of other programs.
+    others = {"--toy", "--randomly-seed", "--check", "--search", "--seed", "--install-completion"}
+    known = set().union(*known_options().values()) | others
+    for page in PAGES:
+        for option in re.findall(r"`(--[a-z][a-z-]+)[ `=]", page.read_text(encoding="utf8")):
+            assert option in known or page.name == "papers.md", f"{page.name}: {option}"
