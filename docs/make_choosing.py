@@ -1,4 +1,4 @@
-"""Fill the tables of results.md from benchmarks/results/accuracy.json: which model wins where."""
+"""Fill the tables of accuracy.md from benchmarks/results/accuracy.json: which model wins where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from make_readme import fill
 from making import making
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results.md"
+PAGE = ROOT / "docs" / "accuracy.md"
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 NAMES = {

@@ -39,7 +39,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Python": "reference/api.md",
         "Errors": "troubleshooting.md",
         "Models": "models.md",
-        "Results": "results.md",
+        "Accuracy": "accuracy.md",
         "Labels, formats and glossary": "labels.md",
         "Changelog": "changelog.md",
     },
