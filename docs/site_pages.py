@@ -148,7 +148,7 @@ def commands_page() -> str:
 
 
 def _command(called: str, command: Any) -> list[str]:
-    lines = [f"## {called}", "", (command.help or "").strip(), "", "| option | what it says |", "|---|---|"]
+    lines = [f"## {called}", "", (command.help or "").strip(), "", "| option | meaning |", "|---|---|"]
     for parameter in command.params:
         names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts else f"`{parameter.name}`"
         if parameter.param_type_name == "argument":
@@ -199,15 +199,15 @@ def troubleshooting_page() -> str:
     """List every sentence the program may refuse with, and what it comes from."""
     source = refusals.Source.of(ROOT / "src" / "discreet")
     lines = [
-        "# Troubleshooting",
+        "# Errors",
         "",
-        "Every refusal is one sentence; here are all of them, read from the program. Dots stand for what a",
-        "sentence fills in. Search for two words of yours; the right column says what was being done.",
+        "Every error is one sentence. Here are all of them, read from the program; dots stand for what a",
+        "sentence fills in. Search for two words of yours. The right column says what was being done.",
         "",
     ]
     for kind, cause in source.causes().items():
         rows = [one for one in source.refusals[0] if one.kind == kind]
-        lines += [f"## {kind}", "", cause, "", "| sentence | said while doing this |", "|---|---|"]
+        lines += [f"## {kind}", "", cause, "", "| sentence | while |", "|---|---|"]
         lines += [f"| {_cell(one.sentence)} | {_cell(one.when)} |" for one in rows] + [""]
     return "\n".join(lines)
 
