@@ -36,7 +36,7 @@ def one_round(data, view, factors, random) -> None:
     from discreet.solvers.low_rank.oja import random_signs
 
     start = view.look.counts * random_signs(data.n_items, "benchmark")
-    item_factor(oja_direction(data, view.told(factors), start, [1.0] * STEPS, random), view.look)
+    item_factor(oja_direction(data, view.scaling(factors), start, [1.0] * STEPS, random), view.look)
 
 
 def bare_products(matrix, vector) -> None:
