@@ -99,8 +99,8 @@ def shared_people(split: Split, epsilon: float, delta: float, parties: int, seed
     }
     transport = InProcess({name: member.answer for name, member in members.items()})
     coordinator = Coordinator(protocol, transport, parties=list(own), shared=split.train.users, run=RUN)
-    told = [entry.told for entry in coordinator.run_rounds()]
-    profiles = protocol.profiles(told, split.train.n_users)
+    results = [entry.result for entry in coordinator.run_rounds()]
+    profiles = protocol.profiles(results, split.train.n_users)
     table = members["party 0"].tune(profiles).scores(profiles)
     test = split.test.select_items(columns[0])
     return measure(Scores(table), own["party 0"], test, METRIC)[METRIC]

@@ -25,14 +25,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from service.source import _closed, _post
-
 from discreet.collect import wire
 from discreet.collect.campaign import Campaign
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import seal
 from discreet.service.stores.opening import open_store
+from service.senders import _closed, _post
 from service.servers import Postgresql, Server, postgresql_programs
 
 RECORD = struct.Struct("<16sii")

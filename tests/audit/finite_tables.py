@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from discreet.arrays import Floats
-from discreet.audit.white_box.prices import cell_answers
 
-from discreet.audit.white_box.recording import Recorder, Table
+from discreet.audit.white_box.costs import cell_answers
+from discreet.audit.white_box.recording import RecordedTable, Recorder
+from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
@@ -38,7 +38,7 @@ def answers_of(mechanism: Any, inputs: npt.ArrayLike) -> Floats:
         return np.hstack([silent[:, None], np.vstack([empty, rated])])
     recorder = Recorder()
     mechanism.release(np.asarray(inputs), PrivacyRandom.recorded(0, recorder))
-    tables = [call for call in recorder.calls if isinstance(call, Table)]
+    tables = [call for call in recorder.calls if isinstance(call, RecordedTable)]
     if len(tables) != 1 or len(recorder.calls) != 1:
         raise DataError("Only a mechanism that draws every answer from one table can be enumerated.")
     rows = tables[0].starts[tables[0].rows.reshape(-1)]

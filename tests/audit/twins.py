@@ -23,7 +23,7 @@ ROUNDS = ("biases", "frank-wolfe", "user-factorization", "covariance-svd")
 
 def _narrower(share):
     def twin(patch, kind):
-        wide = additive.noise_in_steps
+        wide = additive.fixed_point_noise
         patch.setattr(additive, "fixed_point_noise", lambda noise: wide(noise * share))
 
     return twin

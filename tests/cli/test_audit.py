@@ -102,7 +102,7 @@ def test_a_run_is_taken_up_where_it_stopped(discreet, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("what is kept is not found again")
 
-    monkeypatch.setattr(subjects, "look_inside", never)
+    monkeypatch.setattr(subjects, "examine", never)
     code, again, error = discreet("audit", "neighbours", "--out", kept, "--json")
     assert code == 0 and json.loads(again) == json.loads(out), error
     assert json.loads(kept.read_text())["found"][0]["date"]

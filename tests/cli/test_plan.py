@@ -78,3 +78,17 @@ def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, rati
     assert code == 0 and "gaussian" in shown
     text = page.read_text()
     assert "<svg" in text and "http" not in text.replace("http-equiv", "")
+
+
+def test_following_is_compared_and_not_always_advised(discreet):
+    code, out, _ = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "30d", "--json")
+    found = json.loads(out)
+    ways = {way["way"]: way for way in found["follow"]}
+    assert code == 0 and list(ways) == ["one fit", "monthly refits", "weekly refits", "follow"]
+    assert ways["follow"]["noise"] < ways["monthly refits"]["noise"] < ways["weekly refits"]["noise"]
+    fresh = [way["freshness"] for way in found["follow"]]
+    assert fresh == sorted(fresh)
+    once = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "7d", "--users-come-once")
+    steady = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "2d")
+    assert "Follow: what is current" in once[1] and "Do not follow" in steady[1]
+    assert "epsilon" in discreet("plan", "--follow")[2]

@@ -50,7 +50,7 @@ def test_every_change_has_another_name():
 
 def test_promises_epsilon_a_rating_against_the_collector_too():
     promise = campaign().guarantee()
-    assert promise.frame == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
+    assert promise.definition == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
     assert campaign().for_person(40).epsilon == 20.0
 

@@ -113,7 +113,7 @@ def test_the_scale_decides_the_mechanism():
 def test_the_label_states_a_cell_and_a_person(cell):
     asked = campaign(cell)
     promise = asked.guarantee()
-    assert promise.frame == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.epsilon == 3.0
+    assert promise.definition == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.epsilon == 3.0
     assert any("50 items: epsilon = 150" in note for note in promise.notes)
     assert asked.for_person().epsilon == 150.0 and asked.for_person().unit is Unit.USER
 

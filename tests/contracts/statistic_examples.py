@@ -7,8 +7,9 @@ import numpy as np
 
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import OneEach
-from discreet.statistics.counts import UserMeans
+from discreet.statistics.counts import ItemResiduals, UserMeans
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles
+from discreet.statistics.recency import Recency
 
 
 def examples():
@@ -20,16 +21,28 @@ def examples():
         "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
         "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},
         "ItemVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2"},
+        "RecentVotes": lambda data: {"n_items": data.n_items, "norm": "l1", "recency": recency(data)},
+        "RecentVotes l2": lambda data: {"n_items": data.n_items, "norm": "l2", "recency": recency(data)},
+        "RecentResiduals": lambda data: {
+            "plain": ItemResiduals(
+                **scale_of(data),
+                mean=0.1,
+                effects=draw(data.n_items, "effects") / 3,
+                item_weights=positive(data.n_items),
+                count_part=0.45,
+            ),
+            "recency": recency(data),
+        },
         "ItemResiduals": lambda data: {
             **scale_of(data),
             "mean": 0.1,
             "effects": draw(data.n_items, "effects") / 3,
-            "pull": positive(data.n_items),
+            "item_weights": positive(data.n_items),
             "count_part": 0.45,
         },
         "ResidualMoment": lambda data: {
             "top": np.arange(0, data.n_items, 2),
-            "pull": positive(data.n_items),
+            "item_weights": positive(data.n_items),
             **scale_of(data),
             **ridge_model(data),
         },
@@ -45,14 +58,14 @@ def examples():
             **ridge_model(data),
             "scale": np.array([1.0, 0.5, 2.0]),
             "longest": 2.0,
-            "pull": positive(data.n_items),
+            "item_weights": positive(data.n_items),
             "count_part": 0.2,
         },
         "ItemContext": lambda data: {
             "vectors": draw(data.n_items, "vectors", 3),
             "squares": positive(data.n_items),
             "longest": math.sqrt(5),
-            "pull": positive(data.n_items),
+            "item_weights": positive(data.n_items),
             "count_part": 0.7,
             "near": 0.8,
         },
@@ -140,12 +153,17 @@ PROFILES = {
     "ProfileVotes": lambda data, norm: {"n_items": data.n_items, "norm": norm},
     "StartMoment": lambda data, norm: {
         "items": np.arange(1, data.n_items),
-        "pull": positive(data.n_items),
+        "item_weights": positive(data.n_items),
         "norm": norm,
     },
     "ProfileGram": lambda data, norm: {"profiles": profiles_of(data), "norm": norm},
     "LinearTerms": lambda data, norm: {"profiles": profiles_of(data), "question": question(data, norm)},
 }
+
+
+def recency(data):
+    """Return a time among those of the data, so that some ratings are old and some are new."""
+    return Recency(now=10.0, half_life=3.0)
 
 
 def scale_of(data):

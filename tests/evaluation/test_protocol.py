@@ -16,7 +16,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, leave_one_out, random_split
-from discreet.evaluation import Evaluation, Score, bars, evaluate
+from discreet.evaluation import Evaluation, Score, baselines, evaluate
 from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.references import PREFIX
 from discreet.models.estimator import Estimator
@@ -235,7 +235,7 @@ def test_one_run_has_no_spread():
 @pytest.mark.skipif("DISCREET_DATA" not in os.environ, reason="needs the real data in DISCREET_DATA")
 def test_popularity_without_noise_hits_what_is_known_of_movielens_100k():
     split = leave_one_out(catalog.load("movielens-100k"))
-    found = bars(split.train, split.test, "hr@10:99,hr@10")
+    found = baselines(split.train, split.test, "hr@10:99,hr@10")
     assert found[PREFIX + "popularity"]["hr@10:99"] == pytest.approx(0.41, abs=0.02)
     assert found[PREFIX + "chance"]["hr@10:99"] == pytest.approx(0.1)
     assert found[PREFIX + "popularity"]["hr@10"] < 0.1

@@ -70,14 +70,14 @@ def test_with_noise_every_party_pays_once_and_the_model_is_private(kind, tmp_pat
 def test_sums_carry_the_noise_that_training_expects():
     """With all parties the deviation is that of the planned release; the least of them keep the promise."""
     protocol = protocol_of("popularity", 1.0, delta=1e-5)
-    results = train(protocol, PARTS, DATA).rounds[0].results
+    results = train(protocol, PARTS, DATA).rounds[0].result
     planned = gaussian_multiplier(protocol.planned().epsilon, 1e-5)
     assert math.isclose(results.noise["total"], planned, rel_tol=1e-6)
     assert planned * math.sqrt(3 / 4) >= gaussian_multiplier(1.0, 1e-5) * (1 - 1e-6)
     exact = DATA.total(ItemVotes(n_items=DATA.n_items, norm="l2")).floats()
     seen = np.concatenate(
         [
-            train(protocol, PARTS, DATA, seed=seed).rounds[0].results.arrays["total"] - exact
+            train(protocol, PARTS, DATA, seed=seed).rounds[0].result.arrays["total"] - exact
             for seed in range(20)
         ]
     )

@@ -89,7 +89,7 @@ def singular(loud=1e9, weak=1e-9):
     features[-1] = loud
     arrays = {
         "top": np.arange(ITEMS),
-        "pull": np.ones(ITEMS),
+        "item_weights": np.ones(ITEMS),
         "offsets": np.zeros(ITEMS),
         "features": features,
         "ridge": np.full(2, weak),
@@ -103,7 +103,7 @@ def vectors(longest=2.0, factors=2, **more):
         "offsets": np.zeros(ITEMS),
         "ridge": np.ones(factors),
         "scale": np.ones(factors),
-        "pull": np.ones(ITEMS),
+        "item_weights": np.ones(ITEMS),
     }
     numbers = {"middle": 3.0, "half": 2.0, "longest": longest, "count_part": 0.2}
     return question("ItemVectors", "vectors", numbers, arrays, **more)
@@ -218,7 +218,7 @@ def test_a_key_that_does_not_match_its_mask_leaves_out_its_party_by_name(declare
     endpoints = {name: party.answer for name, party in parties.items()}
     outcome = coordinator(protocol, endpoints, DATA.catalog, keeper=keeper).train(facts)
     assert all(entry.left_out == {"p3": "without mask"} for entry in outcome.rounds)
-    counts = outcome.rounds[0].results.arrays["total"]
+    counts = outcome.rounds[0].result.arrays["total"]
     assert np.abs(counts).max() < 1000
 
 

@@ -96,7 +96,7 @@ def test_shared_people_end_their_run_too(lie):
     endpoints = {name: party.answer for name, party in honest.items()}
     endpoints["p1"] = liar(endpoints["p1"], LIES[lie])
     rounds = coordinator(protocol, endpoints, DATA.users).run_rounds()
-    assert len(rounds) == 2 and all(np.isfinite(entry.results.arrays["profiles"]).all() for entry in rounds)
+    assert len(rounds) == 2 and all(np.isfinite(entry.result.arrays["profiles"]).all() for entry in rounds)
 
 
 PARTS_OF_ITEMS = {f"p{k}": DATA.select_items(np.arange(k, DATA.n_items, 2)) for k in range(2)}

@@ -108,7 +108,7 @@ def test_an_item_is_averaged_over_those_who_list_it():
         name: overheard(name, Party(name, part, protocol, run=RUN, random=noise.spawn(name), catalog=union))
         for name, part in parts.items()
     }
-    results = run_parties(protocol, parts, union, replaced=spies).rounds[-1].results.arrays
+    results = run_parties(protocol, parts, union, replaced=spies).rounds[-1].result.arrays
     alone = union.index_of(DATA.catalog.id_at(LISTS["p0"][:5]))
     np.testing.assert_array_equal(results["factors"][alone], answers["p0"].arrays["factors"][alone])
     assert np.abs(results["factors"][alone]).max() > 0

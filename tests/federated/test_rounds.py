@@ -44,13 +44,13 @@ def test_without_noise_parties_get_exactly_the_model_of_all_data(rounds, masked)
 def test_one_party_alone_is_the_private_model_up_to_its_noise():
     outcome = train(QUIET, {"p0": DATA}, DATA)
     plan = ImplicitObjective(epsilon=30.0, delta=1e-5).plan()
-    assert outcome.rounds[0].results.noise["votes"] == math.sqrt(plan.votes.variance)
+    assert outcome.rounds[0].result.noise["votes"] == math.sqrt(plan.votes.variance)
 
 
 def test_own_noise_adds_up_and_shared_noise_stays():
     alone = math.sqrt(QUIET.plan().votes.variance)
-    own = train(QUIET, PARTS, DATA).rounds[0].results.noise["votes"]
-    shared = train(SHARED, PARTS, DATA).rounds[0].results.noise["total"]
+    own = train(QUIET, PARTS, DATA).rounds[0].result.noise["votes"]
+    shared = train(SHARED, PARTS, DATA).rounds[0].result.noise["total"]
     assert math.isclose(own, 2 * alone)
     assert math.isclose(shared, alone * math.sqrt(4 / 3), rel_tol=1e-6)
 
@@ -71,7 +71,7 @@ def test_the_model_carries_the_weakest_promise_and_is_saved(tmp_path):
 
 def test_little_budget_buys_a_recount():
     outcome = train(replace(QUIET, epsilon=0.1), PARTS, DATA)
-    assert [entry.results.kind for entry in outcome.rounds] == ["votes", "recount"]
+    assert [entry.result.kind for entry in outcome.rounds] == ["votes", "recount"]
     assert np.isfinite(scores(outcome.model)).all()
 
 
@@ -295,10 +295,10 @@ def test_a_party_without_a_mask_is_left_out_of_shared_noise():
 
 def test_questions_depend_on_what_was_told_alone():
     rounds = train(QUIET, PARTS, DATA).rounds
-    results = [entry.results for entry in rounds]
+    results = [entry.result for entry in rounds]
     for done in range(3):
         first, second = (QUIET.question(results[:done], DATA.n_items) for _ in range(2))
-        assert first.kind == rounds[done].results.kind
+        assert first.kind == rounds[done].result.kind
         assert all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
     assert QUIET.question(results, DATA.n_items) is None
 
@@ -353,7 +353,7 @@ def test_averaged_users_find_the_groups_across_parties(epsilon, least):
     with pytest.raises(FederationError, match="run_rounds"):
         leader.train(data.facts)
     rounds = leader.run_rounds()
-    profiles = protocol.profiles([entry.results for entry in rounds], data.n_users)
+    profiles = protocol.profiles([entry.result for entry in rounds], data.n_users)
     table = parties["p0"].tune(profiles).scores(profiles)
     assert agreement(table, columns[0]) > least
 

@@ -10,7 +10,7 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.splits import leave_one_out, random_split
-from discreet.evaluation import bars, measure
+from discreet.evaluation import baselines, measure
 from discreet.evaluation.references import PREFIX
 from discreet.models.baselines import als as als_module
 from discreet.models.baselines.als import Als
@@ -131,7 +131,7 @@ def test_als_on_few_ratings_a_person_does_not_lose_to_their_own_mean():
     values = np.clip(np.round(3 + rng.standard_normal(600)[users] + rng.standard_normal(1800)), 1, 5)
     data = Interactions.from_arrays(users, items, values, low=1, high=5, step=1, duplicates="last")
     split = random_split(data, 0.2, 1)
-    own = bars(split.train, split.test, "rmse")[PREFIX + "user mean"]["rmse"]
+    own = baselines(split.train, split.test, "rmse")[PREFIX + "user mean"]["rmse"]
     assert measure(Als().fit(split.train), split.train, split.test, "rmse")["rmse"] < own
 
 
@@ -183,7 +183,7 @@ def test_rare_items_are_left_out_of_the_weights_and_listed_last():
 def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
     split = leave_one_out(crowds(), 2)
     own = measure(bar().fit(split.train), split.train, split.test, "hr@10")["hr@10"]
-    popular = bars(split.train, split.test, "hr@10")[PREFIX + "popularity"]["hr@10"]
+    popular = baselines(split.train, split.test, "hr@10")[PREFIX + "popularity"]["hr@10"]
     assert own > popular + 0.05
 
 

@@ -242,7 +242,7 @@ def test_importance_sampling_is_unbiased_and_reads_fewer_people():
 
 def test_importance_sampling_fits_and_needs_a_pure_promise(monkeypatch):
     data = choices(n_users=300)
-    monkeypatch.setattr(questions, "shows_taste", lambda *_: True)
+    monkeypatch.setattr(questions, "shows_factors", lambda *_: True)
     options = {"epsilon": 30.0, "delta": 0.0, "importance_sampling": True}
     model = ImplicitObjective(**options).fit(data, random=PrivacyRandom.simulate(3))
     assert np.isfinite(model.scores(data, np.arange(4))).all()

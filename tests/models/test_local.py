@@ -40,7 +40,7 @@ def fit(estimator, data, seed=1):
 @pytest.mark.parametrize("kind", LOCAL)
 def test_promises_epsilon_a_rating_against_the_collector(kind):
     promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
-    assert promise.frame == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
+    assert promise.definition == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
 
 
@@ -56,7 +56,7 @@ def test_label_says_what_it_means_for_a_person(settings, facts, count):
 def test_private_gradients_protect_the_whole_history():
     estimator = PrivateGradients(epsilon=1.0, rounds=3)
     promise = estimator.promise(PublicFacts(n_items=10))
-    assert promise.frame == (Unit.USER, Neighbors.REPLACE, Trust.LOCAL)
+    assert promise.definition == (Unit.USER, Neighbors.REPLACE, Trust.LOCAL)
     assert math.fsum([estimator.share()] * 3) <= 1.0
     assert len(estimator.events(PublicFacts(n_items=10))) == 3
     assert estimator.sent_bytes(1682) == {"up": 15, "down": 3 * 5 * 4 * 1682}
@@ -139,7 +139,7 @@ def test_fits_reports_of_a_campaign_without_paying_again(data, tmp_path):
     asked = campaign(data, BoundedLaplace(epsilon=3.0, low=1, high=5, points=241))
     collected = collect(data, asked)
     model = LocalChannel(epsilon=3.0).fit_reports(collected)
-    assert model.guarantee.is_private and model.guarantee.frame == asked.guarantee().frame
+    assert model.guarantee.is_private and model.guarantee.definition == asked.guarantee().definition
     assert model.guarantee.epsilon == 3.0
     assert any("answer once" in line for line in model.guarantee.assumes)
     assert any("20 ratings" in note and "epsilon = 60" in note for note in model.guarantee.notes)

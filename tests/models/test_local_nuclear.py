@@ -94,7 +94,7 @@ def test_plain_recovery_finds_taste_on_any_scale(step):
 
 def test_promise_is_for_a_cell_and_says_what_a_person_pays():
     promise = LocalNuclear(epsilon=2.0).promise(PublicFacts(n_items=1682, step=1.0))
-    assert promise.frame == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.delta == 0
+    assert promise.definition == (Unit.RATING, Neighbors.REPLACE, Trust.LOCAL) and promise.delta == 0
     assert any("1,682 items: epsilon = 3364" in note for note in promise.notes)
 
 

@@ -157,7 +157,7 @@ def test_how_many_items_a_file_has_steers_no_plan():
             continue
         estimator = MODELS[name](epsilon=1.0)
         promise = estimator.promise(few.facts)
-        if promise.frame != (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT) or not promise.is_private:
+        if promise.definition != (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT) or not promise.is_private:
             continue
         here, there = (estimator.whole_events(data, chosen) for data in (few, many))
         assert here == there and estimator.whole_promise(few, chosen) == estimator.whole_promise(many, chosen)

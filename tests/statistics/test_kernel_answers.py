@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.statistics.item_vectors import _tell
+from discreet.statistics.item_vectors import _add_contribution
 from discreet.statistics.profiles import Lens, place
 
 
@@ -32,7 +32,7 @@ def told(residuals, lengths, count_part=0.5):
     own = np.array([[1.0, 1.0], [0.5, -0.25]])
     products = own @ own.T
     columns, item_weights = np.array([0, 2], np.int32), np.ones(3)
-    _tell(
+    _add_contribution(
         columns,
         own,
         np.array(residuals),

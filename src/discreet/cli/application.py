@@ -37,6 +37,7 @@ VERBS = (
     "reproduce",
     "budget",
     "plan",
+    "follow",
     "federation",
     "party",
     "keeper",
@@ -51,7 +52,10 @@ SEVERAL = {
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),
     "collect": ("fit", "backup"),
+    "follow": ("start", "add", "show", "erase"),
 }
+# Other names for parts of a verb, which help does not list.
+HIDDEN = {"follow": {"init": "start", "status": "show"}}
 
 # Verbs in the module of another verb.
 _HOMES = {"similar": "recommend", "explain": "recommend", "verify": "sign", "datasets": "models"}
@@ -106,14 +110,16 @@ def verb_command(name: str) -> Any:
         alone.callback(no_args_is_help=True, help=what)(lambda: None)
         for part in SEVERAL[name]:
             _add(alone, part, f"discreet.cli.{function}")
+        for other, part in HIDDEN.get(name, {}).items():
+            _add(alone, part, f"discreet.cli.{function}", hidden_name=other)
     else:
         _add(alone, name, f"discreet.cli.{_HOMES.get(name, function)}")
     return typer.main.get_command(alone)
 
 
-def _add(verbs: typer.Typer, name: str, module: str) -> None:
+def _add(verbs: typer.Typer, name: str, module: str, *, hidden_name: str = "") -> None:
     verb = getattr(importlib.import_module(module), name.replace("-", "_"))
-    verbs.command(name)(_stoppable(spread(verb)))
+    verbs.command(hidden_name or name, hidden=bool(hidden_name))(_stoppable(spread(verb)))
 
 
 app = typer.Typer(

@@ -36,6 +36,16 @@ def plan(
     picture: Annotated[
         Path | None, typer.Option("--out", help="Also draw the curve to this .svg or .png file.")
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Compare one fit, refits and `discreet follow` over a year.")
+    ] = False,
+    half_life: Annotated[
+        str, typer.Option("--half-life", help="With --follow: when a choice counts half, as in 7d.")
+    ] = "30d",
+    come_once: Annotated[
+        bool,
+        typer.Option("--users-come-once", help="With --follow: most users rate only once a year."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Plan releases: what each may cost, what an attacker gains, and what accuracy to expect.
@@ -46,6 +56,9 @@ def plan(
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
     if wanted is not None and people is None:
         raise ParameterError("--wanted needs --people, because noise matters less with more people.")
+    if follow:
+        _compare(epsilon, delta, releases, half_life, come_once=come_once, as_json=as_json)
+        return
     found: dict[str, Any] = {}
     if wanted is not None and people is not None:
         found["wanted"] = _smallest(metric, wanted, people, ratings)
@@ -61,6 +74,37 @@ def plan(
         emit(found)
     else:
         _show(found, metric, people, ratings)
+
+
+def _compare(
+    epsilon: float | None, delta: float, releases: int, half_life: str, *, come_once: bool, as_json: bool
+) -> None:
+    """Print the ways to spend a year's budget, best last."""
+    from rich.table import Table
+
+    from discreet.cli.follow import days
+    from discreet.follow import FollowSettings
+    from discreet.follow.comparison import compared, verdict
+
+    if epsilon is None:
+        raise ParameterError("--follow compares ways to spend a budget. Give it with --epsilon.")
+    settings = FollowSettings(
+        # A single release is no year; weekly is usual.
+        releases=52 if releases == 1 else releases,
+        epsilon=epsilon,
+        delta=delta,
+        half_life=days("--half-life", half_life),
+    )
+    ways = compared(settings, come_once=come_once)
+    if as_json:
+        emit({"follow": [way.to_json() for way in ways], "verdict": verdict(ways)})
+        return
+    table = Table("way", "releases", "epsilon each", "noise", "fresh", "signal", "clearness")
+    for way in ways:
+        each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
+        numbers = (way.noise, way.freshness, way.signal, way.clearness)
+        table.add_row(way.name, str(way.releases), each, *(f"{number:.3g}" for number in numbers))
+    show(table, verdict(ways))
 
 
 def _schedule(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Self, Unpack, final
 
@@ -22,7 +23,7 @@ from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
-_FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST"
+_FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1, time:2026-01-31 or given:TRAIN,TEST"
 
 
 @final
@@ -106,6 +107,21 @@ def time_split(data: Interactions, fraction: float) -> Split:
     return Split.by_mask(data, data.times > cut)
 
 
+def date_split(data: Interactions, date: str) -> Split:
+    """Hold out what came from a date on, as a service is asked: one public moment cuts everybody's.
+
+    Times are seconds since 1970; the date is in UTC unless it says otherwise.
+    """
+    if data.times is None:
+        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+    moment = datetime.fromisoformat(date)
+    cut = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    later = data.times >= cut
+    if later.all() or not later.any():
+        raise DataError(f"All ratings came on one side of {date}, so they cannot be split there.")
+    return Split.by_mask(data, later)
+
+
 def _listing(data: Interactions) -> Index:
     return np.arange(data.n_ratings, dtype=np.int64) if data.listed is None else data.listed
 
@@ -175,6 +191,7 @@ class SplitPlan:
     fraction: float = 0.1
     folds: int = 10
     files: tuple[str, str] = ("", "")
+    date: str = ""
 
     def digests(self, folder: str | Path | None = None) -> list[str]:
         """Return the checksum of each given file; none for other splits."""
@@ -197,7 +214,7 @@ class SplitPlan:
         elif self.kind == "leave-one-out":
             split = leave_one_out(data, seed)
         elif self.kind == "time":
-            split = time_split(data, self.fraction)
+            split = date_split(data, self.date) if self.date else time_split(data, self.fraction)
         else:
             split = given(
                 *self.files,
@@ -213,7 +230,7 @@ class SplitPlan:
 
 
 def parse_split(text: str) -> SplitPlan:
-    """Read `random:0.1`, `kfold:10`, `leave-one-out`, `time:0.1` or `given:TRAIN,TEST`.
+    """Read `random:0.1`, `kfold:10`, `leave-one-out`, `time:0.1`, `time:2026-01-31` or `given:TRAIN,TEST`.
 
     Example:
         >>> parse_split("kfold:5").folds
@@ -221,6 +238,9 @@ def parse_split(text: str) -> SplitPlan:
     """
     kind, _, value = text.strip().partition(":")
     try:
+        if kind == "time" and "-" in value:
+            datetime.fromisoformat(value)
+            return SplitPlan(kind="time", date=value)
         if kind in ("random", "time") and 0 < float(value) < 1:
             return SplitPlan(kind="random" if kind == "random" else "time", fraction=float(value))
         if kind == "kfold" and int(value) >= 2:

@@ -104,6 +104,11 @@ class ShardFolder:
         return self.called or self.manifest.name
 
     @property
+    def has_times(self) -> bool:
+        """Tell whether ratings have times."""
+        return self.manifest.has_times
+
+    @property
     def n_users(self) -> int:
         """Return the number of users."""
         return self.manifest.people

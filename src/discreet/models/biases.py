@@ -17,6 +17,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
@@ -25,20 +26,25 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
+from discreet.statistics.recency import Recency
 
 # How the budget is shared: overall mean, pilot release of the items, final item effects.
 SHARES = (0.02, 0.25, 0.73)
 
 
 def release_biases(
-    data: DataSource, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: DataSource,
+    multiplier: float,
+    random: PrivacyRandom,
+    progress: Progress,
+    recency: Recency | None = None,
 ) -> tuple[ItemView, EmpiricalBayes]:
     """Release the overall mean and every item's effect; together they cost one Gaussian of this multiplier.
 
     `multiplier=0` adds no noise. The proof is in proofs/biases.md.
     """
     mean, pilot, final = [0.0] * 3 if multiplier == 0 else split_gaussian(multiplier, SHARES)
-    view = pilot_release(data, mean, pilot, multiplier, random)
+    view = pilot_release(data, mean, pilot, multiplier, random, recency)
     progress("biases", 1, 2)
     view = view.with_effects(data, final, random)
     progress("biases", 2, 2)
@@ -59,6 +65,10 @@ class Biases(Estimator):
         entry, with M the multiplier of one Gaussian release that is (`epsilon`, `delta`)-private and shares s
         = (0.02, 0.25, 0.73).
 
+    Parameters:
+        half_life: After so many days a rating counts half in items' effects (None: nothing fades).
+        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
+
     Example:
         >>> from discreet import Biases, PrivacyRandom
         >>> from discreet.data.datasets.synthetic import popularity_skewed
@@ -76,13 +86,20 @@ class Biases(Estimator):
 
     epsilon: float
     delta: float = 1e-6
+    half_life: float | None = None
+    now: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
+        check_recency(self.half_life, self.now)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/biases.md")
+        return joint_promise(self, facts, "proofs/biases.md", timed=self.half_life is not None)
+
+    def _refuse(self, data: DataSource) -> None:
+        Estimator._refuse(self, data)
+        refuse_timeless(self.half_life, data)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the three Gaussian releases."""
@@ -97,7 +114,8 @@ class Biases(Estimator):
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
-        seen, effects = release_biases(data, multiplier, random, progress)
+        recency = recency_of(self.half_life, self.now)
+        seen, effects = release_biases(data, multiplier, random, progress, recency)
         return RatingScorer(
             mean=seen.middle + seen.half * seen.mean,
             item_bias=seen.half * effects.mean,

@@ -263,15 +263,19 @@ def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
-def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str) -> Guarantee:
-    """Return the promise of a user-level estimator that spends exactly its epsilon and delta."""
+def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str, *, timed: bool = False) -> Guarantee:
+    """Return the promise of a user-level estimator that spends exactly its epsilon and delta.
+
+    One that is `timed` reads times: whether the data have any is then public.
+    """
+    public = ("whether the data have times is public",) if timed else ()
     return Guarantee(
         epsilon=estimator.epsilon,
         delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,
         unit=Unit.USER,
         neighbors=Neighbors.ADD_OR_REMOVE,
         trust=Trust.JOINT,
-        assumes=facts.assumptions(),
+        assumes=(*facts.assumptions(), *public),
         basis=Basis.PROVED,
         proof=proof,
     )

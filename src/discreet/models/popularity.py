@@ -11,12 +11,15 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.data_source import DataSource
+from discreet.statistics.recency import RecentVotes
+from discreet.statistics.statistic import Norm, Statistic
 
 
 @final
@@ -32,6 +35,11 @@ class Popularity(Estimator):
     Noise
         A user with n items adds 1 / sqrt(n) to each (l2 sensitivity 1, Gaussian noise), or 1 / n where
         `delta` is 0 (l1 sensitivity 1, Laplace noise of scale 1 / epsilon).
+
+    Parameters:
+        half_life: After so many days a choice counts half (None: nothing fades). A user's votes are then
+            scaled to length 1 at most; times in the data are seconds since 1970, or dates.
+        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
 
     Example:
         >>> from discreet import Popularity, PrivacyRandom
@@ -51,13 +59,20 @@ class Popularity(Estimator):
 
     epsilon: float
     delta: float = 1e-6
+    half_life: float | None = None
+    now: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=False)
+        check_recency(self.half_life, self.now)
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise, which is that of the mechanism."""
-        return joint_promise(self, facts, "proofs/popularity.md")
+        return joint_promise(self, facts, "proofs/popularity.md", timed=self.half_life is not None)
+
+    def _refuse(self, data: DataSource) -> None:
+        Estimator._refuse(self, data)
+        refuse_timeless(self.half_life, data)
 
     def _mechanism(self) -> Laplace | Gaussian:
         if self.delta == 0:
@@ -73,7 +88,12 @@ class Popularity(Estimator):
         return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
-        votes = data.total(ItemVotes(n_items=data.n_items, norm="l1" if self.delta == 0 else "l2"))
+        norm: Norm = "l1" if self.delta == 0 else "l2"
+        asked: Statistic = ItemVotes(n_items=data.n_items, norm=norm)
+        recency = recency_of(self.half_life, self.now)
+        if recency is not None:
+            asked = RecentVotes(n_items=data.n_items, norm=norm, recency=recency)
+        votes = data.total(asked)
         if math.isinf(self.epsilon):
             return PopularityScorer(popularity=votes.floats())
         return PopularityScorer(popularity=self._mechanism().release(votes.steps(), random))

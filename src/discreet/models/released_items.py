@@ -26,6 +26,7 @@ from discreet.statistics.counts import (
     UserMeans,
 )
 from discreet.statistics.data_source import DataSource
+from discreet.statistics.recency import Recency, RecentResiduals
 
 # The weight of counts in a user's contribution to the pilot release, where counts are needed most.
 _PILOT_COUNT_PART = 0.45
@@ -79,6 +80,7 @@ class ItemView:
     releases: tuple[Released, ...]
     columns: Floats
     column_ridges: Floats
+    recency: Recency | None = None
 
     @property
     def counts(self) -> Floats:
@@ -145,7 +147,7 @@ class ItemView:
             item_weights=self.tally.raised**self.power,
             count_part=self.part,
         )
-        more = _release(data, question, multiplier, random)
+        more = _release(data, question, multiplier, random, self.recency)
         tally = self.tally.with_more(more.counted, more.count_noise, question.item_weights)
         return replace(self, tally=tally, releases=(*self.releases, more))
 
@@ -156,11 +158,17 @@ class ItemView:
 
 
 def pilot_release(
-    data: DataSource, mean_multiplier: float, multiplier: float, total: float, random: PrivacyRandom
+    data: DataSource,
+    mean_multiplier: float,
+    multiplier: float,
+    total: float,
+    random: PrivacyRandom,
+    recency: Recency | None = None,
 ) -> ItemView:
     """Release the overall mean, and a first estimate of every item's effect and count.
 
-    `total` is the multiplier of the whole budget in one release; it sets the weight of counts.
+    `total` is the multiplier of the whole budget in one release; it sets the weight of counts. With
+    `recency` ratings fade with their age.
     """
     low, high = data.facts.low, data.facts.high
     if low >= high:
@@ -178,7 +186,7 @@ def pilot_release(
         item_weights=np.ones(data.n_items),
         count_part=max(_PILOT_COUNT_PART, counting),
     )
-    pilot = _release(data, question, multiplier, random)
+    pilot = _release(data, question, multiplier, random, recency)
     length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,
@@ -192,14 +200,20 @@ def pilot_release(
         releases=(pilot,),
         columns=np.zeros((data.n_items, 0)),
         column_ridges=np.zeros(0),
+        recency=recency,
     )
 
 
 def _release(
-    source: DataSource, question: ItemResiduals, multiplier: float, random: PrivacyRandom
+    source: DataSource,
+    question: ItemResiduals,
+    multiplier: float,
+    random: PrivacyRandom,
+    recency: Recency | None,
 ) -> Released:
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
-    sums, counted = noise.release(source.total(question).steps(), random)
+    asked = question if recency is None else RecentResiduals(plain=question, recency=recency)
+    sums, counted = noise.release(source.total(asked).steps(), random)
     return Released(
         question=question, sums=sums, counted=counted / question.count_part, multiplier=multiplier
     )

@@ -60,13 +60,18 @@ class ItemResiduals(Statistic):
         return (Part("residuals", (2, self.effects.size)),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        residuals, counted = self.weighted(block)
+        block.add_by_item(residuals, sums[0][0])
+        block.add_by_item(counted, sums[0][1])
+
+    def weighted(self, block: Block) -> tuple[Floats, Floats]:
+        """Return what each rating adds to its item's two sums."""
         residuals = (block.values - self.middle) / self.half - self.mean - self.effects[block.items]
         own = block.per_person(residuals) / (block.counts + USER_RIDGE)
         residuals -= own[block.people]
         item_weight = self.item_weights[block.items]
         weights = item_weight * block.unit_weights(item_weight**2 * (residuals**2 + self.count_part**2))
-        block.add_by_item(weights * residuals, sums[0][0])
-        block.add_by_item(weights * self.count_part, sums[0][1])
+        return weights * residuals, weights * self.count_part
 
 
 #: A user contributes the mean and half a count; this bounds the norm of the vector (mean, 1/2).

@@ -10,7 +10,12 @@ from discreet.core.checks import BudgetError, DataError, ParameterError, Privacy
 from discreet.core.randomness import PrivacyRandom
 from discreet.evaluation.private import choose_privately, evaluate_privately, fit_and_evaluate
 from discreet.evaluation.private.release import noise_of, release_sums
-from discreet.evaluation.private.user_scores import hide_one_each, personal_scores, private_metric, told_steps
+from discreet.evaluation.private.user_scores import (
+    fixed_point_scores,
+    hide_one_each,
+    personal_scores,
+    private_metric,
+)
 from discreet.evaluation.scoring import measure
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
@@ -57,7 +62,7 @@ def test_what_is_hidden_is_the_own_latest_item():
 
 def test_the_released_value_is_the_truth_and_stated_noise():
     """The spread of many releases is the noise that is stated; a claim 30 % off is rejected."""
-    steps = FixedPoint(told_steps(np.full((4000, 1), 0.3)), 24)
+    steps = FixedPoint(fixed_point_scores(np.full((4000, 1), 0.3)), 24)
     noise = noise_of(gaussian_multiplier(1.0, 1e-6), 1)
     random = PrivacyRandom.simulate(5)
     sums = np.array([release_sums(steps, noise, random)[0][0] for _ in range(600)])
@@ -67,7 +72,7 @@ def test_the_released_value_is_the_truth_and_stated_noise():
     assert abs(deviation / (1.3 * noise.sigma) - 1) > slack
     assert abs(sums.mean() - 1200) < 5 * noise.sigma / math.sqrt(600) + 1e-3
     with pytest.raises(ParameterError):
-        told_steps(np.array([[0.7]]))
+        fixed_point_scores(np.array([[0.7]]))
 
 
 def test_intervals_cover_and_would_not_without_the_noise():
@@ -83,7 +88,7 @@ def test_intervals_cover_and_would_not_without_the_noise():
     covered = without = 0
     for _ in range(games):
         hits = (rng.random(800) < rate).astype(float)[:, None] - 0.5
-        sums, count = release_sums(FixedPoint(told_steps(hits), 24), noise, random)
+        sums, count = release_sums(FixedPoint(fixed_point_scores(hits), 24), noise, random)
         score = read_score(metric, sums[0], count, noise.sigma, DATA.facts, promise, difference=False)
         covered += score.low <= rate <= score.high
         blind = read_score(metric, sums[0], count, 0.0, DATA.facts, promise, difference=False)

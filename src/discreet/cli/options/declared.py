@@ -254,7 +254,7 @@ class Measuring:
         str,
         typer.Option(
             "--split",
-            help="The held-out part: random:0.1, kfold:10, leave-one-out, time:0.1 or given:TRAIN,TEST.",
+            help="Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.",
         ),
     ] = "random:0.1"
     metric: Annotated[

@@ -4,12 +4,12 @@ import builtins
 
 import numpy as np
 import pytest
-from sources.test_same_model import arrays_of, assert_same
 
 from discreet.core.checks import FileError, ParameterError
 from discreet.distributed.object_stores import ObjectStore
 from discreet.distributed.shards import is_shard_folder, open_shards
 from discreet.statistics.counts import UserCount
+from shards.test_same_model import arrays_of, assert_same
 
 fsspec = pytest.importorskip("fsspec", reason="needs the extra `stores`")
 

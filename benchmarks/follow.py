@@ -1,0 +1,454 @@
+"""Replay a year: a model from its start, refits, a followed year, and no privacy, at one yearly budget.
+
+    python benchmarks/follow.py [--json] [--dataset movietweetings-100k] [--draws 3] [--out FILE]
+
+Ratings are replayed in the order of their times and cut into releases. After each release, from the second
+month on, what comes until the next one is asked for: HR@10 of the first item that every active user chooses
+next, among all items that user has not had, and (at weekly releases) the RMSE of all ratings until then. The
+half-life is chosen on the second half of the first month, which is not measured. All ways see the same:
+
+- stale: one fit after the first month, with the whole budget;
+- refits: 2, 4, 12 fits at even distances, or one before every weekly release, that share the budget in a
+  Gaussian account, with the same half-life;
+- follow: `discreet.follow`, one charge;
+- without privacy: a fit before every release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+
+import discreet
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.datasets import catalog
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.follow import Following, FollowSettings
+from discreet.follow.weights import Pace
+from discreet.planning.plan import schedule
+
+DELTA, DAY, MONTH = 1e-6, 86400, 30
+CADENCES = (1, 2, 4, 12)
+DAYS = 365.0
+# Most users of MovieLens come once, which is public.
+DATASETS = {"movietweetings-100k": Pace(), "movielens-1m": Pace(start=1.0, share=1.0)}
+HALF_LIVES = (7.0, 14.0, 30.0, 90.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stream:
+    """Hold ratings in the order of their times, each pair of user and item once."""
+
+    name: str
+    users: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    times: np.ndarray
+    scale: tuple[float, float]
+    pace: Pace
+    period: float = 7.0
+
+    @cached_property
+    def release(self) -> np.ndarray:
+        """Return the release at which each rating comes, counted from 0."""
+        return ((self.times - self.times[0]) / (self.period * DAY)).astype(np.int64)
+
+    @property
+    def releases(self) -> int:
+        """Return how many releases there are."""
+        return int(self.release[-1]) + 1
+
+    @property
+    def first(self) -> int:
+        """Return the first release that is asked for: after the first month, or half of a short stream."""
+        return min(math.ceil(MONTH / self.period), self.releases // 2)
+
+    @cached_property
+    def n_items(self) -> int:
+        """Return how many items there are."""
+        return int(self.items.max()) + 1
+
+    @cached_property
+    def catalog(self) -> Vocabulary:
+        """Return the items, declared from the start."""
+        return Vocabulary.of(np.arange(self.n_items).tolist())
+
+    def facts(self, rated: bool) -> PublicFacts:
+        """Return what is public."""
+        low, high = self.scale if rated else (1.0, 1.0)
+        return PublicFacts(n_items=self.n_items, low=low, high=high)
+
+    def data(self, which: np.ndarray, rated: bool) -> Interactions:
+        """Return the marked ratings, or choices, as data."""
+        return Interactions.from_arrays(
+            self.users[which],
+            self.items[which],
+            self.values[which] if rated else None,
+            self.times[which],
+            catalog=self.catalog,
+            facts=self.facts(rated),
+        )
+
+    @cached_property
+    def whole(self) -> dict[bool, Interactions]:
+        """Return everything, as choices and as ratings."""
+        everything = np.ones(self.users.size, dtype=bool)
+        return {rated: self.data(everything, rated) for rated in (False, True)}
+
+    def before(self, release: int, rated: bool) -> Interactions:
+        """Return all ratings before a release."""
+        data = self.whole[rated]
+        known = data.where(data.times < self.times[0] + release * self.period * DAY)
+        return known.select_users(np.diff(known.indptr) > 0)
+
+    def date(self, release: int) -> str:
+        """Return when a release is made."""
+        moment = float(self.times[0] + release * self.period * DAY)
+        return datetime.fromtimestamp(moment, UTC).isoformat()
+
+
+def load(name: str, *, toy: bool) -> Stream:
+    if toy:
+        rng = np.random.default_rng(0)
+        users, items = rng.integers(0, 20, 150), rng.integers(0, 15, 150)
+        table = np.column_stack(
+            [users, items, rng.integers(1, 6, 150), np.sort(rng.integers(0, 20 * DAY, 150))]
+        )
+        return arranged(name, table, (1.0, 5.0), Pace())
+    data = catalog.load(name)
+    table = np.column_stack([data.rows(), data.items, data.values, data.times]).astype(np.int64)
+    return arranged(name, table, (data.facts.low, data.facts.high), DATASETS[name])
+
+
+def arranged(name: str, table: np.ndarray, scale: tuple[float, float], pace: Pace) -> Stream:
+    table = table[np.argsort(table[:, 3], kind="stable")]
+    table = table[table[:, 3] < table[0, 3] + DAYS * DAY]
+    _, first = np.unique(table[:, 0] << 32 | table[:, 1], return_index=True)
+    table = table[np.sort(first)]
+    users, items = (np.unique(table[:, k], return_inverse=True)[1] for k in (0, 1))
+    return Stream(
+        name=name,
+        users=users,
+        items=items,
+        values=table[:, 2].astype(np.float32),
+        times=table[:, 3],
+        scale=scale,
+        pace=pace,
+    )
+
+
+# Scoring: what comes at a release, asked of the model from before it.
+
+
+def hits(stream: Stream, release: int, popularity: np.ndarray) -> np.ndarray:
+    """Return of every active user whether the first new item is among the ten most popular not had before."""
+    now = np.flatnonzero(stream.release == release)
+    active, first = np.unique(stream.users[now], return_index=True)
+    own = popularity[stream.items[now[first]]]
+    ahead = (popularity[None, :] > own[:, None]).sum(axis=1)
+    past = np.flatnonzero(stream.release < release)
+    past = past[np.isin(stream.users[past], active)]
+    who = np.searchsorted(active, stream.users[past])
+    had = np.bincount(who, weights=popularity[stream.items[past]] > own[who], minlength=active.size)
+    return ahead - had < 10
+
+
+def personal_hits(stream: Stream, release: int, model: discreet.FittedModel) -> np.ndarray:
+    """Return the same for a model with lists of each user's own."""
+    histories, active, first = histories_at(stream, release, rated=False)
+    worth = model.worth(histories, np.arange(active.size)).astype(np.float64)
+    worth[histories.rows(), histories.items] = -np.inf
+    own = worth[np.arange(active.size), stream.items[first]]
+    return (worth > own[:, None]).sum(axis=1) < 10
+
+
+def histories_at(stream: Stream, release: int, *, rated: bool):
+    now = np.flatnonzero(stream.release == release)
+    active, first = np.unique(stream.users[now], return_index=True)
+    past = np.flatnonzero(stream.release < release)
+    past = past[np.isin(stream.users[past], active)]
+    histories = Interactions.from_arrays(
+        stream.users[past],
+        stream.items[past],
+        stream.values[past] if rated else None,
+        stream.times[past],
+        catalog=stream.catalog,
+        people=Vocabulary.of(active.tolist()),
+        facts=stream.facts(rated),
+    )
+    return histories, active, now[first]
+
+
+def squared_errors(stream: Stream, release: int, model: discreet.FittedModel) -> np.ndarray:
+    histories, active, _ = histories_at(stream, release, rated=True)
+    now = np.flatnonzero(stream.release == release)
+    found = model.predict(histories, np.searchsorted(active, stream.users[now]), stream.items[now])
+    return (found - stream.values[now]) ** 2
+
+
+def asked(stream: Stream) -> range:
+    return range(stream.first, stream.releases)
+
+
+def mean_of(parts: list[np.ndarray]) -> float:
+    return float(np.concatenate(parts).mean())
+
+
+# The ways.
+
+
+def refits(
+    stream: Stream, count: int, fit: Callable[[int], Any], score: Callable[[int, Any], np.ndarray]
+) -> tuple[float, list[float]]:
+    """Return the mean score with so many fits at even distances, and that of every release."""
+    fits = {stream.first + (stream.releases - stream.first) * k // count for k in range(count)}
+    model, parts = None, []
+    for release in asked(stream):
+        if release in fits:
+            model = fit(release)
+        parts.append(score(release, model))
+    return mean_of(parts), [float(part.mean()) if part.size else math.nan for part in parts]
+
+
+def popular(stream: Stream, epsilon: float, half_life: float, seed: int) -> Callable[[int], np.ndarray]:
+    def fit(release: int) -> np.ndarray:
+        estimator = discreet.Popularity(
+            epsilon=epsilon, delta=DELTA, half_life=half_life, now=stream.date(release)
+        )
+        model = estimator.fit(
+            stream.before(release, False), random=PrivacyRandom.simulate(1000 * seed + release)
+        )
+        return model.scorer.popularity
+
+    return fit
+
+
+def effects(stream: Stream, epsilon: float, seed: int) -> Callable[[int], discreet.FittedModel]:
+    def fit(release: int) -> discreet.FittedModel:
+        estimator = discreet.Biases(epsilon=epsilon, delta=DELTA)
+        return estimator.fit(
+            stream.before(release, True), random=PrivacyRandom.simulate(1000 * seed + release)
+        )
+
+    return fit
+
+
+def followed(
+    stream: Stream,
+    epsilon: float,
+    half_life: float,
+    seed: int,
+    *,
+    rated: bool,
+    score: Callable[[int, Any], np.ndarray],
+) -> tuple[float, list[float]]:
+    settings = FollowSettings(
+        releases=stream.releases,
+        epsilon=epsilon,
+        delta=DELTA,
+        half_life=half_life,
+        days=stream.releases * stream.period,
+        pace=stream.pace,
+    )
+    random, parts, model = PrivacyRandom.simulate(seed), [], None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "year.follow"
+        year = Following.start(path, stream.catalog, stream.facts(rated), settings)
+        for release in range(stream.releases):
+            if release >= stream.first:
+                parts.append(score(release, model))
+            now = stream.release == release
+            kind = "biases" if rated else "popularity"
+            model = year.add(stream.data(now, rated) if now.any() else None, kind=kind, random=random).model
+    return mean_of(parts), [float(part.mean()) if part.size else math.nan for part in parts]
+
+
+def chosen_half_life(stream: Stream, epsilon: float, draws: int) -> float:
+    """Choose on the second half of the first month, by daily fits of which each has the whole budget."""
+    daily, found = replace(stream, period=1.0), {}
+    for half_life in HALF_LIVES:
+        parts = []
+        for seed in range(draws):
+            fit = popular(daily, epsilon, half_life, seed)
+            parts += [hits(daily, day, fit(day)) for day in range(max(daily.first // 2, 1), daily.first)]
+        found[half_life] = mean_of(parts)
+    return max(found, key=found.__getitem__)
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return {"mean": statistics.fmean(values), "standard_error": error, "draws": len(values)}
+
+
+def cadences(stream: Stream) -> tuple[int, ...]:
+    """Return how often to refit: refits before every daily release would be nothing but noise."""
+    every = len(asked(stream))
+    return (*CADENCES, every) if stream.period >= 7 and every not in CADENCES else CADENCES
+
+
+def hit_rates(stream: Stream, epsilons: list[float], half_life: float, draws: int) -> dict[str, Any]:
+    """Return HR@10 of all ways, and along the year for a picture."""
+
+    def of_vector(release: int, vector: np.ndarray) -> np.ndarray:
+        return hits(stream, release, vector)
+
+    def of_model(release: int, model: discreet.FittedModel) -> np.ndarray:
+        return hits(stream, release, model.scorer.popularity)
+
+    free, _ = refits(stream, len(asked(stream)), popular(stream, math.inf, half_life, 0), of_vector)
+    found: dict[str, Any] = {
+        "half_life_days": half_life,
+        "releases": stream.releases,
+        "without_privacy": free,
+    }
+    for epsilon in epsilons:
+        cell: dict[str, Any] = {"refits": {}}
+        for count in cadences(stream):
+            each = schedule(epsilon, DELTA, count).per_release.epsilon
+            runs = [
+                refits(stream, count, popular(stream, each, half_life, seed), of_vector)
+                for seed in range(draws)
+            ]
+            told = spread([mean for mean, _ in runs])
+            if count == 1:
+                cell["stale"], cell["stale_by_release"] = told, runs[0][1]
+            else:
+                cell["refits"][str(count)] = told
+        runs = [
+            followed(stream, epsilon, half_life, seed, rated=False, score=of_model) for seed in range(draws)
+        ]
+        cell["follow"], cell["follow_by_release"] = spread([mean for mean, _ in runs]), runs[0][1]
+        found[f"{epsilon:g}"] = cell
+    return found
+
+
+def rating_errors(stream: Stream, epsilons: list[float], half_life: float, draws: int) -> dict[str, Any]:
+    def score(release: int, model: discreet.FittedModel) -> np.ndarray:
+        return squared_errors(stream, release, model)
+
+    free, _ = refits(stream, 12, effects(stream, math.inf, 0), score)
+    found: dict[str, Any] = {"without_privacy": math.sqrt(free)}
+    for epsilon in epsilons:
+        cell: dict[str, Any] = {"refits": {}}
+        for count in CADENCES:
+            each = schedule(epsilon, DELTA, count).per_release.epsilon
+            runs = [refits(stream, count, effects(stream, each, seed), score)[0] for seed in range(draws)]
+            told = spread([math.sqrt(mean) for mean in runs])
+            if count == 1:
+                cell["stale"] = told
+            else:
+                cell["refits"][str(count)] = told
+        runs = [
+            followed(stream, epsilon, half_life, seed, rated=True, score=score)[0] for seed in range(draws)
+        ]
+        cell["follow"] = spread([math.sqrt(mean) for mean in runs])
+        found[f"{epsilon:g}"] = cell
+    return found
+
+
+def combining(stream: Stream, epsilon: float, half_life: float, draws: int) -> dict[str, Any]:
+    """Return HR@10 in the second half of the year: embeddings from its middle, a followed year, and both."""
+    middle = (stream.first + stream.releases) // 2
+    found: dict[str, list[float]] = {"user-factorization": [], "follow": [], "both": []}
+    for seed in range(draws):
+        random = PrivacyRandom.simulate(seed)
+        fitted = discreet.UserFactorization(epsilon=epsilon, delta=DELTA, feedback="implicit").fit(
+            stream.before(middle, False), random=PrivacyRandom.simulate(500 + seed)
+        )
+        settings = FollowSettings(
+            releases=stream.releases,
+            epsilon=epsilon,
+            delta=DELTA,
+            half_life=half_life,
+            days=stream.releases * stream.period,
+            pace=stream.pace,
+        )
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in found}
+        with tempfile.TemporaryDirectory() as folder:
+            year = Following.start(Path(folder) / "y", stream.catalog, stream.facts(False), settings)
+            alone = both = None
+            for release in range(stream.releases):
+                if release >= max(middle, 1) and alone is not None and both is not None:
+                    models = {"user-factorization": fitted, "follow": alone, "both": both}
+                    for name, model in models.items():
+                        parts[name].append(personal_hits(stream, release, model))
+                now = stream.release == release
+                alone = year.add(stream.data(now, False) if now.any() else None, random=random).model
+                both = year.model(model=fitted)
+        for name, told in parts.items():
+            found[name].append(mean_of(told))
+    return {"epsilon_each": epsilon, **{name: spread(values) for name, values in found.items()}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dataset", choices=sorted(DATASETS), default="movietweetings-100k")
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 2.0, 5.0])
+    parser.add_argument("--out", type=Path, help="also write the result to this file")
+    parser.add_argument("--parts", nargs="+", default=["weekly", "rmse", "combined", "daily"])
+    options = harness.options(parser, toy={"draws": 1, "epsilons": [2.0]})
+    stream = load(options.dataset, toy=options.toy)
+    result: dict[str, Any] = {
+        "command": f"python benchmarks/follow.py --dataset {options.dataset} --draws {options.draws}",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "version": version("discreet"),
+        "machine": f"{platform.system()} {platform.machine()}, shared, two cores",
+        "dataset": stream.name,
+        "users": int(stream.users.max()) + 1,
+        "items": stream.n_items,
+        "ratings": int(stream.users.size),
+        "days": round(float(stream.times[-1] - stream.times[0]) / DAY, 1),
+    }
+    middle = options.epsilons[len(options.epsilons) // 2]
+    half_life = chosen_half_life(stream, middle, options.draws)
+    daily = replace(stream, period=1.0)
+    epsilons, draws = options.epsilons, options.draws
+    steps: dict[str, Callable[[], Any]] = {
+        "weekly": lambda: hit_rates(stream, epsilons, half_life, draws),
+        "rmse": lambda: rating_errors(stream, epsilons, half_life, draws),
+        "combined": lambda: combining(stream, middle, half_life, draws),
+        "daily": lambda: hit_rates(daily, epsilons, half_life, draws),
+    }
+    for name in options.parts:
+        result[name] = steps[name]()
+        if options.out is not None:
+            options.out.write_text(json.dumps(result, indent=1) + "\n")
+    if "weekly" in result:
+        cell = result["weekly"][f"{middle:g}"]
+        result["ratio"] = cell["follow"]["mean"] / max(cell["stale"]["mean"], 1e-9)
+    harness.tell(result, options.json, show)
+
+
+def show(result: dict[str, Any]) -> None:
+    print(f"{result['dataset']}: {result['users']:,} users, {result['items']:,} items, {result['days']} days")
+    for name in ("weekly", "daily", "rmse"):
+        for epsilon, cell in result.get(name, {}).items():
+            if isinstance(cell, dict):
+                best = {count: round(one["mean"], 4) for count, one in cell["refits"].items()}
+                print(
+                    f"{name}, epsilon {epsilon}: stale {cell['stale']['mean']:.4f}, refits {best}, "
+                    f"follow {cell['follow']['mean']:.4f}, without privacy "
+                    f"{result[name]['without_privacy']:.4f}"
+                )
+    print("together with embeddings:", result.get("combined"))
+
+
+if __name__ == "__main__":
+    main()

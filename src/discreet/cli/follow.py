@@ -1,0 +1,261 @@
+"""`discreet follow`: keep a model fresh all year at one budget."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from discreet.cli.options.declared import AsJson, Columns, Force, Paying
+from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
+from discreet.cli.output import printing
+from discreet.cli.output.printing import emit
+from discreet.core.checks import ParameterError
+from discreet.core.files import refuse_output, write_whole
+
+if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.distributed.shards import ShardFolder
+    from discreet.follow import Following, Status
+    from discreet.follow.model import Kind
+
+_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
+
+
+def start(
+    state: Annotated[
+        Path, typer.Argument(help="Where to keep the year: a private file. Do not copy it back.")
+    ],
+    items: Annotated[Path, typer.Option("--items", help="The public catalog: one item id a line.")],
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            "--epsilon", help="What all releases together may reveal.", parser=parse_number, metavar="FLOAT"
+        ),
+    ],
+    paying: Paying,
+    delta: Annotated[float, typer.Option("--delta", help="What may be revealed on top.")] = 1e-6,
+    releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
+    half_life: Annotated[
+        str | None,
+        typer.Option("--half-life", help="After which time a choice counts half: 7d, 2w; default: never."),
+    ] = None,
+    year: Annotated[str, typer.Option("--year", help="How long all releases together take.")] = "365d",
+    scale: Annotated[
+        str | None,
+        typer.Option("--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP; default: choices only."),
+    ] = None,
+    come_once: Annotated[
+        bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
+    from discreet.data.facts import PublicFacts
+    from discreet.follow import Following, FollowSettings
+    from discreet.follow.weights import Pace
+
+    catalog = read_items(items)
+    low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
+    assert low is not None and high is not None
+    facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
+    settings = FollowSettings(
+        releases=releases,
+        epsilon=epsilon,
+        delta=delta,
+        half_life=None if half_life is None else days("--half-life", half_life),
+        days=days("--year", year),
+        pace=Pace(start=1.0, share=1.0) if come_once else Pace(),
+    )
+    paying.check()
+    name = paying.name or state.name.rsplit(".", 1)[0]
+    begun = Following.start(state, catalog, facts, settings, name=name, ledger=paying.book(name))
+    status = begun.status()
+    if as_json:
+        emit(status.to_json())
+        return
+    printing.show(status.guarantee.label(f"What the year promises: {name}"), paying.paid(name))
+    printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
+
+
+def days(option: str, text: str) -> float:
+    """Read a time such as 7d, 36h, 2w; a bare number means days."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise typer.BadParameter(f"{option} must be a time such as 7d, 36h or 2w.")
+    return float(found[1]) * _DAYS[found[2]]
+
+
+def add(
+    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the model.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="New ratings (CSV, TSV, Parquet, shards); none: empty release.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", help="Declare items, new ones among them: one id a line.")
+    ] = None,
+    drop_unknown: Annotated[
+        bool, typer.Option("--drop-unknown", help="Leave out ratings of items that were not declared.")
+    ] = False,
+    release: Annotated[
+        int | None,
+        typer.Option("--release", help="Which release this is; missed ones before it are made empty."),
+    ] = None,
+    kind: Annotated[str, typer.Option("--kind", help="popularity, biases or both.")] = "both",
+    with_model: Annotated[
+        Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
+    ] = None,
+    columns: Columns = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Enter new ratings, draw the next release once, and write an ordinary model with its label."""
+    from discreet.follow import Following
+    from discreet.models.storage import KIND, is_model, load
+
+    inputs = [path for path in (state, data, items, with_model) if path is not None]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
+    year = Following(state)
+    declared = None if items is None else read_items(items)
+    embeddings = None if with_model is None else load(with_model)
+    batch = None
+    if data is not None:
+        batch = _batch(year, data, declared, columns, drop_unknown=drop_unknown)
+    elif release is None and drop_unknown:
+        raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
+    added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
+    added.model.save(out, force=force)
+    if as_json:
+        counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
+        emit(
+            {
+                "release": added.release,
+                "repeated": added.repeated,
+                "not_public": counts,
+                "guarantee": added.model.guarantee.to_json(),
+            }
+        )
+        return
+    if added.repeated:
+        printing.show(f"Release {added.release} was made already; nothing was drawn again.")
+    else:
+        printing.show(
+            f"Release {added.release}. For you alone: {added.entered:,} ratings entered, "
+            f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
+        )
+    printing.show(added.model.guarantee.sentence(), f"The model is in {out}; this cost nothing more.")
+
+
+def _batch(
+    year: Following, data: Path, declared: Vocabulary | None, columns: str | None, *, drop_unknown: bool
+) -> Interactions | ShardFolder:
+    from discreet.data.reading.readers import read
+    from discreet.distributed.shards import is_shard_folder, open_shards
+
+    if is_shard_folder(data):
+        return open_shards(data)
+    catalog, facts = year.catalog(declared)
+    implicit = facts.low == facts.high
+    # Of a pair that one file lists twice, the last counts; of files, the first.
+    return read(
+        data,
+        columns=parse_columns(columns),
+        implicit=implicit,
+        low=facts.low,
+        high=facts.high,
+        step=facts.step,
+        catalog=catalog,
+        duplicates="last",
+        drop_unknown=drop_unknown,
+    )
+
+
+def show(
+    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
+    page: Annotated[Path | None, typer.Option("--html", help="Also write this as one page.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write the model of the latest release again.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the releases so far, what is left, and noise against signal; all of it is public."""
+    from discreet.follow import Following
+
+    year = Following(state)
+    status = year.status()
+    if out is not None:
+        year.model().save(out, force=force)
+    if page is not None:
+        from discreet.cli.output.label import page as whole_page
+
+        write_whole(page, whole_page(f"A followed year: {status.name}", _body(status)).encode())
+    if as_json:
+        emit(status.to_json())
+        return
+    from discreet.cli.output.label import label_table
+
+    printing.show(label_table(status.guarantee, f"A followed year: {status.name}"), *_sentences(status))
+
+
+def _sentences(status: Status) -> list[str]:
+    made = len(status.times)
+    lines = [
+        f"Began on {status.began}, ends on {status.ends}: {made:,} of {status.settings.releases:,} releases "
+        f"were made, {status.left:,} are left. All of them are paid for."
+    ]
+    if status.times:
+        lines.append(f"The latest release was made at {status.times[-1]}.")
+    if status.noise is not None:
+        lines.append(
+            f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
+            f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
+        )
+    return lines
+
+
+def _body(status: Status) -> str:
+    facts = "".join(
+        f"<tr><th>{escape(what)}</th><td>{escape(value)}</td></tr>" for what, value in status.guarantee.rows()
+    )
+    rows = "".join(
+        f"<tr><td>{place + 1}</td><td>{escape(time)}</td></tr>" for place, time in enumerate(status.times)
+    )
+    said = "".join(f"<p>{escape(line)}</p>" for line in _sentences(status))
+    return (
+        f"<h1>A followed year: {escape(status.name)}</h1>{said}<table>{facts}</table>"
+        f"<h2>Releases</h2><table><tr><th>release</th><th>when (UTC)</th></tr>{rows}</table>"
+    )
+
+
+def erase(
+    state: Annotated[Path, typer.Argument(help="The year that `discreet follow start` wrote.")],
+    user: Annotated[str, typer.Argument(help="The user's id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Stop adding a user's ratings from the next release on; what was released stays released."""
+    from discreet.follow import Following
+    from discreet.follow.entries import influence_left
+
+    year = Following(state)
+    taken = year.erase(user)
+    status = year.status()
+    left = influence_left(status.settings, len(status.times))
+    if as_json:
+        emit({"taken_out": taken, "influence_left": left})
+        return
+    printing.show(
+        f"{taken:,} ratings were taken out of the year and do not enter again. A fingerprint of the id "
+        "stays in the private state, so that the same user is known if new ratings come."
+    )
+    if left:
+        shares = ", ".join(f"{100 * share:.0f} % after {count}" for count, share in left.items())
+        printing.show(
+            "What was released stays released, and the promise covers it. Of a rating that entered at the "
+            f"first release, this much is left in the counts of later releases: {shares} more."
+        )

@@ -1,0 +1,117 @@
+"""Compare one fit, refits and a followed year before anything is spent; only numbers given here are used.
+
+What a list shows depends on how much of what is current the sums hold, against their noise. Three things
+decide: how old the latest release is on average (freshness), how much weight a user's recent ratings have
+(signal), and the noise. A refit gives recent ratings a user's whole length, but shares the budget; a followed
+year has nearly the noise of one fit, but a user who rates all year spreads one length over it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from discreet.data.facts import PublicFacts
+from discreet.follow.settings import FollowSettings
+from discreet.privacy.ledger.accounts import Account, allowed_each
+
+#: Refits that are compared, a year.
+REFITS = (("one fit", 1), ("monthly refits", 12), ("weekly refits", 52))
+# Below this advantage refits are called as good.
+_AS_GOOD = 1.1
+# Deviations are averaged over so many releases of a year.
+_PLACES = 24
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """Hold one way to spend a year's budget; `clearness` is freshness times signal over noise."""
+
+    name: str
+    releases: int
+    epsilon_each: float | None
+    noise: float
+    freshness: float
+    signal: float
+
+    @property
+    def clearness(self) -> float:
+        """Return how clearly what is current stands out."""
+        return self.freshness * self.signal / self.noise
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "way": self.name,
+            "releases": self.releases,
+            "epsilon_each": self.epsilon_each,
+            "noise": self.noise,
+            "freshness": self.freshness,
+            "signal": self.signal,
+            "clearness": self.clearness,
+        }
+
+
+def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
+    """Return one fit, monthly and weekly refits, and following, all at the same yearly budget.
+
+    `come_once` says that most users rate at one time of the year only, and not all through it.
+    """
+    promise = settings.promise(PublicFacts(n_items=1))
+    ways = []
+    for name, count in REFITS:
+        each = allowed_each(Account.GAUSSIAN, promise, count, settings.delta)
+        noise = settings.multiplier * math.sqrt(count)
+        fresh = _freshness(settings, settings.days / count)
+        ways.append(
+            Way(name=name, releases=count, epsilon_each=each, noise=noise, freshness=fresh, signal=1.0)
+        )
+    steps = np.unique(np.linspace(1, settings.releases, _PLACES).astype(int))
+    found = [settings.counts.deviation(int(step), settings.half_life_in_releases) for step in steps]
+    ways.append(
+        Way(
+            name="follow",
+            releases=settings.releases,
+            epsilon_each=None,
+            noise=settings.multiplier * float(np.sqrt(np.mean(np.square(found)))),
+            freshness=_freshness(settings, settings.days / settings.releases),
+            signal=1.0 if come_once else _steady_signal(settings),
+        )
+    )
+    return ways
+
+
+def verdict(ways: list[Way]) -> str:
+    """Say which way to take, and honestly when following gains nothing."""
+    *others, follow = ways
+    best = max(others, key=lambda way: way.clearness)
+    gain = follow.clearness / best.clearness
+    if gain >= _AS_GOOD:
+        return f"Follow: what is current stands out {gain:.2g} times as clearly as with {best.name}."
+    if gain >= 1 / _AS_GOOD:
+        return f"{best.name.capitalize()} are about as good as following; take what is simpler."
+    return (
+        f"Do not follow: with so short a half-life and users who rate all year, what is current stands out "
+        f"{1 / gain:.2g} times as clearly with {best.name}."
+    )
+
+
+def _freshness(settings: FollowSettings, period: float) -> float:
+    """Return which part of what is current a release holds, on average until the next one."""
+    if settings.half_life is None:
+        # Nothing fades, but what came since the latest release is not in it.
+        return 1 - period / (2 * settings.days)
+    rate = math.log(2) * period / settings.half_life
+    return -math.expm1(-rate) / rate
+
+
+def _steady_signal(settings: FollowSettings) -> float:
+    """Return the weight of a user's recent ratings if one length is spread over the whole year."""
+    if settings.half_life is None:
+        return 1.0
+    recent = settings.half_life / math.log(2) / settings.days
+    return math.sqrt(min(recent, 1.0))

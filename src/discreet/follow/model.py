@@ -1,0 +1,179 @@
+"""Turn the releases of a year so far into an ordinary model; everything here is post-processing.
+
+A model for lists orders by what was chosen of late. A model for ratings knows item effects. Both together
+list what a person would choose and then like. Embeddings of another model can take part: `combined`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import ParameterError, one_of
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.follow.releases import Estimate, estimate_counts, estimate_values
+from discreet.follow.settings import FollowSettings
+from discreet.follow.state import ItemSums
+from discreet.models.fitted import FittedModel
+from discreet.models.scorers.factors import RatingScorer
+from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.item_item import PopularityScorer
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+from discreet.solvers.deconvolution import posterior_amounts
+from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
+from discreet.statistics.counts import TYPICAL_RESIDUAL, USER_RIDGE
+
+Kind = Literal["popularity", "biases", "both"]
+# About what one rating weighs: what chance puts into an item's sum of few ratings follows from it.
+_TYPICAL_WEIGHT = 0.2
+# Noise of counts is kept from zero by a soft floor of this width at least.
+_LEAST_WIDTH = 0.1
+# So far apart are the mean ratings of well-known and of other items, a priori.
+_APART = 0.15
+# Known are items with a count of so many standard deviations, and so many at least.
+_STANDS_OUT, _FEWEST = 3.0, 10
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """Hold what releases tell about items now: how much they are chosen of late, and how well rated.
+
+    Effects are what items are rated above the mean; both are on a scale from -1 to 1.
+    """
+
+    recent: Estimate
+    effects: EmpiricalBayes | None
+    mean: float
+
+    @property
+    def popularity(self) -> Floats:
+        """Return recent counts above zero, in the same order: clipping would make ties."""
+        width = max(self.recent.noise, _LEAST_WIDTH)
+        raised: Floats = width * np.logaddexp(0, self.recent.sums / width)
+        return np.maximum(raised, 1e-150)
+
+
+def current(settings: FollowSettings, facts: PublicFacts, drawn: Sequence[ItemSums]) -> Current:
+    """Estimate the current state of all items from the releases so far."""
+    count_part, value_part = settings.parts(facts)
+    recent = estimate_counts(settings, drawn, count_part, settings.half_life_in_releases)
+    if not value_part:
+        return Current(recent=recent, effects=None, mean=0.0)
+    counted = estimate_counts(settings, drawn, count_part, None)
+    values = estimate_values(settings, drawn, value_part)
+    amounts = posterior_amounts(counted.sums, counted.noise)
+    known, center = _centers(counted, values)
+    # What is left of a sum is centered with the count as it was released: an item that nobody rated then
+    # has nothing but noise there, however uncertain its count is.
+    left = values.sums - center * counted.sums
+    chance = TYPICAL_RESIDUAL**2 * _TYPICAL_WEIGHT * amounts
+    variance = values.noise**2 + (center * counted.noise) ** 2 + chance
+    effects = shrink(left, amounts, variance, known[:, None].astype(np.float64))
+    mean = float(center[~known][0] if not known.all() else center[0])
+    return Current(recent=recent, effects=effects._replace(mean=effects.mean + center - mean), mean=mean)
+
+
+def _centers(counted: Estimate, values: Estimate) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Return which items stand out of the noise, and the mean rating of those and of all others.
+
+    Sums over all others carry all of their noise, so their mean is pulled to that of the known ones.
+    """
+    count = max(int((counted.sums > _STANDS_OUT * counted.noise).sum()), _FEWEST)
+    known = np.zeros(counted.sums.size, dtype=np.bool_)
+    known[np.argsort(-counted.sums, kind="stable")[:count]] = True
+    top = float(np.clip(values.sums[known].sum() / max(counted.sums[known].sum(), 1e-9), -1, 1))
+    rest = max(float(counted.sums[~known].sum()), 0.0)
+    noise = np.count_nonzero(~known) * (values.noise**2 + (top * counted.noise) ** 2)
+    apart = float(values.sums[~known].sum()) - top * float(counted.sums[~known].sum())
+    other = top + rest * apart / max(rest**2 + noise / _APART**2, 1e-9)
+    return known, np.where(known, top, np.clip(other, -1, 1))
+
+
+def scorer_of(now: Current, facts: PublicFacts, kind: Kind) -> Scorer:
+    """Return what answers: lists of what is current, ratings, or both."""
+    one_of("kind", kind, get_args(Kind))
+    if now.effects is None:
+        if kind == "biases":
+            raise ParameterError("This year follows choices; effects of items need ratings (--scale).")
+        return PopularityScorer(popularity=now.recent.sums)
+    if kind == "popularity":
+        return PopularityScorer(popularity=now.recent.sums)
+    stars = _stars(now, now.effects, facts)
+    if kind == "biases":
+        return stars
+    choice = InteractionScorer.of(now.popularity, np.zeros((facts.n_items, 0)), {})
+    return InteractionsAndRatings.of(stars, choice, _known(now.effects, now.popularity), rated=0.0)
+
+
+def _stars(now: Current, effects: EmpiricalBayes, facts: PublicFacts) -> RatingScorer:
+    half, middle = (facts.high - facts.low) / 2, (facts.high + facts.low) / 2
+    return RatingScorer(
+        mean=middle + half * now.mean,
+        item_bias=half * effects.mean,
+        item_factors=np.zeros((facts.n_items, 0)),
+        ridge=np.array([USER_RIDGE]),
+        low=facts.low,
+        high=facts.high,
+    )
+
+
+def _known(effects: EmpiricalBayes, popularity: Floats) -> float:
+    """Return which part of the effects of what is chosen now is known."""
+    return float(np.average(effects.known, weights=popularity))
+
+
+def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: PublicFacts) -> Scorer:
+    """Return current popularity and effects with the embeddings of a `user-factorization` model.
+
+    Items that the model does not know are listed by popularity and effects alone.
+    """
+    place = model.catalog.index_of(catalog.series)
+    known = place >= 0
+    other = model.scorer
+    if isinstance(other, InteractionScorer):
+        return replace(
+            other, popularity=now.popularity, item_factors=_moved(other.item_factors, place, known)
+        )
+    if not isinstance(other, InteractionsAndRatings):
+        raise ParameterError(
+            f"Only embeddings of user-factorization can be combined with a followed year, not {model.name}'s."
+        )
+    bias, mean = _moved(other.item_bias[:, None], place, known)[:, 0], other.mean
+    if now.effects is not None:
+        half, middle = (facts.high - facts.low) / 2, (facts.high + facts.low) / 2
+        ours = middle + half * (now.mean + now.effects.mean)
+        # Where the model knows an item, the better known of both effects counts more.
+        weight = np.where(known, now.effects.known, 1.0)
+        bias = weight * (ours - mean) + (1 - weight) * bias
+    return replace(
+        other,
+        item_bias=bias,
+        item_factors=_moved(other.item_factors, place, known),
+        crowds=_moved(other.crowds, place, known),
+        popularity=now.popularity,
+    )
+
+
+def _moved(columns: Floats, place: Any, known: Any) -> Floats:
+    """Return rows in the order of the followed catalog, zeros where an item is unknown."""
+    moved = np.zeros((place.size, columns.shape[1]))
+    moved[known] = columns[place[known]]
+    return moved
+
+
+def labeled(
+    promise: Guarantee, settings: FollowSettings, number: int, *, simulated: bool, until: str
+) -> Guarantee:
+    """Return the promise as the label of one release says it."""
+    promise = promise.as_simulated() if simulated else promise
+    note = f"release {number + 1:,} of {settings.releases:,}; the year ends on {until}"
+    return replace(promise, notes=(note, *promise.notes))

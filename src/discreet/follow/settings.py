@@ -1,0 +1,137 @@
+"""Hold what is fixed and public before a followed year begins, and what it promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self, final
+
+from discreet.core.checks import ParameterError, integer, positive_finite, require
+from discreet.data.facts import PublicFacts
+from discreet.follow.factorization import FACTOR_BITS, MOST_RELEASES, Factorization
+from discreet.follow.weights import WEIGHT_BITS, Pace
+from discreet.models.estimator import check_budget
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.privacy.mechanisms.fixed_point import fixed_point_noise, root_above
+
+PROOF = "proofs/follow.md"
+#: A contribution's count and value are whole multiples of 2^-PART_BITS of its weight.
+PART_BITS = 10
+#: What is released is in whole multiples of 2^-RELEASE_BITS; a user's year has length at most 1 there.
+RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
+# The count takes 0.8 of a contribution's length and the value 0.6: 819^2 + 614^2 <= 1024^2.
+_COUNT, _VALUE = 819, 614
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FollowSettings:
+    """Say how many releases a year has, what they cost together, and how fast things are out of date.
+
+    `days` is how long the year lasts; `half_life`, in days, after which time a choice counts half (None:
+    nothing fades). Item effects (how well an item is rated) do not fade.
+
+    Example:
+        >>> year = FollowSettings(releases=52, half_life=7.0, epsilon=2.0)
+        >>> round(year.half_life_in_releases, 2)
+        1.0
+    """
+
+    releases: int
+    epsilon: float
+    delta: float = 1e-6
+    half_life: float | None = None
+    days: float = 365.0
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        integer("releases", self.releases, least=1, most=MOST_RELEASES)
+        check_budget(self.epsilon, self.delta, gaussian=True)
+        require(math.isfinite(self.epsilon), "epsilon", self.epsilon, "must be finite to follow a year")
+        positive_finite("days", self.days)
+        if self.half_life is not None:
+            positive_finite("half_life", self.half_life)
+
+    @property
+    def half_life_in_releases(self) -> float | None:
+        """Return the half-life in units of the time between two releases."""
+        return None if self.half_life is None else self.half_life * self.releases / self.days
+
+    @cached_property
+    def counts(self) -> Factorization:
+        """Return how counts are released: best for sums that fade."""
+        return Factorization(releases=self.releases, half_life=self.half_life_in_releases)
+
+    @cached_property
+    def values(self) -> Factorization:
+        """Return how rating values are released: best for sums of everything so far."""
+        return Factorization(releases=self.releases)
+
+    @property
+    def multiplier(self) -> float:
+        """Return the noise on every released number, in units of what one user's whole year can be."""
+        return gaussian_multiplier(self.epsilon, self.delta)
+
+    def parts(self, facts: PublicFacts) -> tuple[int, int]:
+        """Return the count's and the value's part of a contribution; where nothing is rated, all is count."""
+        return (1 << PART_BITS, 0) if facts.low == facts.high else (_COUNT, _VALUE)
+
+    @cached_property
+    def width(self) -> float:
+        """Return the noise in whole multiples of 2^-RELEASE_BITS: nothing is rounded, so nothing is added.
+
+        Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2
+        (proofs/gaussian.md).
+        """
+        exact = Fraction(self.multiplier) * (1 + Fraction(1, 2**40)) * 2**RELEASE_BITS
+        return fixed_point_noise(root_above(exact**2 + 4))
+
+    def events(self) -> Sequence[Any]:
+        """Return the one Gaussian that all releases together are."""
+        return [Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, l2_sensitivity=1.0).event()]
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return what all releases of the year promise together."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=Unit.USER,
+            neighbors=Neighbors.ADD_OR_REMOVE,
+            trust=Trust.JOINT,
+            assumes=(
+                *facts.assumptions(),
+                "when releases are made and when items were declared is public",
+                "a user has one id all year",
+                "no release is drawn again from an older copy of the state",
+            ),
+            basis=Basis.PROVED,
+            proof=PROOF,
+            notes=(
+                f"this pays for up to {self.releases:,} releases in {self.days:g} days, all together",
+                "somebody who is active in Y such years pays Y times (sqrt(Y) times in a Gaussian account)",
+            ),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back."""
+        return {
+            "releases": self.releases,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "half_life": self.half_life,
+            "days": self.days,
+            "pace": self.pace.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_json` wrote; anything else is refused with one sentence."""
+        try:
+            return cls(**{**record, "pace": Pace.from_json(record["pace"])})
+        except (KeyError, TypeError) as error:
+            raise ParameterError(f"These are not settings that discreet wrote: {error}.") from error

@@ -1,0 +1,322 @@
+"""Keep a followed year in one private file: who entered what when, exact sums, and what was released.
+
+The file is a SQLite database for the owner's eyes only. An `add` is one transaction: what entered, the sums
+and the drawn release are on the disk together or not at all, and nothing of a release leaves the process
+before that. Arrays are kept as blocks of bytes, so that no rating is handled one by one. Erased rows are
+overwritten with zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.checks import FileError, PrivacyError
+from discreet.privacy.ledger.locking import locked
+
+# "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
+APPLICATION, VERSION = 0x4453464C, 1
+#: What a message calls such a file.
+KIND = "state of a followed year"
+_TABLES = (
+    "CREATE TABLE settings (id INTEGER PRIMARY KEY, content TEXT NOT NULL, secret BLOB NOT NULL)",
+    "CREATE TABLE items (id INTEGER PRIMARY KEY, since INTEGER NOT NULL, ids TEXT NOT NULL)",
+    "CREATE TABLE users (id INTEGER PRIMARY KEY, ids TEXT NOT NULL)",
+    "CREATE TABLE erased (fingerprint BLOB PRIMARY KEY)",
+    """CREATE TABLE entries (id INTEGER PRIMARY KEY, release INTEGER NOT NULL, users BLOB NOT NULL,
+    items BLOB NOT NULL, weights BLOB NOT NULL, contributed BLOB NOT NULL)""",
+    "CREATE TABLE sums (release INTEGER PRIMARY KEY, counts BLOB NOT NULL, totals BLOB NOT NULL)",
+    """CREATE TABLE releases (number INTEGER PRIMARY KEY, time TEXT NOT NULL, simulated INTEGER NOT NULL,
+    counts BLOB NOT NULL, totals BLOB NOT NULL)""",
+)
+# Ratings of one row of `entries`, so that a few copies of one fit in memory.
+_BLOCK = 1 << 20
+
+Whole = npt.NDArray[np.int64]
+
+
+class Entries(NamedTuple):
+    """Hold what entered together: codes of users and items, whole weights, and whole rating values."""
+
+    users: npt.NDArray[np.int32]
+    items: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int32]
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Entries:
+        """Return those that the mask marks."""
+        return Entries(*(column[mask] for column in self))
+
+
+class ItemSums(NamedTuple):
+    """Hold a whole number an item for counts and for rating values."""
+
+    counts: Whole
+    values: Whole
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Hold one release as it was drawn; all of it is public."""
+
+    number: int
+    time: str
+    simulated: bool
+    drawn: ItemSums
+
+
+@final
+class State:
+    """Read and write the rows of one followed year inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def settings(self) -> tuple[dict[str, Any], bytes]:
+        """Return the public settings, and the secret behind fingerprints."""
+        ((content, secret),) = self._rows("SELECT content, secret FROM settings")
+        return json.loads(content), secret
+
+    def found(self, content: dict[str, Any]) -> None:
+        """Write the settings of a new year."""
+        self._run("INSERT INTO settings VALUES (0, ?, ?)", json.dumps(content), os.urandom(32))
+
+    def item_ids(self) -> list[tuple[int, list[Any]]]:
+        """Return the declared items: before which release, and their ids."""
+        return [
+            (since, json.loads(ids)) for since, ids in self._rows("SELECT since, ids FROM items ORDER BY id")
+        ]
+
+    def declare(self, since: int, ids: list[Any]) -> None:
+        """Append items."""
+        self._run("INSERT INTO items (since, ids) VALUES (?, ?)", since, json.dumps(ids))
+
+    def user_ids(self) -> list[str | None]:
+        """Return every user's id in the order of their codes; None for those who were erased."""
+        return [one for (ids,) in self._rows("SELECT ids FROM users ORDER BY id") for one in json.loads(ids)]
+
+    def add_users(self, ids: list[str]) -> None:
+        """Append users."""
+        self._run("INSERT INTO users (ids) VALUES (?)", json.dumps(ids))
+
+    def fingerprints(self) -> set[bytes]:
+        """Return what is left of erased users: enough to know them again, if they come back."""
+        return {fingerprint for (fingerprint,) in self._rows("SELECT fingerprint FROM erased")}
+
+    def entries(self) -> Iterator[tuple[int, Entries]]:
+        """Yield what entered, block by block, with its release."""
+        columns = "release, users, items, weights, contributed"
+        for release, *blobs in self._connection.execute(f"SELECT {columns} FROM entries ORDER BY id"):
+            yield release, Entries(*(np.frombuffer(blob, dtype=np.int32) for blob in blobs))
+
+    def enter(self, release: int, entered: Entries, sums: ItemSums) -> None:
+        """Append what entered at a release, and its exact sums."""
+        for start in range(0, entered.users.size, _BLOCK):
+            block = [_bytes(column[start : start + _BLOCK]) for column in entered]
+            self._run(
+                "INSERT INTO entries (release, users, items, weights, contributed) VALUES (?, ?, ?, ?, ?)",
+                release,
+                *block,
+            )
+        self._run("INSERT INTO sums VALUES (?, ?, ?)", release, *(_bytes(part) for part in sums))
+
+    def sums(self, n_items: int) -> list[ItemSums]:
+        """Return the exact sums of every release so far; items that came later have zeros."""
+        rows = self._rows("SELECT counts, totals FROM sums ORDER BY release")
+        return [ItemSums(*(_padded(blob, n_items) for blob in row)) for row in rows]
+
+    def publish(self, release: Release) -> None:
+        """Append a release as it was drawn."""
+        self._run(
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?)",
+            release.number,
+            release.time,
+            int(release.simulated),
+            *(_bytes(part) for part in release.drawn),
+        )
+
+    def releases(self, n_items: int) -> list[Release]:
+        """Return what was released so far, oldest first; items that came later have zeros, and no noise."""
+        rows = self._rows("SELECT number, time, simulated, counts, totals FROM releases ORDER BY number")
+        return [
+            Release(
+                number=number,
+                time=time,
+                simulated=bool(simulated),
+                drawn=ItemSums(_padded(counts, n_items), _padded(totals, n_items)),
+            )
+            for number, time, simulated, counts, totals in rows
+        ]
+
+    def erase(self, code: int, fingerprint: bytes, parts: tuple[int, int]) -> int:
+        """Take a user out of everything that is still to be released; return how many ratings that were."""
+        taken = 0
+        for key, release, *blobs in self._rows(
+            "SELECT id, release, users, items, weights, contributed FROM entries ORDER BY id"
+        ):
+            block = Entries(*(np.frombuffer(blob, dtype=np.int32) for blob in blobs))
+            own = block.users == code
+            if own.any():
+                taken += int(own.sum())
+                kept = [_bytes(column) for column in block.where(~own)]
+                self._run(
+                    "UPDATE entries SET users = ?, items = ?, weights = ?, contributed = ? WHERE id = ?",
+                    *kept,
+                    key,
+                )
+                self._subtract(release, block.where(own), parts)
+        self._forget(code)
+        self._run("INSERT OR IGNORE INTO erased VALUES (?)", fingerprint)
+        return taken
+
+    def _subtract(self, release: int, gone: Entries, parts: tuple[int, int]) -> None:
+        ((counts, totals),) = self._rows("SELECT counts, totals FROM sums WHERE release = ?", release)
+        before = ItemSums(_padded(counts, len(counts) // 8), _padded(totals, len(totals) // 8))
+        less = summed(gone, before.counts.size, parts)
+        after = ItemSums(before.counts - less.counts, before.values - less.values)
+        self._run(
+            "UPDATE sums SET counts = ?, totals = ? WHERE release = ?",
+            *(_bytes(part) for part in after),
+            release,
+        )
+
+    def _forget(self, code: int) -> None:
+        start = 0
+        for key, text in self._rows("SELECT id, ids FROM users ORDER BY id"):
+            ids = json.loads(text)
+            if start <= code < start + len(ids):
+                ids[code - start] = None
+                self._run("UPDATE users SET ids = ? WHERE id = ?", json.dumps(ids), key)
+            start += len(ids)
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(query, values).fetchall()
+
+    def _run(self, statement: str, *values: Any) -> None:
+        self._connection.execute(statement, values).close()
+
+
+def summed(entered: Entries, n_items: int, parts: tuple[int, int]) -> ItemSums:
+    """Return the exact sums of contributions: floats hold whole numbers below 2^53 as they are.
+
+    A block's weights are below 2^12 and its parts below 2^10, so 2^31 ratings stay below 2^53.
+    """
+    counts = np.bincount(entered.items, weights=entered.weights, minlength=n_items).astype(np.int64)
+    values = np.bincount(entered.items, weights=entered.values, minlength=n_items).astype(np.int64)
+    return ItemSums(counts * parts[0], values)
+
+
+@contextlib.contextmanager
+def opened(path: Path, *, writing: bool) -> Iterator[State]:
+    """Lend the state of a year; what was written is on the disk when the block ends, or nothing is."""
+    if not path.exists():
+        raise FileError(f"There is no file {path}. `discreet follow start` begins a year.")
+    with locked(path, alone=writing), _one_sentence(path):
+        _check_header(path)
+        with contextlib.closing(_connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            try:
+                yield State(connection)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def created(path: Path) -> Iterator[State]:
+    """Lend the state of a new year; the file appears whole when the block ends, and never over another."""
+    aside = path.with_name(f".follow-{os.getpid()}-{path.name}")
+    with _one_sentence(path):
+        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            with contextlib.closing(_connect(aside)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                for statement in _TABLES:
+                    connection.execute(statement)
+                yield State(connection)
+                connection.execute("COMMIT")
+            os.link(aside, path)
+            _sync_folder(path)
+        except FileExistsError:
+            raise FileError(f"{path} exists already and was left as it is. Choose another file.") from None
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def is_state(path: Path) -> bool:
+    """Tell whether a file is the state of a followed year, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except OSError:
+        return False
+    return header.startswith(b"SQLite format 3\0") and int.from_bytes(header[68:72], "big") == APPLICATION
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=rw", uri=True, isolation_level=None, timeout=60.0
+    )
+    # EXTRA also syncs the folder, so a power cut cannot undo a commit; erased bytes are overwritten.
+    for setting in ("synchronous = EXTRA", "secure_delete = ON", "trusted_schema = OFF"):
+        connection.execute(f"PRAGMA {setting}").close()
+    return connection
+
+
+def _check_header(path: Path) -> None:
+    if not path.is_file() or not is_state(path):
+        raise FileError(f"{path} is not the {KIND} and was left as it is.")
+    with path.open("rb") as file:
+        version = int.from_bytes(file.read(64)[60:64], "big")
+    if version != VERSION:
+        raise FileError(
+            f"{path} is of version {version} and was left as it is; this discreet reads {VERSION}."
+        )
+
+
+@contextlib.contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise FileError(f"{path} cannot be used: {error}.") from error
+    except sqlite3.IntegrityError as error:
+        raise PrivacyError(f"{path} holds this release already; nothing was drawn again.") from error
+    except sqlite3.DatabaseError as error:
+        raise FileError(
+            f"{path} is damaged and was left as it is. Restore nothing older: begin a new year."
+        ) from error
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(path.absolute().parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _bytes(column: npt.NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(column).tobytes()
+
+
+def _padded(blob: bytes, size: int) -> Whole:
+    numbers = np.zeros(size, dtype=np.int64)
+    kept = np.frombuffer(blob, dtype=np.int64)
+    numbers[: kept.size] = kept
+    return numbers

@@ -1,0 +1,87 @@
+"""Say how much each new rating of a user counts, so that a whole year of one user has length at most 1.
+
+A user who rates all year must not be used up by spring, and one who comes once should count fully. So the
+squared weight that may be used grows with the year: a part `start` at once, the rest evenly. Of what is open
+at a release, new ratings share the part `share`; none gets more than 1 / `ratings`. All numbers here are
+whole: a weight is a multiple of 2^-12, a squared one of 2^-24 (proofs/follow.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.checks import ParameterError, integer, probability, require
+
+#: A weight of 1 is 2^WEIGHT_BITS.
+WEIGHT_BITS = 12
+#: Squared weights of one user add up to at most this.
+WHOLE = 1 << (2 * WEIGHT_BITS)
+# Settings are read as fractions of this, so that products fit 64 bits.
+_PARTS = 10_000
+_MOST_RATINGS = 1_000_000
+
+Whole = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Hold the three public settings; where users come only once, `start=1, share=1` waste nothing.
+
+    Example:
+        >>> pace = Pace()
+        >>> weights = pace.weights(np.array([0]), np.array([4]), release=0, releases=52)
+        >>> int(4 * weights[0] ** 2) <= pace.allowed(0, 52) // 2
+        True
+    """
+
+    start: float = 0.3
+    share: float = 0.5
+    ratings: int = 10
+
+    def __post_init__(self) -> None:
+        probability("start", self.start)
+        probability("share", self.share)
+        require(self.share >= 1 / _PARTS, "share", self.share, f"must be at least {1 / _PARTS:g}")
+        integer("ratings", self.ratings, least=1, most=_MOST_RATINGS)
+
+    def allowed(self, release: int, releases: int) -> int:
+        """Return how much squared weight a user may have used by a release, counted from 0."""
+        start = _parts(self.start)
+        return WHOLE * (start * releases + (_PARTS - start) * release) // (_PARTS * releases)
+
+    def weights(self, used: Whole, new: Whole, *, release: int, releases: int) -> Whole:
+        """Return the weight of each of a user's `new` ratings at a release, given what the user has `used`.
+
+        `used` plus `new` times the squared weight is never above what is allowed, which never exceeds 1.
+        """
+        still_open = np.maximum(self.allowed(release, releases) - used, 0)
+        shared = _parts(self.share) * still_open // (_PARTS * np.maximum(new, 1))
+        return _root(np.minimum(shared, WHOLE // self.ratings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that `from_json` reads back."""
+        return {"start": self.start, "share": self.share, "ratings": self.ratings}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        try:
+            return cls(start=record["start"], share=record["share"], ratings=record["ratings"])
+        except (KeyError, TypeError) as error:
+            raise ParameterError("This is not a pace that discreet wrote.") from error
+
+
+def _parts(setting: float) -> int:
+    """Return a setting as a whole number of ten-thousandths, cut down."""
+    return int(Fraction(str(setting)) * _PARTS)
+
+
+def _root(squares: Whole) -> Whole:
+    """Return the whole part of square roots of numbers up to 2^24: floats are exact there."""
+    return np.sqrt(squares.astype(np.float64)).astype(np.int64)

@@ -1,0 +1,84 @@
+"""Let votes and residuals fade with their age: a user's weights follow from the own row and a public time.
+
+What is added up is what `ItemVotes` and `ItemResiduals` add up, each rating times 2^-(age / half-life). The
+age counts from `now`, which is public: a setting or the clock, never the latest time in the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.statistics.blocks import Block
+from discreet.statistics.counts import ItemResiduals
+from discreet.statistics.fixed_point import ROUNDING, Steps
+from discreet.statistics.statistic import Norm, Part, Statistic
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Recency:
+    """Hold a public time and a half-life, both in the unit of the data's times: seconds."""
+
+    now: float
+    half_life: float
+
+    def of(self, block: Block) -> Floats:
+        """Return what is left of each rating, from 0 to 1; one from the future counts fully."""
+        times = block.data.times
+        if times is None:
+            # None is older than another.
+            return np.ones(block.items.size)
+        own = times[block.data.indptr[block.start] : block.data.indptr[block.stop]]
+        age = np.maximum(self.now - own.astype(np.float64), 0.0)
+        left: Floats = np.exp2(-age / self.half_life)
+        return np.minimum(left, 1.0)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecentVotes(Statistic):
+    """Sum votes g_i / max(|g|, 1) of users for the items they chose, g_i being what is left of each choice.
+
+    |g / max(|g|, 1)| <= 1, in l1 and l2 alike. Who chose nothing of late has less than one vote in all.
+    """
+
+    n_items: int
+    norm: Norm
+    recency: Recency
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return one sum an item."""
+        return (Part("votes", (self.n_items,), norm=self.norm),)
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        left = self.recency.of(block)
+        lengths = block.per_person(left) if self.norm == "l1" else np.sqrt(block.per_person(left**2))
+        block.add_by_item(left * (ROUNDING / np.maximum(lengths, 1.0))[block.people], sums[0])
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecentResiduals(Statistic):
+    """Sum what `ItemResiduals` does, each rating times what is left of it.
+
+    A user's vector there has length 1, and every entry is multiplied by a number from 0 to 1 here.
+    """
+
+    plain: ItemResiduals
+    recency: Recency
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return two sums an item: of residuals, and of counts times `count_part`."""
+        return self.plain.parts
+
+    def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
+        left = self.recency.of(block)
+        residuals, counted = self.plain.weighted(block)
+        block.add_by_item(left * residuals, sums[0][0])
+        block.add_by_item(left * counted, sums[0][1])

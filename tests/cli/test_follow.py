@@ -1,0 +1,102 @@
+"""`discreet follow` as a user meets it."""
+
+import json
+
+import discreet as library
+from command_line import one_sentence
+
+WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
+
+
+def items(tmp_path, text="a\nb\nc\n"):
+    path = tmp_path / "items.csv"
+    path.write_text(text)
+    return path
+
+
+def start(discreet, tmp_path, *more):
+    state = tmp_path / "shop.follow"
+    asked = ("--items", items(tmp_path), "--scale", "1,5,1", "--epsilon", "2", "--delta", "1e-6")
+    asked += ("--releases", "52", "--half-life", "7d", "--ledger", tmp_path / "shop.ledger", *more)
+    code, out, error = discreet("follow", "start", state, *asked)
+    assert code == 0, error
+    return state, out
+
+
+def test_a_year_from_start_to_erasure(discreet, tmp_path):
+    state, out = start(discreet, tmp_path)
+    assert "up to 52 releases" in out and "Paid as 'shop'" in out
+    week, model = tmp_path / "week.csv", tmp_path / "current.discreet"
+    week.write_text(WEEK)
+    code, out, error = discreet("follow", "add", state, week, "--out", model)
+    assert code == 0 and "4 ratings entered" in out, error
+    week.write_text(WEEK + "dora,a,5\n")
+    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--json")
+    told = json.loads(out)
+    assert (
+        code == 0
+        and told["release"] == 2
+        and told["not_public"] == {"entered": 1, "known": 4, "of_erased": 0}
+    )
+    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--release", "2")
+    assert code == 0 and "nothing was drawn again" in out
+    code, out, _ = discreet("budget", tmp_path / "shop.ledger", "--json")
+    assert code == 0 and "follow" in out
+    assert len(library.load(model).recommend({"a": 5}, k=2)) == 2
+    code, out, _ = discreet("label", model)
+    assert code == 0 and "release 2 of 52" in out and "proofs/follow.md" in out
+    page = tmp_path / "year.html"
+    code, out, _ = discreet("follow", "show", state, "--html", page)
+    assert (
+        code == 0
+        and "2 of 52 releases" in " ".join(out.split())
+        and "A followed year: shop" in page.read_text()
+    )
+    code, out, _ = discreet("follow", "status", state, "--json", "--out", tmp_path / "again.discreet")
+    assert code == 0 and json.loads(out)["left"] == 50
+    assert (tmp_path / "again.discreet").read_bytes() == model.read_bytes()
+    code, out, _ = discreet("follow", "erase", state, "ann")
+    assert code == 0 and "2 ratings were taken out" in out and "released stays released" in out
+    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--json")
+    assert json.loads(out)["not_public"]["of_erased"] == 2
+
+
+def test_empty_releases_and_new_items(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    model = tmp_path / "current.discreet"
+    assert discreet("follow", "add", state, "--out", model)[0] == 0
+    week = tmp_path / "week.csv"
+    week.write_text(WEEK + "dora,d,5\n")
+    one_sentence(*discreet("follow", "add", state, week, "--out", model, "--force"))
+    code, out, _ = discreet(
+        "follow", "add", state, week, "--out", model, "--force", "--drop-unknown", "--json"
+    )
+    assert code == 0 and json.loads(out)["not_public"]["entered"] == 4
+    asked = ("--items", items(tmp_path, "d\n"), "--json")
+    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", *asked)
+    assert code == 0 and json.loads(out)["not_public"]["entered"] == 1
+    assert library.load(model).catalog.ids.tolist() == ["a", "b", "c", "d"]
+
+
+def test_choices_are_followed_without_a_scale(discreet, tmp_path):
+    state, model = tmp_path / "a.follow", tmp_path / "a.discreet"
+    week = tmp_path / "week.csv"
+    week.write_text("user,item\nann,a\nbob,a\n")
+    asked = ("--items", items(tmp_path), "--epsilon", "1", "--half-life", "2w", "--users-come-once", "--json")
+    code, out, error = discreet("follow", "init", state, *asked)
+    assert code == 0 and json.loads(out)["settings"]["half_life"] == 14, error
+    assert discreet("follow", "add", state, week, "--out", model)[0] == 0
+    assert len(library.load(model).recommend(["a"], k=2)) == 2
+    one_sentence(*discreet("follow", "add", state, week, "--out", model, "--force", "--kind", "biases"))
+
+
+def test_what_cannot_be_used_is_one_sentence(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    one_sentence(*discreet("follow", "show", tmp_path / "none.follow"))
+    one_sentence(*discreet("follow", "show", items(tmp_path)))
+    one_sentence(*discreet("follow", "add", state, "--out", state))
+    one_sentence(*discreet("follow", "add", state, tmp_path / "no.csv", "--out", tmp_path / "a.discreet"))
+    again = ("--items", items(tmp_path), "--epsilon", "2")
+    one_sentence(*discreet("follow", "start", state, *again))
+    code, _, error = discreet("follow", "start", tmp_path / "b.follow", *again, "--half-life", "soon")
+    assert code == 2 and "7d" in error

@@ -1,0 +1,273 @@
+"""A followed year: what enters and what does not, what is drawn, and what a model says."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.core.checks import BudgetError, DataError, FileError, ParameterError, PrivacyError
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+from discreet.follow import Following, FollowSettings
+from discreet.follow.entries import influence_left
+from discreet.follow.releases import exact_release
+from discreet.follow.state import Entries, ItemSums, opened, summed
+from discreet.models.fitted import FittedModel
+from discreet.privacy.ledger.book import Ledger
+from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
+
+
+def all_entries(followed):
+    """Return every entry with its release."""
+    with opened(followed.path, writing=False) as state:
+        return [(release, block) for release, block in state.entries()]
+
+
+def stored_sums(followed):
+    with opened(followed.path, writing=False) as state:
+        return state.sums(N_ITEMS)
+
+
+def simulated(followed, one, seed=0, **options):
+    return followed.add(one, random=PrivacyRandom.simulate(seed), **options)
+
+
+@pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "choices"])
+def test_sums_are_exactly_those_of_what_entered(tmp_path, facts):
+    followed = year(tmp_path, facts)
+    for one in weeks(4):
+        simulated(followed, one.with_values(np.ones(one.n_ratings), CHOICES) if facts is CHOICES else one)
+    parts = followed.status().settings.parts(facts)
+    for number, sums in enumerate(stored_sums(followed)):
+        counts, values = [0] * N_ITEMS, [0] * N_ITEMS
+        for release, block in all_entries(followed):
+            for item, weight, value in zip(block.items, block.weights, block.values, strict=True):
+                counts[item] += int(weight) * parts[0] * (release == number)
+                values[item] += int(value) * (release == number)
+        assert sums.counts.tolist() == counts and sums.values.tolist() == values
+    # What is released, before noise, is C times the sums, in whole numbers.
+    settings = followed.status().settings
+    exact = exact_release(settings, stored_sums(followed), rated=facts is STARS)
+    row = [int(entry) for entry in settings.counts.whole[3, :4]]
+    wanted = [
+        sum(r * int(s.counts[k]) for r, s in zip(row, stored_sums(followed), strict=True))
+        for k in range(N_ITEMS)
+    ]
+    assert exact.counts.tolist() == wanted and exact.values.size == (N_ITEMS if facts is STARS else 0)
+
+
+def test_a_pair_enters_once_and_the_first_rating_counts(tmp_path):
+    followed = year(tmp_path)
+    first = simulated(followed, batch([("ann", "i1", 5), ("ann", "i2", 1), ("bob", "i1", 3)]))
+    again = simulated(followed, batch([("ann", "i1", 1), ("ann", "i3", 4)]))
+    assert (first.entered, first.known_pairs, again.entered, again.known_pairs) == (3, 0, 1, 1)
+    pairs = [
+        (user, item)
+        for _, one in all_entries(followed)
+        for user, item in zip(one.users, one.items, strict=True)
+    ]
+    assert len(pairs) == len(set(pairs)) == 4
+    assert all_entries(followed)[0][1].values[0] > 0
+
+
+def test_users_are_known_again_however_their_id_is_written(tmp_path):
+    followed = year(tmp_path)
+    numbers = Interactions.from_arrays([7, 8], ["i1", "i1"], [5, 4], facts=STARS, catalog=ITEMS)
+    texts = Interactions.from_arrays(["7", "x "], ["i1", "i1"], [5, 4], facts=STARS, catalog=ITEMS)
+    blanks = Interactions.from_arrays([" 8", "x"], ["i1", "i1"], [5, 4], facts=STARS, catalog=ITEMS)
+    entered = [simulated(followed, one).entered for one in (numbers, texts, blanks)]
+    assert entered == [2, 1, 0]
+    matrix = Interactions.from_arrays(
+        [0], ["i1"], [5], facts=STARS, catalog=ITEMS, people=Vocabulary.range(1)
+    )
+    with pytest.raises(DataError, match="row numbers"):
+        simulated(followed, matrix)
+
+
+def test_late_ratings_missed_weeks_and_repeated_calls(tmp_path):
+    followed = year(tmp_path)
+    simulated(followed, batch([("ann", "i1", 5)]), release=1)
+    late = simulated(followed, batch([("bob", "i1", 5)]), release=4)
+    assert late.release == 4 and len(followed.status().times) == 4
+    assert {release for release, _ in all_entries(followed)} == {0, 3}
+    again = simulated(followed, batch([("carl", "i1", 5)]), seed=9, release=4)
+    assert again.repeated and again.entered == 0 and len(followed.status().times) == 4
+    assert np.array_equal(again.model.scorer.popularity, late.model.scorer.popularity)
+    with pytest.raises(PrivacyError, match="none is drawn again"):
+        simulated(followed, None, release=2)
+    with pytest.raises(PrivacyError, match="paid anew"):
+        simulated(followed, None, release=7)
+    simulated(followed, None, release=6)
+    with pytest.raises(PrivacyError, match="6 were made"):
+        simulated(followed, None)
+
+
+def test_new_items_are_declared_and_have_no_noise_from_before(tmp_path):
+    followed = year(tmp_path)
+    simulated(followed, weeks(1)[0])
+    more = Vocabulary.of([*ITEMS.ids.tolist(), "new"])
+    wide = batch([("ann", "new", 5)], STARS.__class__(n_items=13, low=1, high=5, step=1), more)
+    with pytest.raises(DataError, match="not declared"):
+        simulated(followed, wide)
+    added = simulated(followed, wide, items=Vocabulary.of(["new", "i1"]))
+    assert added.model.facts.n_items == 13 and added.model.catalog.ids.tolist()[-1] == "new"
+    with opened(followed.path, writing=False) as state:
+        first, second = state.releases(13)
+    assert first.drawn.counts[12] == 0 and second.drawn.counts[12] != 0
+
+
+def test_erasure_takes_out_everything_and_keeps_out(tmp_path):
+    followed, never = year(tmp_path), tmp_path / "never"
+    never.mkdir()
+    other = year(never)
+    ours = weeks(3)
+    gone, stays = ours[0].users.id_at(0), ours[0].users.id_at(1)
+    for number, one in enumerate(ours[:2]):
+        simulated(followed, one, seed=number)
+        simulated(other, one.without_people([gone]), seed=number)
+    taken = followed.erase(gone)
+    assert taken > 0 and followed.erase(gone) == 0 and followed.erase("nobody") == 0
+    for here, there in zip(stored_sums(followed), stored_sums(other), strict=True):
+        assert np.array_equal(here.counts, there.counts) and np.array_equal(here.values, there.values)
+    back = simulated(followed, batch([(gone, "i1", 5), ("nobody", "i1", 5), ("new", "i1", 5)]))
+    assert back.of_erased == 2 and back.entered == 1
+    assert f'"{gone}"'.encode() not in followed.path.read_bytes()
+    assert f'"{stays}"'.encode() in followed.path.read_bytes()
+
+
+def test_influence_of_the_erased_fades():
+    left = influence_left(FollowSettings(releases=365, epsilon=1.0, days=365.0), 60)
+    # The law of the arc sine.
+    for more, part in left.items():
+        assert part == pytest.approx(2 / math.pi * math.asin(math.sqrt(60 / (60 + more))), abs=0.02)
+    fading = influence_left(FollowSettings(releases=52, epsilon=1.0, half_life=7.0), 10)
+    assert max(map(abs, fading.values())) < 0.01
+    assert influence_left(FollowSettings(releases=52, epsilon=1.0), 0) == {}
+
+
+def test_the_year_is_paid_once(tmp_path):
+    ledger = Ledger.open(tmp_path / "a.ledger")
+    settings = FollowSettings(releases=6, epsilon=2.0, delta=1e-6)
+    followed = Following.start(tmp_path / "a.follow", ITEMS, STARS, settings, name="shop", ledger=ledger)
+    for one in weeks(3):
+        simulated(followed, one)
+    spent = ledger.spent("shop")
+    assert spent.epsilon == 2.0 and spent.delta == 1e-6 and len(ledger.entries()) == 1
+    recounted = ledger.recounted("shop", 1e-6)
+    assert recounted == pytest.approx(2.0, rel=1e-6) and recounted <= 2.0
+    with pytest.raises(FileError, match="exists already"):
+        Following.start(tmp_path / "a.follow", ITEMS, STARS, settings, name="shop", ledger=ledger)
+    ledger.set_budget("shop", settings.promise(STARS))
+    with pytest.raises(BudgetError):
+        Following.start(tmp_path / "b.follow", ITEMS, STARS, settings, name="shop", ledger=ledger)
+    assert not (tmp_path / "b.follow").exists() and len(ledger.entries()) == 1
+
+
+def test_models_are_ordinary(tmp_path):
+    followed = year(tmp_path)
+    for number, one in enumerate(weeks(3, users=400, each=600)):
+        added = followed.add(one, random=PrivacyRandom.from_os() if number else None)
+    added.model.save(tmp_path / "a.discreet")
+    model = discreet.load(tmp_path / "a.discreet")
+    assert isinstance(model, FittedModel) and model.guarantee.is_private
+    assert model.guarantee.notes[0].startswith("release 3 of 6; the year ends on ")
+    assert (
+        len(model.recommend({"i1": 5}, k=3)) == 3 and 1 <= model.predict_items({"i1": 5}, ["i2"])["i2"] <= 5
+    )
+    for kind in ("popularity", "biases"):
+        followed.model(kind=kind).save(tmp_path / f"{kind}.discreet")
+        assert len(discreet.load(tmp_path / f"{kind}.discreet").recommend({"i1": 5}, k=3)) == 3
+    with pytest.raises(ParameterError, match="kind"):
+        followed.model(kind="trees")
+    assert simulated(followed, None).model.guarantee.simulated
+
+
+def test_estimates_find_what_is_current(tmp_path):
+    """Without privacy to speak of, what was chosen lately leads, and effects are those of the ratings."""
+    followed = year(tmp_path, epsilon=30.0)
+    rng = np.random.default_rng(0)
+    for week in range(4):
+        rows = [(f"w{week}-{u}", f"i{week + k}", 5 if k else 2) for u in range(300) for k in range(2)]
+        added = simulated(followed, batch(rows), seed=int(rng.integers(99)))
+    assert np.argmax(followed.current().recent.sums) in (3, 4)
+    bias = added.model.scorer.item_bias
+    assert bias[4] > 0.5 and bias[0] < -0.5
+    status = followed.status()
+    assert 2 <= status.stands_out <= 6 and status.noise > 0 and status.to_json()["left"] == 2
+
+
+def test_combined_with_embeddings(tmp_path):
+    followed = year(tmp_path)
+    data = weeks(1, users=400, each=900)[0]
+    fitted = discreet.UserFactorization(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
+    added = simulated(followed, data, model=fitted)
+    promise = added.model.guarantee
+    assert promise.epsilon >= 5.0 and promise.delta >= 2e-6 and promise.proof == "proofs/follow.md"
+    assert np.array_equal(added.model.scorer.popularity, followed.current().popularity)
+    choices = discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(
+        data, random=PrivacyRandom.simulate(1)
+    )
+    assert len(followed.model(model=choices).recommend(["i1"], k=3)) == 3
+    biases = discreet.Biases(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
+    with pytest.raises(ParameterError, match="Only embeddings"):
+        followed.model(model=biases)
+
+
+def test_shards_enter_as_a_file_does(tmp_path):
+    from discreet.distributed.sharding import make_shards
+    from discreet.distributed.shards import open_shards
+    from shard_files import declared, files_of
+
+    data = weeks(1, users=60, each=200)[0]
+    (tmp_path / "files").mkdir()
+    make_shards(files_of(data, tmp_path / "files"), tmp_path / "shards", n_shards=3, **declared(data))
+    (tmp_path / "memory").mkdir()
+    sharded, whole = year(tmp_path), year(tmp_path / "memory")
+    assert (
+        simulated(sharded, open_shards(tmp_path / "shards")).entered == simulated(whole, data).entered == 200
+    )
+    for one, other in zip(stored_sums(sharded), stored_sums(whole), strict=True):
+        assert np.array_equal(one.counts, other.counts) and np.array_equal(one.values, other.values)
+    assert np.array_equal(sharded.current().recent.sums, whole.current().recent.sums)
+
+
+def test_other_files_are_left_alone(tmp_path):
+    other = tmp_path / "a.follow"
+    other.write_text("my notes")
+    with pytest.raises(FileError, match="is not the state"):
+        Following(other).status()
+    assert other.read_text() == "my notes"
+    with pytest.raises(FileError, match="There is no file"):
+        Following(tmp_path / "b.follow").status()
+    followed = year(tmp_path)
+    raw = bytearray(followed.path.read_bytes())
+    raw[60:64] = (9).to_bytes(4, "big")
+    followed.path.write_bytes(raw)
+    with pytest.raises(FileError, match="version 9"):
+        followed.status()
+    with pytest.raises(FileError, match="folder"):
+        Following.start(tmp_path / "no" / "a.follow", ITEMS, STARS, FollowSettings(releases=2, epsilon=1.0))
+
+
+def test_settings_are_checked():
+    for wrong in (
+        {"releases": 0},
+        {"releases": 2000},
+        {"epsilon": math.inf},
+        {"delta": 0.0},
+        {"half_life": 0.0},
+    ):
+        with pytest.raises(ParameterError):
+            FollowSettings(**{"releases": 12, "epsilon": 1.0, **wrong})
+    settings = FollowSettings(releases=12, epsilon=1.0, half_life=30.0)
+    assert FollowSettings.from_json(settings.to_json()) == settings
+    with pytest.raises(ParameterError, match="not settings"):
+        FollowSettings.from_json({"pace": settings.pace.to_json(), "colour": 3})
+
+
+def test_sums_of_nothing():
+    nothing = np.zeros(0, dtype=np.int32)
+    found = summed(Entries(nothing, nothing, nothing, nothing), 3, (819, 614))
+    assert isinstance(found, ItemSums) and found.counts.tolist() == [0, 0, 0]

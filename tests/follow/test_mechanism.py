@@ -1,0 +1,304 @@
+"""One user's whole year has length at most 1, in whole numbers; what breaks that is caught."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from discreet.core.randomness import PrivacyRandom
+from discreet.follow import Following, FollowSettings, stream
+from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
+from discreet.follow.settings import PART_BITS, RELEASE_BITS
+from discreet.follow.state import State
+from discreet.follow.weights import WEIGHT_BITS, WHOLE, Pace
+from evidence import follows, samples_to_separate
+from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
+
+ONE = 2**RELEASE_BITS
+YEARS = [(12, None), (52, None), (365, None), (52, 1.0), (365, 7.0), (365, 30.0), (1, None), (2, 0.01)]
+
+
+@pytest.mark.parametrize(("releases", "half_life"), [*YEARS, (53, 3.3), (1100, None), (1100, 0.2)])
+def test_columns_have_norm_at_most_one_in_whole_numbers(releases, half_life):
+    whole = Factorization(releases=releases, half_life=half_life).whole
+    squares = (whole.astype(object) ** 2).sum(axis=0)
+    assert max(squares) <= 2 ** (2 * FACTOR_BITS)
+    # Little is lost: the norm that the noise is scaled to is used.
+    assert min(squares) >= 0.999 * 2 ** (2 * FACTOR_BITS)
+    assert np.array_equal(whole, np.tril(whole)) and whole.min() >= 0
+
+
+def test_a_column_that_floats_made_too_long_is_shortened():
+    from discreet.follow.factorization import _shorten
+
+    long = np.array([[2**16, 0], [5, 2**16]], dtype=np.int64)
+    _shorten(long)
+    assert long.tolist() == [[2**16 - 1, 0], [5, 2**16]]
+
+
+def test_noise_of_sums_is_what_the_square_root_allows():
+    found = [Factorization(releases=count).deviation(count) for count in (12, 52, 365)]
+    assert np.allclose(found, [1.61, 1.95, 2.39], atol=0.006)
+    for half_life, most in ((7.0, 1.47), (30.0, 1.89)):
+        fading = Factorization(releases=365, half_life=half_life)
+        assert max(fading.deviation(count, half_life) for count in range(5, 366, 40)) < most
+
+
+@pytest.mark.parametrize("half_life", [None, 3.0])
+def test_estimates_undo_the_factorization(half_life):
+    plan = Factorization(releases=9, half_life=2.0)
+    sums = np.random.default_rng(0).integers(0, 100, (9, 4)).astype(float)
+    released = np.ldexp(plan.whole.astype(float), -FACTOR_BITS) @ sums
+    for count in (1, 5, 9):
+        wanted = decay(count, half_life)[::-1] @ sums[:count]
+        assert np.allclose(plan.estimator(count, half_life) @ released[:count], wanted)
+
+
+def hostile_users(releases, count, rng):
+    """Return how many new ratings each user has at each release: bursts, all year, late, once, huge."""
+    new = np.zeros((count, releases), dtype=np.int64)
+    for user in range(count):
+        kind, active = user % 6, int(rng.integers(1, min(releases, 80) + 1))
+        start = {3: 0, 4: releases - active}.get(kind)
+        when = rng.choice(releases, active, replace=False) if start is None else start + np.arange(active)
+        when = when[:1] if kind == 5 else when
+        new[user, when] = 10 ** rng.uniform(0, 6 if kind == 5 else 3 if kind == 1 else 1, when.size)
+    return new
+
+
+def longest(settings, facts, new, rule=None):
+    """Return the largest joint squared norm of these users' years, as a part of what is promised, exactly."""
+    count_part, value_part = settings.parts(facts)
+    squares = [(one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts, settings.values)]
+    used, norms = np.zeros(len(new), dtype=np.int64), np.zeros(len(new), dtype=object)
+    for release in range(settings.releases):
+        ask = rule or settings.pace.weights
+        weights = ask(used, new[:, release], release=release, releases=settings.releases)
+        # The largest value there is: an end of the scale.
+        value = np.trunc(weights * value_part * 1.0).astype(np.int64)
+        used += new[:, release] * weights**2
+        active = np.flatnonzero(new[:, release])
+        pair = (weights * count_part).astype(object) ** 2 * squares[0][release]
+        pair += value.astype(object) ** 2 * squares[1][release]
+        norms[active] += (pair * new[:, release].astype(object))[active]
+    return max(norms) / ONE**2
+
+
+@pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "choices"])
+@pytest.mark.parametrize(("releases", "half_life"), YEARS)
+def test_no_hostile_user_is_longer_than_one(releases, half_life, facts):
+    # 16 times 1,300 are 20,800 users over all C and both kinds of years.
+    rng = np.random.default_rng(releases)
+    pace = [Pace(), Pace(start=1.0, share=1.0, ratings=1), Pace(start=0.0), Pace(share=1.0)][releases % 4]
+    settings = FollowSettings(
+        releases=releases, epsilon=1.0, half_life=half_life, days=float(releases), pace=pace
+    )
+    new = hostile_users(releases, 1300, rng)
+    assert longest(settings, facts, new) <= 1
+    # The twin: weights that forget what was used, in the years that are long enough to notice.
+    forgetful = lambda used, new, **when: pace.weights(used * 0, new, **when)  # noqa: E731
+    if releases > 2:
+        assert longest(settings, facts, new, forgetful) > 1
+
+
+def test_pace_never_uses_more_than_all():
+    pace = Pace(start=1.0, share=1.0, ratings=1)
+    weights = pace.weights(np.array([0, WHOLE - 1, WHOLE]), np.array([1, 1, 5]), release=0, releases=1)
+    assert weights.tolist() == [2**WEIGHT_BITS, 1, 0]
+    for setting in ({"start": 1.1}, {"share": 0.0}, {"ratings": 0}):
+        with pytest.raises(ValueError):
+            Pace(**setting)
+
+
+class Recorder:
+    """Record the exact numbers that noise is put on, and what was told."""
+
+    def __init__(self):
+        self.given, self.told, self.widths = [], [], []
+
+    def passing(self, draw, arguments):
+        self.given.append(arguments["target"].copy())
+        told = draw(**arguments)
+        self.told.append(arguments["target"].copy())
+        self.widths.append(arguments["sigma"])
+        return told
+
+    def exact(self, mechanism, values):
+        raise AssertionError("whole numbers are drawn on directly")
+
+
+def recorded(folder, batches, facts=STARS, *, at=None, **options):
+    """Return what a year put noise on; `at` is called before a release, by its number."""
+    recording = Recorder()
+    followed = year(folder, facts, releases=len(batches), **options)
+    source = PrivacyRandom.recorded(1, recording)
+    for number, one in enumerate(batches):
+        if at is not None:
+            at(number, followed)
+        followed.add(one, random=source)
+    return recording, followed
+
+
+def joint_norm(one, other):
+    """Return how far apart two years are over all releases together, in units of what is promised."""
+    squares = 0
+    for first, second in zip(one.given, other.given, strict=True):
+        squares += sum(int(number) ** 2 for number in first - second)
+    return math.sqrt(squares / ONE**2)
+
+
+def without(batches, user):
+    """Return the batches without a user; a batch that was only theirs is empty."""
+    left = [None if one is None else one.without_people([user]) for one in batches]
+    return [one if one is not None and one.n_ratings else None for one in left]
+
+
+def eager(batches):
+    """Return batches in which one more user rates everything there is, some of it several times."""
+    wide = []
+    for number, one in enumerate(batches):
+        rows = [
+            (one.users.id_at(u), ITEMS.id_at(i), v)
+            for u, i, v in zip(one.rows(), one.items, one.values, strict=True)
+        ]
+        items = range(N_ITEMS) if number % 2 == 0 else range(number, N_ITEMS)
+        wide.append(batch([*rows, *(("target", f"i{k}", 5) for k in items)]))
+    return wide
+
+
+def pairs(tmp_path, batches, **options):
+    """Return the joint norm between a year with and without the user called target."""
+    folders = [tmp_path / name for name in ("with", "without")]
+    for folder in folders:
+        folder.mkdir()
+    here, _ = recorded(folders[0], batches, **options)
+    gone, _ = recorded(folders[1], without(batches, "target"), **options)
+    return joint_norm(here, gone)
+
+
+GREEDY = {"pace": Pace(start=1.0, share=1.0, ratings=1)}
+
+
+def test_a_whole_year_differs_by_at_most_one_user(tmp_path):
+    norm = pairs(tmp_path, eager(weeks(6)), **GREEDY)
+    # Nearly all of the promise is used, so the bound is tight.
+    assert 0.99 < norm <= 1
+
+
+def test_twin_an_item_that_enters_twice_is_caught(tmp_path, monkeypatch):
+    from discreet.follow import entries
+
+    honest = entries._earlier
+
+    def forgets_pairs(*given):
+        used, seen = honest(*given)
+        return used * 0, np.zeros_like(seen)
+
+    monkeypatch.setattr(entries, "_earlier", forgets_pairs)
+    assert pairs(tmp_path, eager(weeks(6)), **GREEDY) > 2
+
+
+def test_twin_an_entry_that_moves_to_a_later_release_is_caught(tmp_path):
+    def lose_entry_days(number, followed):
+        if number == 3:
+            with stream.opened(followed.path, writing=True) as state:
+                rows = state._rows("SELECT release, counts, totals FROM sums WHERE release < 3")
+                total = [
+                    np.sum([np.frombuffer(row[k], dtype=np.int64) for row in rows], axis=0) for k in (1, 2)
+                ]
+                state._run("UPDATE sums SET counts = zeroblob(96), totals = zeroblob(96) WHERE release < 2")
+                state._run(
+                    "UPDATE sums SET counts = ?, totals = ? WHERE release = 2",
+                    *(part.tobytes() for part in total),
+                )
+
+    assert pairs(tmp_path, eager(weeks(6)), at=lose_entry_days, **GREEDY) > 1.02
+
+
+def test_twin_a_release_that_is_drawn_twice_is_caught(tmp_path):
+    def draw_again(number, followed):
+        if number == 5:
+            # The older copy of the state that a backup brings back.
+            copy = Path(str(followed.path) + ".copy")
+            copy.write_bytes(followed.path.read_bytes())
+
+    batches = [None] * 5 + [batch([("target", "i0", 5), ("other", "i1", 3)])]
+    folders = [tmp_path / name for name in ("with", "without")]
+    seen = []
+    for folder, given in zip(folders, (batches, without_last(batches)), strict=True):
+        folder.mkdir()
+        recording, followed = recorded(folder, given, at=draw_again, **GREEDY)
+        Following(str(followed.path) + ".copy").add(given[-1], random=PrivacyRandom.recorded(2, recording))
+        seen.append(recording)
+    assert joint_norm(*seen) == pytest.approx(math.sqrt(2), abs=1e-3)
+
+
+def without_last(batches):
+    return [*batches[:-1], batches[-1].without_people(["target"])]
+
+
+def test_twin_erasure_by_adding_the_negative_is_caught(tmp_path, monkeypatch):
+    batches = [batch([("target", "i0", 5)]), None, *weeks(1), None]
+    erase = lambda number, followed: followed.erase("target") if number == 2 else None  # noqa: E731
+    (tmp_path / "honest").mkdir()
+    assert pairs(tmp_path / "honest", batches, at=erase, **GREEDY) <= 1
+
+    def negate(self, release, gone, parts):
+        from discreet.follow.state import summed
+
+        less = summed(gone, N_ITEMS, parts)
+        monkeypatch.setattr(
+            stream, "summed", lambda entries, count, parts: add(summed(entries, count, parts), less)
+        )
+
+    def add(found, less):
+        monkeypatch.undo()
+        return type(found)(found.counts - less.counts, found.values - less.values)
+
+    monkeypatch.setattr(State, "_subtract", negate)
+    (tmp_path / "negative").mkdir()
+    assert pairs(tmp_path / "negative", batches, at=erase, **GREEDY) > 1.02
+
+
+def test_noise_is_the_promised_one_and_independent_over_releases(tmp_path):
+    settings = FollowSettings(releases=40, epsilon=1.0)
+    recording, followed = recorded(tmp_path, [None] * 40, epsilon=1.0)
+    assert set(recording.widths) == {followed.status().settings.width} == {settings.width}
+    noise = np.concatenate(
+        [told - given for told, given in zip(recording.told, recording.given, strict=True)]
+    )
+    deviation = settings.multiplier * ONE
+    assert settings.width == pytest.approx(deviation, rel=1e-9)
+    from discreet.privacy.sampling.draws import discrete_gaussian
+
+    count = samples_to_separate(0.04)
+    more = discrete_gaussian(settings.width, count, PrivacyRandom.simulate(3))
+    sample = np.concatenate([noise, more]) / deviation
+    assert follows(sample, ndtr)
+    assert not follows(0.85 * sample, ndtr)
+    table = noise.reshape(40, -1) / deviation
+    together = table[:-1].ravel() * table[1:].ravel()
+    assert abs(together.mean()) < 6.5 / math.sqrt(together.size)
+
+
+def test_audit_of_a_whole_followed_year(tmp_path):
+    """Whoever knows everything but whether the target is there gains at most what was promised, jointly."""
+    settings = FollowSettings(releases=6, epsilon=2.0, half_life=7.0, days=42.0, **GREEDY)
+    norm = pairs(tmp_path, eager(weeks(6)), **GREEDY)
+    # The likelihood ratio of all releases together is that of N(0, 1) against N(norm / multiplier, 1).
+    shift = norm * ONE / math.sqrt(settings.width**2 - 4)
+    assert shift <= 1 / settings.multiplier
+    from discreet.privacy.accounting.gaussian import gaussian_delta
+
+    assert gaussian_delta(1 / shift, settings.epsilon) <= settings.delta
+    # The twin: with a tenth less noise the year would break its promise.
+    assert gaussian_delta(0.9 / shift, settings.epsilon) > settings.delta
+
+
+def test_parts_of_a_contribution_are_at_most_all_of_it():
+    settings = FollowSettings(releases=2, epsilon=1.0)
+    for facts in (STARS, CHOICES):
+        count, value = settings.parts(facts)
+        assert count**2 + value**2 <= 2 ** (2 * PART_BITS)

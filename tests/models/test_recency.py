@@ -1,0 +1,108 @@
+"""Ratings that fade: users' own weights by a public time, and splits by a date."""
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import Biases, Popularity, PrivacyRandom
+from discreet.core.checks import DataError, ParameterError
+from discreet.data.interactions import Interactions
+from discreet.data.splits import parse_split
+from discreet.evaluation.protocol import evaluate
+from discreet.statistics.counts import ItemResiduals
+from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
+
+DAY = 86400
+NOW = "1970-02-01"
+
+
+def stream(seed=0, users=300):
+    """Return ratings of two months; in the first, low items are chosen, in the second, high ones."""
+    rng = np.random.default_rng(seed)
+    days = rng.integers(0, 60, 4 * users)
+    items = (rng.integers(0, 10, days.size) + 10 * (days >= 30)).astype(np.int64)
+    people = np.repeat(np.arange(users), 4)
+    table = np.unique(np.column_stack([people, items, days]), axis=0)
+    _, first = np.unique(table[:, :2], axis=0, return_index=True)
+    people, items, days = table[first].T
+    values = np.where(days < 30, 2, 4) + rng.integers(0, 2, days.size)
+    return Interactions.from_arrays(people, items, values, days * DAY, low=1, high=5, step=1)
+
+
+def fitted(kind, data, **settings):
+    return kind(epsilon=8.0, **settings).fit(data, random=PrivacyRandom.simulate(1)).scorer
+
+
+def test_what_is_old_fades():
+    data = stream()
+    plain = fitted(Popularity, data).popularity
+    recent = fitted(Popularity, data, half_life=5.0, now="1970-03-01").popularity
+    assert plain[:10].sum() > 0.7 * plain[10:].sum() and recent[:10].sum() < 0.2 * recent[10:].sum()
+    # In the middle nothing from the future counts more than what is there.
+    middle = fitted(Popularity, data, half_life=5.0, now=NOW).popularity
+    assert middle[:10].sum() > recent[:10].sum()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_user_never_counts_more_than_one(delta):
+    rng, norm, longest = np.random.default_rng(0), "l2" if delta else "l1", 0.0
+    for _ in range(300):
+        count = int(rng.integers(1, 30))
+        times = rng.integers(0, 10 ** int(rng.integers(1, 8)), count)
+        own = Interactions.from_arrays(
+            np.zeros(count), np.arange(count), rng.uniform(1, 5, count), times, low=1, high=5, n_items=count
+        )
+        recency = Recency(now=float(rng.integers(0, 10**7)), half_life=float(10 ** rng.uniform(0, 7)))
+        told = own.total(RecentVotes(n_items=count, norm=norm, recency=recency)).floats()
+        length = np.linalg.norm(told) if delta else np.abs(told).sum()
+        plain = ItemResiduals(
+            middle=3.0,
+            half=2.0,
+            mean=0.0,
+            effects=np.zeros(count),
+            item_weights=np.ones(count),
+            count_part=0.3,
+        )
+        residuals = own.total(RecentResiduals(plain=plain, recency=recency)).floats()
+        assert length <= 1 and np.linalg.norm(residuals) <= 1
+        assert np.linalg.norm(residuals) <= np.linalg.norm(own.total(plain).floats()) + 1e-5
+        longest = max(longest, length)
+    # The search comes near the bound, so one that were exceeded would show.
+    assert longest > 0.99
+
+
+def test_effects_fade_too():
+    data = stream()
+    model = Biases(epsilon=8.0, half_life=5.0, now="1970-03-01").fit(data, random=PrivacyRandom.simulate(1))
+    assert "whether the data have times is public" in model.guarantee.assumes
+    assert model.parameters["half_life"] == 5.0
+    assert "whether the data have times is public" not in Biases(epsilon=1.0).promise(data.facts).assumes
+
+
+def test_settings_and_data_that_make_no_sense_are_refused():
+    data = stream()
+    bare = Interactions.from_arrays([0, 1], [0, 1], [1, 2], low=1, high=5)
+    for kind in (Popularity, Biases):
+        with pytest.raises(DataError, match="no times"):
+            kind(epsilon=1.0, half_life=3.0).fit(bare)
+        with pytest.raises(ParameterError, match="must be a date"):
+            kind(epsilon=1.0, half_life=3.0, now="soon")
+        with pytest.raises(ParameterError, match="half_life only"):
+            kind(epsilon=1.0, now=NOW)
+        with pytest.raises(ParameterError):
+            kind(epsilon=1.0, half_life=0.0)
+        assert kind(epsilon=1.0, half_life=3.0).fit(data, random=PrivacyRandom.simulate(0)).name == kind.name
+
+
+def test_a_date_splits_everybody():
+    data = stream()
+    (split,) = parse_split(f"time:{NOW}").splits(data, 0)
+    assert split.train.times.max() < 31 * DAY <= split.test.times.min()
+    assert split.train.n_ratings + split.test.n_ratings == data.n_ratings
+    with pytest.raises(DataError, match="one side"):
+        parse_split("time:2026-01-31").splits(data, 0)
+    with pytest.raises(ParameterError, match="split="):
+        parse_split("time:2026-13-31")
+    estimator = discreet.Popularity(epsilon=8.0)
+    found = evaluate(estimator, data, split=f"time:{NOW}", metrics=("hr@10",), repeat=1, seed=1)
+    assert 0 <= found.to_json()["metrics"]["hr@10"]["mean"] <= 1
