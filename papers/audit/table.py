@@ -1,7 +1,7 @@
 """Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
 
-`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show; with
-`--toy` it writes nothing.
+`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show and the
+present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet.audit import last_audit
+from discreet.audit import last_audits
 
 RUN = Path(__file__).parent / "results" / "models.json"
-EPSILONS = (0.5, 1.0, 4.0)
+EPSILONS = last_audits.EPSILONS
 
 
 def main():
@@ -21,10 +21,12 @@ def main():
     parser.add_argument("--toy", action="store_true", help="write nothing")
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last_audit.__file__).with_name("last_audits.json")
-    content = last_audit.summarized(run["found"], run["version"])
+    shipped = Path(last_audits.__file__).with_name("last_audits.json")
+    content = last_audits.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+        present = json.dumps(last_audits.present_fingerprints(), indent=1) + "\n"
+        shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
     print(table(run["found"]))
 
 

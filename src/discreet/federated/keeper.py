@@ -33,7 +33,7 @@ _MOST_STEPS = 1 << 14
 MOST_BYTES = 1 << 17
 _MOST_KEY_BYTES = 1 << 12
 _KEY_FIELDS = frozenset({"key", "question", "least"})
-_REVEAL_FIELDS = frozenset({"names", "size", "question"})
+_REVEAL_FIELDS = frozenset({"names", "size", "question", "keys"})
 _LONGEST_DIGEST = 64
 
 
