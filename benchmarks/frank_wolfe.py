@@ -10,7 +10,7 @@ measured in seconds of the processor, so that a busy machine does not matter. `r
 sizes of our seconds over theirs; `later_ratio` is the same for a round that has three directions before it.
 `linear` is the time a rating at the largest size over that at the smallest. `wide` is one private fit on a
 catalog of 1,000,000 items in a process of its own: how far its memory rose above the ratings, in MB and in
-vectors of a number an item. `gap` is the duality gap of the solver without privacy on a small problem.
+vectors of a number an item.
 """
 
 from __future__ import annotations
@@ -151,7 +151,6 @@ def show(result: dict[str, object]) -> None:
     print(
         f"{wide['items']:,} items: {wide['fit_mb']:.0f} MB, {wide['vectors_of_items']:.0f} vectors of items"
     )
-    print(f"without privacy: duality gap {result['without privacy']['gap']:.1e}")
 
 
 if __name__ == "__main__":

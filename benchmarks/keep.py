@@ -33,19 +33,25 @@ def measured(script: str, arguments: list[str]) -> dict[str, Any]:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
-        "command": " ".join(["python", f"benchmarks/{script}", "--json", *arguments]),
-        "date": datetime.now(UTC).date().isoformat(),
-        "version": version("discreet"),
+        **how(script, ["--json", *arguments]),
         "commit": _commit(),
-        "machine": machine(),
         "load_before": round(busy, 1),
         "processor_seconds": round(used.ru_utime + used.ru_stime),
         "result": json.loads(done.stdout),
     }
 
 
-def machine() -> dict[str, Any]:
-    """Return the kind of machine: system, processor family and number of processors."""
+def how(script: str, arguments: list[str]) -> dict[str, Any]:
+    """Return the command, today, the version and the kind of machine."""
+    return {
+        "command": " ".join(["python", f"benchmarks/{script}", *arguments]),
+        "date": datetime.now(UTC).date().isoformat(),
+        "version": version("discreet"),
+        "machine": _machine(),
+    }
+
+
+def _machine() -> dict[str, Any]:
     return {
         "system": platform.system(),
         "processor": platform.machine(),

@@ -40,6 +40,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Errors": "troubleshooting.md",
         "Models": "models.md",
         "Accuracy": "accuracy.md",
+        "Results": "results.md",
         "Labels, formats and glossary": "labels.md",
         "Changelog": "changelog.md",
     },

@@ -115,6 +115,27 @@ def test_the_papers_page_is_what_the_results_say():
     )
 
 
+def test_measured_tables_are_what_the_kept_results_say():
+    results, choosing = script("make_results"), script("make_choosing")
+    assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/make_results.py."
+    for path in sorted(results.RESULTS.glob("*.json")):
+        # benchmarks/follow.py writes its own; docs/fresh.md names the command.
+        if path.stem == "follow":
+            continue
+        assert set(results.HOW) <= set(results.kept(path.stem)), (
+            f"{path.name} does not say how it was measured."
+        )
+    assert {path.stem for path in results.RESULTS.glob("*.json")} >= {*results.SECTIONS, "accuracy"}
+    for page in PAGES:
+        text = page.read_text(encoding="utf8")
+        filled = choosing.filled(text, results.kept("accuracy"))
+        assert filled == text, f"{page.name} is out of date. Run docs/make_choosing.py."
+    # The twin: a changed number changes the page.
+    changed = results.kept("accuracy")
+    changed["runs"]["jester"]["user-factorization"]["10"]["rmse"] = [9.0, 9.0, 9.0]
+    assert results.shortfalls(changed) != results.shortfalls(results.kept("accuracy"))
+
+
 def test_the_map_shows_every_package():
     module = script("make_map")
     assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/make_map.py."

@@ -55,11 +55,11 @@ def whole_matrix():
     estimator = OneBitOutput(epsilon=1.0)
     neighbors = next(neighboring(estimator, SyntheticSpec()))
     recorder = Recorder()
-    scorer = estimator.rehearse(neighbors.base, PrivacyRandom.taped(0, recorder))
+    scorer = estimator.rehearse(neighbors.base, PrivacyRandom.recorded(0, recorder))
     scorer.scores(neighbors.base, np.arange(neighbors.base.n_users))
     player = Player(recorder.calls)
     other = next(iter(neighbors.others.values()))
-    scorer = estimator.rehearse(other, PrivacyRandom.taped(0, player))
+    scorer = estimator.rehearse(other, PrivacyRandom.recorded(0, player))
     scorer.scores(other, np.arange(other.n_users))
     return Released(recorder.calls[-1], player.calls[-1])
 

@@ -10,10 +10,10 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet.audit import last_audits
+from discreet.audit import last_results
 
 RUN = Path(__file__).parent / "results" / "models.json"
-EPSILONS = last_audits.EPSILONS
+EPSILONS = last_results.EPSILONS
 
 
 def main():
@@ -21,11 +21,11 @@ def main():
     parser.add_argument("--toy", action="store_true", help="write nothing")
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last_audits.__file__).with_name("last_audits.json")
-    content = last_audits.summarized(run["found"], run["version"])
+    shipped = Path(last_results.__file__).with_name("last_audits.json")
+    content = last_results.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
-        present = json.dumps(last_audits.present_fingerprints(), indent=1) + "\n"
+        present = json.dumps(last_results.present_fingerprints(), indent=1) + "\n"
         shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
     print(table(run["found"]))
 

@@ -44,7 +44,7 @@ def test_a_campaign_that_hides_what_was_rated(discreet, items, tmp_path):
     code, out, _ = discreet(*made, "--hide-items", "--answers", "5", "--json")
     assert code == 0 and json.loads(out)["person_epsilon"] == 10.0
     code, out, _ = discreet("campaign", "check", path)
-    assert code == 0 and "reveal at most 2" in out
+    assert code == 0 and "have epsilon 2" in out
 
 
 def test_a_campaign_that_lies_or_is_damaged_is_one_sentence(discreet, asked, tmp_path):

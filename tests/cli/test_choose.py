@@ -36,8 +36,8 @@ def test_models_of_stars_are_not_advised_for_lists():
 
 
 def test_what_is_said_of_a_model_is_what_it_promises():
-    units = {"person": "user", "item": "cell", "value": "verdict"}
-    kinds = {"ratings": "explicit", "clicks": "implicit", "verdicts": "verdict"}
+    units = {"person": "user", "item": "rating", "value": "value"}
+    kinds = {"ratings": "explicit", "clicks": "implicit", "verdicts": "binary"}
     rows = {row["name"]: row for row in recipes.describe_models()}
     for option in OPTIONS:
         row = rows[option.model]

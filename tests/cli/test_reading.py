@@ -80,3 +80,65 @@ def test_verbose_says_what_is_done(discreet, ratings, tmp_path):
         "--verbose", "fit", ratings, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m", "--json"
     )
     assert code == 0 and "Fitting biases" in error and "Fitted biases" in error
+
+
+def explained(shown):
+    return json.loads(shown)["reading"]
+
+
+@pytest.mark.parametrize(
+    ("time", "form"),
+    [
+        ("2005-03-01T12:00:00+00:00", "dates with a time zone"),
+        ("2005-03-01 12:00:00", "taken for UTC"),
+        ("2005-03-01", "days"),
+        ("1109678400", "epoch seconds"),
+        ("1109678400000", "epoch milliseconds"),
+    ],
+)
+def test_explain_says_how_times_were_read(fit, time, form):
+    text = "user,item,rating,when\n" + ROWS.replace("\n", f",{time}\n")
+    code, shown, error = fit(text, "--columns", "time=when", "--explain")
+    assert code == 0 and form in explained(shown)["time"] and "when" in explained(shown)["time"], error
+    assert time not in shown
+    code, shown, error = fit(text, "--columns", "time=none", "--explain")
+    assert code == 0 and explained(shown)["time"] == "not read", error
+    assert explained(shown)["layout"] == "text, with a header, fields between ','"
+
+
+def test_explain_shows_people_how_the_data_were_read(discreet, tmp_path):
+    path = tmp_path / "clicks.jsonl"
+    path.write_text("".join(f'{{"user": {k}, "item": "i{k % 7}"}}\n' for k in range(50)))
+    made = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "m.discreet", "--implicit")
+    code, shown, error = discreet("fit", path, *made, "--explain")
+    assert code == 0 and "How the data were read" in shown and "JSON lines" in shown, error
+
+
+def test_click_logs_repeat_and_layouts_have_names(discreet, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("".join(f"{k} {k % 7} {k % 5 + 9} {k % 7}\n" for k in range(50)))
+    made = ("--model", "popularity", "--epsilon", "1", "--out", tmp_path / "m.discreet", "--force", "--json")
+    code, out, error = discreet("fit", path, *made, "--layout", "lightgcn")
+    one_sentence(code, out, error)
+    assert "--duplicates last" in error
+    for how in ("first", "last", "count"):
+        again = ("--implicit", "--layout", "lightgcn", "--duplicates", how, "--explain")
+        code, shown, error = discreet("fit", path, *made, *again)
+        assert code == 0 and explained(shown)["duplicates"] == how, error
+    code, out, error = discreet("fit", path, *made, "--layout", "nonsense")
+    one_sentence(code, out, error)
+    code, out, error = discreet("fit", path, *made, "--layout", "sasrec")
+    one_sentence(code, out, error)
+    assert "Line 1 of train.txt" in error
+
+
+def test_a_folder_of_a_named_layout_is_fitted(discreet, tmp_path):
+    folder = tmp_path / "prize"
+    folder.mkdir()
+    for item in range(3):
+        lines = "".join(f"{k},{(k + item) % 5 + 1},2005-01-0{item + 1}\n" for k in range(1, 40))
+        (folder / f"mv_{item:07}.txt").write_text(f"{item}:\n{lines}")
+    made = ("--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet", "--json")
+    code, shown, error = discreet("fit", folder, *made, "--layout", "netflix")
+    assert code == 0 and json.loads(shown)["name"] == "prize", error
+    assert "ratings lie in 1 to 5 in steps of 1" in json.loads(shown)["guarantee"]["assumes"]

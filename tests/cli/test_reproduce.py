@@ -151,7 +151,7 @@ def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, mon
         say("still here")
     assert "still here" in capsys.readouterr().err
     assert sentence(Tick("draw 3", 3, 4, 130.0)) == "draw 3; 3 of 4 steps, about 2 min left"
-    assert "no earlier run tells" in sentence(Tick("draw 3", 3, 3, None))
+    assert "number of steps left unknown" in sentence(Tick("draw 3", 3, 3, None))
 
 
 @pytest.mark.parametrize(

@@ -194,10 +194,10 @@ def test_too_many_people_and_foreign_sums_are_refused(monkeypatch):
     with pytest.raises(DataError, match="different statistics"):
         votes + count
     monkeypatch.setattr(statistic_module, "MOST_PEOPLE", 30)
-    with pytest.raises(DataError, match="at most 30 people"):
+    with pytest.raises(DataError, match="at most 30 users"):
         count + count
     monkeypatch.setattr(statistic_module, "MOST_PEOPLE", 19)
-    with pytest.raises(DataError, match="at most 19 people"):
+    with pytest.raises(DataError, match="at most 19 users"):
         data.total(made("UserCount", data))
 
 

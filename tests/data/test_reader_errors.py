@@ -43,7 +43,7 @@ def refuse(path, kind, says, **options):
         (HEADER + "1,2,3\n1,3,secret\n", "1 of 2 ratings are text where a number belongs"),
         (HEADER + "1,2,3\n1,2,4\n1,2,5\n", "2 of 3 ratings repeat a pair.*duplicates="),
         (HEADER + ",2,3\n1,2,4\n", "1 of 2 user ids are missing"),
-        ("user,item,rating,time\n1,2,3,noon\n", "1 of 1 times are text"),
+        ("user,item,rating,time\n1,2,3,noon\n", "1 of 1 times are neither numbers nor dates"),
         ("user,item,rating,time\n1,2,3,\n1,3,3,5\n", "1 of 2 times are missing"),
     ],
 )

@@ -153,7 +153,8 @@ def hostile(question):
             array.astype(np.float64) * np.nan,
             array.astype(np.uint64),
         ]
-        wrong.append(np.full_like(array, 2**40 if name == "top" else 1e40))
+        # Weights of co-occurrences are divided by their largest, so they may have any size, but no sign.
+        wrong.append(np.full_like(array, {"top": 2**40, "weight": -1.0}.get(name, 1e40)))
         wrong.append(np.zeros((2**20, 2)))
         for other in wrong:
             yield replace(question, arrays={**question.arrays, name: other})

@@ -347,7 +347,7 @@ def test_with_noise_every_party_answers_within_its_promise(kind):
 def test_models_that_need_rows_say_for_what():
     with pytest.raises(ParameterError, match="als cannot run over parties: it draws or keeps something"):
         protocol_for(Als(epsilon=math.inf), DATA.facts, SHARED)
-    with pytest.raises(ParameterError, match="people one by one"):
+    with pytest.raises(ParameterError, match="users one by one"):
         protocol_for(ImplicitObjective(epsilon=1.0, delta=0.0, importance_sampling=True), DATA.facts, SHARED)
 
 

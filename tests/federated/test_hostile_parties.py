@@ -140,11 +140,11 @@ def test_a_question_that_asks_for_gigabytes_is_refused_before_it_is_paid():
     protocol, ledger = SummedStatistics(epsilon=1.0), Ledger.in_memory()
     party = Party("p", many, protocol, run=RUN, ledger=ledger)
     fields = {"settings": protocol.settings(), "shared": names_digest(many.catalog)}
-    arrays = {"items": np.arange(4000), "pull": np.ones(4000)}
+    arrays = {"items": np.arange(4000), "item_weights": np.ones(4000)}
     asked = Message(kind="moment", run=RUN, step=0, sender="coordinator", fields=fields, arrays=arrays)
     assert decode(party.answer(encode(asked))).fields["reason"] == "oversized"
     wide = {"vectors": np.zeros((4000, 200)), "squares": np.ones(4000), "growth": np.zeros(0)}
-    wide |= {"center": np.zeros(200), "scale": np.ones(200), "pull": np.ones(4000)}
+    wide |= {"center": np.zeros(200), "scale": np.ones(200), "item_weights": np.ones(4000)}
     more = {"factors": 200, "clip": 1.0, "count_part": 1.0}
     asked = Message(kind="terms", run=RUN, step=0, sender="coordinator", fields=fields | more, arrays=wide)
     assert decode(party.answer(encode(asked))).fields["reason"] == "out of range"

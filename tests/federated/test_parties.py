@@ -48,7 +48,7 @@ def terms(step=2, factors=2, fields=None, **changes):
         "growth": np.zeros(0),
         "center": np.zeros(factors),
         "scale": np.ones(factors),
-        "pull": np.ones(n),
+        "item_weights": np.ones(n),
     }
     fields = {"clip": 2.0, "count_part": 1.0, "factors": factors} | (fields or {})
     return question("terms", step, fields=fields, **(arrays | changes))

@@ -112,6 +112,7 @@ def test_new_items_are_declared_and_have_no_noise_from_before(tmp_path):
     with pytest.raises(DataError, match="not declared"):
         simulated(followed, wide)
     added = simulated(followed, wide, items=Vocabulary.of(["new", "i1"]))
+    assert "the catalog of 13 items is public" in added.model.guarantee.assumes
     assert added.model.facts.n_items == 13 and added.model.catalog.ids.tolist()[-1] == "new"
     with opened(followed.path, writing=False) as state:
         first, second = state.releases(13)

@@ -239,3 +239,32 @@ class Tables:
         path = self.folder / name
         path.write_bytes(raw)
         read(path)
+
+
+class Layouts:
+    """JSON lines and the layouts that are read by name."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.texts = {
+            "netflix": b"1:\n7,3,2005-09-06\n8,5,2004-01-01\n2:\n7,1,2005-01-01\n" * 3,
+            "lightgcn": b"7 1 2 4\n8 1\n9 3 2 1\n10\n",
+            "sasrec": b"7 2\n8 1\n7 1\n9 3\n",
+            "recbole": b"user_id:token\titem_id:token\trating:float\n7\t2\t3\n8\t1\t4.5\n",
+            "movielens": b"7\t2\t3\t881250949\n8\t1\t4\t881250950\n",
+            None: b'{"user": 7, "item": "a", "rating": 3, "time": "2005-03-01T12:00:00+02:00"}\n' * 4,
+        }
+
+    def honest(self):
+        for layout, text in self.texts.items():
+            self._read(layout, text, False)
+
+    def attack(self, chance):
+        layout = chance.choice(list(self.texts))
+        skip = layout != "netflix" and chance.random() < 0.3
+        self._read(layout, bytes_of(self.texts[layout], chance), skip)
+
+    def _read(self, layout, raw, skip):
+        path = self.folder / "a.txt"
+        path.write_bytes(raw)
+        read(path, layout=layout, duplicates="last", skip_bad_lines=skip)

@@ -30,6 +30,7 @@ TARGETS = {
     "ledger": "fuzz.parsers:Ledgers",
     "journal": "fuzz.parsers:Journals",
     "table": "fuzz.parsers:Tables",
+    "layouts": "fuzz.parsers:Layouts",
     "signature": "fuzz.kept:Signatures",
     "device": "fuzz.kept:Devices",
     "shards": "fuzz.kept:Shards",

@@ -286,7 +286,7 @@ def test_threshold_comes_from_the_public_scale():
     for wrong in (0.5, 5.0):
         with pytest.raises(ParameterError, match="above"):
             public_threshold(FACTS, wrong)
-    with pytest.raises(ParameterError, match="one value only"):
+    with pytest.raises(ParameterError, match="no likes and dislikes"):
         public_threshold(PublicFacts(n_items=3, low=1, high=1), None)
 
 

@@ -24,6 +24,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.statistics.domain import DomainError
 from discreet.statistics.item_context import ItemContext
 from small_sources import people_of
 from toy import toy_interactions
@@ -216,7 +217,7 @@ def test_broken_numbers_and_single_choices_tell_nothing():
     data = toy_interactions(seed=2)
     places = some_places(data.n_items, 3, 5)
     for bad in (np.nan, np.inf):
-        broken = dataclasses.replace(places, vectors=np.full_like(places.vectors, bad))
-        assert not any(piece.any() for piece in told_by(data, broken))
+        with pytest.raises(DomainError, match="vectors holds numbers outside"):
+            dataclasses.replace(places, vectors=np.full_like(places.vectors, bad))
     single = Rows(np.array([0, 1]), np.array([2], np.int32), np.ones(1, np.float32))
     assert not any(piece.any() for piece in told_by(people_of(single, data.n_items), places))

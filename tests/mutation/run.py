@@ -27,7 +27,7 @@ from mutation.changes import Change, drawn
 from mutation.selection import Selection
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["privacy", "contributions", "models", "federated", "service", "data"]
+PACKAGES = ["privacy", "statistics", "models", "federated", "service", "data"]
 GROUPS = [f"src/discreet/{name}/" for name in PACKAGES]
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 # Needs Flower, which lives in an environment of its own.

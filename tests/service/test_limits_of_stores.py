@@ -11,14 +11,13 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.service.admission import submission
 from discreet.service.collecting import _add_model
 from discreet.service.connections import RefusedError
-from discreet.service.stores import store as stores
 from discreet.service.stores.opening import open_store
 
 
-def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf, monkeypatch):
-    monkeypatch.setattr(stores, "MOST_SENDERS", 2)
+def test_new_senders_of_whole_catalogs_stop_at_the_limit(store_url, shelf):
     sent = [submission(shelf, CatalogDevice(shelf, budget=100.0).message({3: 5.0})) for _ in range(4)]
     store = open_store(store_url, shelf)
+    store.most_senders = 2
     # In one batch, and then one by one: what a batch adds counts while it is taken.
     together = store.take(sent[:3])
     assert [receipt.kept for receipt in together] == [1, 1, 0]

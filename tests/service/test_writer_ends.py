@@ -13,7 +13,7 @@ from discreet.service.writer import GroupWriter
 def gathered(*waiting):
     """Return what is taken after a first one, from a writer that has no thread."""
     writer = GroupWriter.__new__(GroupWriter)
-    writer._waiting = queue.SimpleQueue()
+    writer._waiting, writer._seconds = queue.SimpleQueue(), 0.0
     for one in waiting:
         writer._waiting.put(one)
     return writer._gather("first")

@@ -202,7 +202,7 @@ def _played(name: str, estimator: Estimator, view: str, seconds: float) -> list[
     from discreet.audit.full import REPORT, play_view, views_of
 
     if view == REPORT and REPORT not in views_of(estimator):
-        from discreet.cli.party import price_a_party
+        from discreet.audit.party import price_a_party
 
         # Where no device reports, a party of a federation may.
         return [price_a_party(name, estimator)]

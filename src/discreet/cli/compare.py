@@ -66,8 +66,8 @@ def compare(
         measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
         return
     require_libraries()
-    folder = folder_of(data)
-    read = [*files_of(data), *measuring.files(folder), *reading.files()]
+    folder = folder_of(data, reading.layout)
+    read = [*files_of(data, reading.layout), *measuring.files(folder), *reading.files()]
     refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
     interactions = reading.load(data)
     remark_on_delta(chosen, interactions.facts)

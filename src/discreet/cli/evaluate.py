@@ -49,7 +49,7 @@ def evaluate(
             repeat=measuring.repeat,
             seed=measuring.seed,
             progress=report,
-            folder=None if is_shard_folder(data) else folder_of(data),
+            folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
         ).to_json()
     if as_json:
         emit(result)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading, remark_on_delta
 from discreet.cli.options.parsing import listed, parse_scale, read_items
 from discreet.cli.output.printing import emit, remark, show
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
-from discreet.federated.transport import Answered, Transport
 
 if TYPE_CHECKING:
-    from discreet.federated.coordinator import RunOutcome
+    pass
 
 
 def init(
@@ -104,6 +101,7 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Simulate a federation: assign people to parties and run all of them in one process."""
+    from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
     from discreet.federated.protocols.choosing import protocol_for
@@ -120,7 +118,7 @@ def simulate(
             force=force,
             kind=KIND,
             is_ours=is_model,
-            inputs=[*files_of(data), *reading.files(), *paying.files()],
+            inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
         )
     whole = reading.load(data, paying.name)
     remark_on_delta([estimator], whole.facts)
@@ -158,6 +156,7 @@ def run(
 ) -> None:
     """Coordinate all rounds with the parties present and write the model. Start again to resume."""
     from discreet import recipes
+    from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.protocols.choosing import protocol_for
@@ -181,51 +180,3 @@ def run(
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
-
-
-@final
-class WatchedTransport(Transport):
-    """Report on standard error which parties answered and which are awaited."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner, self._question = inner, 0
-
-    def ask(self, question: bytes, parties: Sequence[str], seconds: float) -> Iterator[Answered]:
-        """Pass on the answers and report each."""
-        self._question += 1
-        waiting = list(parties)
-        remark(f"Question {self._question} to {', '.join(parties)}: {len(question):,} bytes.")
-        for name, raw in self._inner.ask(question, parties, seconds):
-            if name in waiting:
-                waiting.remove(name)
-            outcome = "is absent" if raw is None else f"sent {len(raw):,} bytes"
-            remark(f"  {name} {outcome}; waiting for {', '.join(waiting) or 'nobody'}.")
-            yield name, raw
-
-    def opened(self, name: str, raw: bytes) -> bytes:
-        """Return the message inside."""
-        return self._inner.opened(name, raw)
-
-
-def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
-    """Print every round and the model's label."""
-    table = Table("round", "what", "parties counted", "left out, and why", title="Rounds")
-    for number, entry in enumerate(outcome.rounds, start=1):
-        reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
-        table.add_row(str(number), entry.result.kind, str(len(entry.counted)), reasons or "-")
-    show(table, outcome.model.guarantee.label(f"Privacy facts: {outcome.model.name}"))
-    written = "" if out is None else f"Written to {out}. "
-    show(f"{written}{outcome.model.guarantee.sentence()}")
-
-
-def outcome_json(outcome: RunOutcome, out: Path | None) -> dict[str, Any]:
-    """Return the outcome of a run as JSON."""
-    return {
-        "model": outcome.model.name,
-        "file": None if out is None else str(out),
-        "rounds": [
-            {"heard": list(entry.counted), "left_out": dict(entry.left_out), "refused": dict(entry.refused)}
-            for entry in outcome.rounds
-        ],
-        "guarantee": outcome.model.guarantee.to_json(),
-    }

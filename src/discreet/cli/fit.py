@@ -22,7 +22,7 @@ from discreet.cli.options.declared import (
 )
 from discreet.cli.options.sources import On, opened
 from discreet.cli.output.printing import emit, show
-from discreet.cli.output.tables import saying_what_was_paid, show_price
+from discreet.cli.output.tables import reading_table, saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
@@ -78,7 +78,7 @@ def fit(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
         )
     paying.check()
-    files = [] if is_shard_folder(data) else files_of(data)
+    files = [] if is_shard_folder(data) else files_of(data, reading.layout)
     read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     if private_catalog and reading.items is not None:
@@ -108,11 +108,14 @@ def fit(
         public = moved(public, source.catalog, fitted.catalog)
     fitted = replace(fitted, public=public)
     fitted.save(out, force=force)
-    decisions = {"decisions": fitted.scorer.explain()} if explain else {}
+    how_read = getattr(source, "how_read", {})
+    decisions = {"decisions": fitted.scorer.explain(), "reading": dict(how_read)} if explain else {}
     if as_json:
         written = {"model": estimator.name, "file": str(out), "name": source.name}
         emit({**written, "guarantee": fitted.guarantee.to_json(), **decisions})
         return
+    if explain and how_read:
+        show(reading_table(how_read))
     _show_fit(fitted, decisions.get("decisions"))
     if private_catalog:
         low, high = fitted.facts.low, fitted.facts.high

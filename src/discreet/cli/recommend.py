@@ -144,7 +144,7 @@ def _one(
     fitted: FittedModel,
     history: Path,
     user: str | None,
-    columns: dict[str, str] | None,
+    columns: dict[str, str | None] | None,
     k: int,
     limits: dict[str, Any],
 ) -> list[ListedItem]:
@@ -161,7 +161,7 @@ def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> st
     return f"{order}; less what an item shares with those above it" if diversify else order
 
 
-def _many(fitted: FittedModel, many: str, columns: dict[str, str] | None) -> Any:
+def _many(fitted: FittedModel, many: str, columns: dict[str, str | None] | None) -> Any:
     from discreet.data.inputs import open_data
 
     implicit = not fitted.scorer.needs_ratings

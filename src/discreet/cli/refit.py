@@ -63,7 +63,7 @@ def refit(
     paying.check()
     last = load(model)
     estimator = _next(last, model, epsilon)
-    read = [model, *files_of(data), *reading.files(), *paying.files()]
+    read = [model, *files_of(data, reading.layout), *reading.files(), *paying.files()]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
     catalog, news = _united(last.catalog, reading)
     loaded = reading.load(data, paying.name, catalog=catalog, scale=_declared_scale(last))

@@ -41,7 +41,7 @@ def shard(
         raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
     catalog = None if reading.items is None else read_items(reading.items)
     gone = None if reading.without is None else read_ids(reading.without, "person's")
-    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines")
+    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines", "layout")
     dialect = take_dialect({name: getattr(reading, name) for name in text})
     low, high, step = parse_scale(reading.scale)
     with terminal_progress(None) as report:

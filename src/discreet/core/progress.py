@@ -11,6 +11,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+
+from discreet.core.display import in_notebook
 
 #: Called with a description of the task, the number of steps done, and the number of steps in all.
 Progress = Callable[[str, int, int], None]
@@ -22,25 +25,38 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def terminal_progress(given: Progress | None) -> Iterator[Progress]:
-    """Yield the caller's progress if given, else a progress bar on a terminal, else `silent`."""
+    """Yield the caller's progress if given, else a bar on a terminal or in a notebook, else `silent`."""
     if given is not None:
         yield given
         return
-    if not sys.stderr.isatty():
+    notebook = _shows_widgets()
+    if not notebook and not sys.stderr.isatty():
         yield silent
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, int] = {}
+    # In a notebook only standard output is a widget that can be redrawn.
+    bar = Bar(console=Console(stderr=not notebook), transient=True)
+    tasks: dict[str, int] = {}
 
-        def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = int(bar.add_task(what, total=total))
-            bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+    def show(what: str, done: int, total: int) -> None:
+        # Started late: a short task would leave an empty place in a notebook.
+        bar.start()
+        if what not in tasks:
+            tasks[what] = int(bar.add_task(what, total=total))
+        bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
+    try:
         yield show
+    finally:
+        if tasks:
+            bar.stop()
+
+
+def _shows_widgets() -> bool:
+    """Return whether rich can redraw a bar in this notebook; without ipywidgets it would warn instead."""
+    return in_notebook() and find_spec("ipywidgets") is not None
 
 
 logger = logging.getLogger("discreet")

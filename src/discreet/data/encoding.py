@@ -154,7 +154,8 @@ def sort_ratings(
     if duplicates == "refuse":
         raise DataError(
             f"{extra:,} of {items.size:,} ratings repeat a pair of person and item; "
-            'pass duplicates="last" (--duplicates last) to keep the last listed, or "mean" to average them.'
+            'pass duplicates="last" (--duplicates last) to keep the last listed, "first" to keep the first, '
+            '"mean" to average them, or "count" to count them.'
         )
     return _merge(result, ~again, duplicates)
 
@@ -164,12 +165,16 @@ def _merge(data: Sorted, first: npt.NDArray[np.bool_], how: Duplicates) -> Sorte
     starts = np.flatnonzero(first)
     listed = np.arange(first.size, dtype=np.int64) if data.listed is None else data.listed.astype(np.int64)
     run = np.cumsum(first) - 1
-    kept_listing = np.maximum.reduceat(listed, starts)
+    outermost = np.minimum if how == "first" else np.maximum
+    kept_listing = outermost.reduceat(listed, starts)
     chosen = np.flatnonzero(listed == kept_listing[run])
     values = data.values[chosen]
-    if how == "mean":
-        sizes = np.diff(starts, append=first.size)
-        values = (np.add.reduceat(data.values.astype(np.float64), starts) / sizes).astype(np.float32)
+    if how in ("mean", "count"):
+        sizes = np.diff(starts, append=first.size) if how == "mean" else 1
+        sums = np.add.reduceat(data.values.astype(np.float64), starts)
+        # What does not fit into a single becomes infinite, and is refused.
+        with np.errstate(over="ignore"):
+            values = (sums / sizes).astype(np.float32)
     before = np.concatenate([[0], np.cumsum(first)])
     return Sorted(
         indptr=before[data.indptr],

@@ -137,7 +137,7 @@ def count_off_step(values: npt.NDArray[np.float32], low: float, step: float, chu
     return bad
 
 
-Duplicates = Literal["refuse", "last", "mean"]
+Duplicates = Literal["refuse", "first", "last", "mean", "count"]
 
 
 class Declarations(TypedDict, total=False):
@@ -145,7 +145,9 @@ class Declarations(TypedDict, total=False):
 
     `facts` stands for all the single ones. A `catalog` may hold items nobody rated; `n_items` alone stands
     for the ids 0..n-1 or 1..n. `people` fixes the rows. `duplicates` says what to do when a pair of person
-    and item comes again, `drop_unknown` leaves out ratings of items that a declared catalog does not hold.
+    and item comes again: keep the `first` or the `last` row, average the ratings (`mean`), or `count`
+    rows (add up weights of events); counts are clipped to a declared scale. `drop_unknown` leaves
+    out ratings of items that a declared catalog does not hold.
     """
 
     facts: PublicFacts | None

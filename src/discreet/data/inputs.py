@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
-from discreet.data.datasets import catalog
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
+from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
 
@@ -81,7 +81,7 @@ def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> I
     from discreet.data.reading.readers import from_frame, from_scipy
 
     if hasattr(data, "tocoo"):
-        return from_scipy(data)
+        return from_scipy(data, duplicates=duplicates)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
         return from_frame(data, implicit=implicit, duplicates=duplicates)
@@ -177,10 +177,10 @@ def _moments(times: list[Any]) -> list[int]:
     import polars as pl
 
     from discreet.data.encoding import to_times
-    from discreet.data.reading.columns import to_seconds
+    from discreet.data.reading.times import read_times
 
     try:
-        found = to_times(to_seconds(pl.Series(times, strict=True)))
+        found = to_times(read_times(pl.Series(times, strict=True)).moments)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise DataError("The history's times must all be numbers, or all dates.") from None
     assert found is not None
@@ -190,7 +190,7 @@ def _moments(times: list[Any]) -> list[int]:
 def open_data(
     source: str,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     name: str | None = None,
     implicit: bool = False,
     zeros: Zeros = "ratings",
@@ -202,6 +202,9 @@ def open_data(
     """
     if Path(source).exists():
         return read(Path(source), columns=columns, name=name, implicit=implicit, zeros=zeros, **options)
+    # Loads what makes and fetches data sets; a model that only answers needs neither.
+    from discreet.data.datasets import catalog
+
     if source not in catalog.DATASETS:
         raise FileError(
             f"{source} is neither a file nor a known dataset.{suggestion(source, catalog.DATASETS)} "
@@ -214,14 +217,18 @@ def open_data(
     return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
 
 
-def files_of(source: str) -> list[Path]:
-    """Return the file that a path or a dataset's name is read from; none if it is not on this machine."""
+def files_of(source: str, layout: str | None = None) -> list[Path]:
+    """Return the files that a path or a dataset's name is read from; none if it is not on this machine."""
+    if has_own_form(layout):
+        return files_of_layout(Path(source), str(layout))
     if Path(source).exists():
         return [locate(Path(source))]
+    from discreet.data.datasets import catalog
+
     here = catalog.find(source) if source in catalog.DATASETS else None
     return [] if here is None else [here]
 
 
-def folder_of(source: str) -> Path | None:
+def folder_of(source: str, layout: str | None = None) -> Path | None:
     """Return the folder to search for the files of a given split."""
-    return next((file.parent for file in files_of(source)), None)
+    return next((file.parent for file in files_of(source, layout)), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,6 +87,8 @@ class Interactions:
     facts: PublicFacts
     name: str = "data"
     listed: Index | None = field(default=None, repr=False)
+    #: How the source was understood, for the holder of the data; nothing is computed from it.
+    how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():
@@ -136,10 +138,13 @@ class Interactions:
         duplicates = declared.get("duplicates", "refuse")
         size = (len(people), len(catalog))
         data = sort_ratings(rows, columns, ratings, moments, size, duplicates)
+        counted = duplicates == "count"
+        if counted:
+            data = replace(data, values=_clipped(data.values, declared))
         # Means lie between the steps of the scale, so declared facts are checked on the ratings themselves.
         averaged = duplicates == "mean"
         seen = ratings if averaged else data.values
-        facts = settle_facts(seen, *size, values is None, declared)
+        facts = settle_facts(seen, *size, values is None and not counted, declared)
         check_scale(seen, facts)
         facts = replace(facts, step=None) if averaged else facts
         return cls(
@@ -320,6 +325,17 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def _clipped(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDArray[np.float32]:
+    """Return counts within a declared scale: nobody knows beforehand how often something will be clicked."""
+    facts = declared.get("facts")
+    low = declared.get("low") if facts is None else facts.low
+    high = declared.get("high") if facts is None else facts.high
+    kept = clip_to_scale(counts, -np.inf if low is None else low, np.inf if high is None else high)
+    if count_not_finite(kept):
+        raise DataError("Weights of events add up to more than a number can hold; declare the scale.")
+    return kept
 
 
 def _same_length(*columns: npt.NDArray[Any] | None) -> None:

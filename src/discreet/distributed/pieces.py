@@ -20,8 +20,9 @@ from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
 from discreet.data.reading.columns import Choice, Columns, of_frame
-from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, magic, sniff
+from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, scanned
+from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import without_zeros
 from discreet.data.reading.tables import locate, read_source
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
@@ -53,14 +54,18 @@ class PieceReader:
     known: Vocabulary | None = None
 
     def pieces(self, path: Path) -> list[Piece]:
-        """Return the pieces of a file in order; a compressed text file is one piece."""
+        """Return the pieces of a file in order; some files are one piece."""
+        dialect = self.dialect or Dialect()
+        if has_own_form(dialect.layout):
+            files = files_of_layout(path, str(dialect.layout))
+            return [Piece(file, 0, file.stat().st_size) for file in files]
         file = locate(path)
         kind = magic(file)
         if kind == PARQUET:
             rows = self._count_rows(file)
             return [Piece(file, at, min(at + _ROWS, rows)) for at in range(0, rows, _ROWS)]
         size = file.stat().st_size
-        if kind[:2] == GZIP or size <= _BYTES:
+        if kind[:2] == GZIP or size <= _BYTES or is_json_lines(file, dialect):
             return [Piece(file, 0, size)]
         head = self._head(file)
         edges = [head, *self._line_ends(file, head, size), size]

@@ -78,6 +78,9 @@ def make_shards(
     require(len(files) > 0, "files", list(files), "must name at least one file")
     if n_shards is not None:
         integer("n_shards", n_shards, least=1, most=MOST_SHARDS)
+    # The scale is settled before shards are sorted, and counts are known only then.
+    do = "Count the events first, or keep the last."
+    require(declared.get("duplicates") != "count", "duplicates", "count", "cannot be used for shards", do)
     folder, reader = Path(out), reader or PieceReader()
     if (folder / MANIFEST).exists():
         raise FileError(f"{folder} is a finished folder of shards and was not changed. Choose another.")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, final
 
 from discreet.core.checks import ParameterError
+from discreet.core.display import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.protocol import evaluate, refuse_meaningless
-from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of
+from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of, scores_table
 from discreet.models.estimator import Estimator
 
 
@@ -26,8 +28,8 @@ def compare(
     folder: str | Path | None = None,
     announce: Callable[[Estimator], None] | None = None,
     keep: str | Path | None = None,
-) -> tuple[Evaluation, ...]:
-    """Return one evaluation per estimator, all on the same held-out ratings.
+) -> Comparison:
+    """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
     An estimator is scored by the metrics that fit it, and refused if none does. The first estimator of each
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
@@ -55,7 +57,30 @@ def compare(
             if kept is not None:
                 kept.add(key, known)
         found.append(known)
-    return tuple(found)
+    return Comparison(found)
+
+
+@final
+class Comparison(tuple[Evaluation, ...]):
+    """Hold one evaluation per estimator; as a table, variants of a model have names of their own."""
+
+    __slots__ = ()
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a row for each model and metric, and for each baseline."""
+        parts = [one.columns(name) for one, name in zip(self, variant_names(self), strict=True)]
+        return {name: [value for part in parts for value in part[name]] for name in parts[0]} if parts else {}
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return a data frame with a row for each model and metric, and for each baseline."""
+        return to_frame(self.columns(), kind)
+
+    def __repr__(self) -> str:
+        """Show one evaluation per line."""
+        return "\n".join(["Comparison(", *(f"  {one!r}," for one in self), ")"])
+
+    def _repr_html_(self) -> str:
+        return scores_table(self.columns(), "Comparison")
 
 
 def _contents(split: str | SplitPlan | Split, folder: str | Path | None) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from discreet.core.checks import DiscreetError, FileError
+from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
 from discreet.privacy.guarantee import Guarantee
 
@@ -63,6 +64,31 @@ class Evaluation:
     peak_mb: float | None
     references: dict[str, dict[str, Score]] = field(default_factory=dict)
 
+    def columns(self, name: str | None = None) -> dict[str, list[Any]]:
+        """Return a row for each metric, of the model and then of its baselines, under the model's name."""
+        promise = self.guarantee
+        measured: list[tuple[Any, ...]]
+        measured = [(name or self.model, promise.epsilon, promise.delta, promise.unit.value, self.metrics)]
+        measured += [(other, math.inf, 0.0, None, scores) for other, scores in self.references.items()]
+        rows = [
+            (model, *cost, metric, score.mean, score.std, len(score.values))
+            for model, *cost, scores in measured
+            for metric, score in scores.items()
+        ]
+        return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return a data frame with a row for each metric, of the model and of its baselines."""
+        return to_frame(self.columns(), kind)
+
+    def __repr__(self) -> str:
+        """Name the model, its cost and its scores."""
+        scores = ", ".join(f"{name}={_spread(score)}" for name, score in self.metrics.items())
+        return f"Evaluation({self.model}, epsilon={self.guarantee.epsilon:g}: {scores})"
+
+    def _repr_html_(self) -> str:
+        return scores_table(self.columns(), "Evaluation")
+
     def to_json(self) -> dict[str, Any]:
         """Return the object that `discreet evaluate --json` prints."""
         found: dict[str, Any] = {
@@ -80,6 +106,18 @@ class Evaluation:
                 for name, scores in self.references.items()
             }
         return found
+
+
+_COLUMNS = ("model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs")
+
+
+def _spread(score: Score) -> str:
+    return f"{score.mean:.4g}" + (f" ± {score.std:.2g}" if len(score.values) > 1 else "")
+
+
+def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
+    """Return scores as an HTML table for notebooks."""
+    return html_table(zip(*columns.values(), strict=True), header=list(columns), caption=caption)
 
 
 def _plain(value: Any) -> Any:

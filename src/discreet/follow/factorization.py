@@ -12,7 +12,6 @@ References:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
@@ -106,8 +105,3 @@ def _shorten(whole: npt.NDArray[np.int64]) -> None:
     for column in range(whole.shape[1]):
         while sum(int(entry) ** 2 for entry in whole[:, column]) > bound:
             whole[int(np.argmax(whole[:, column])), column] -= 1
-
-
-def refit_deviation(releases: int, half_life: float | None) -> float:
-    """Return the same for refits, which share the budget: sqrt of their number, however long things last."""
-    return math.sqrt(releases)

@@ -252,8 +252,12 @@ class Following:
 def _read(state: State) -> _Open:
     content, secret = state.settings()
     catalog = _vocabulary([one for _, declared in state.item_ids() for one in declared])
-    facts = replace(PublicFacts.from_json(content["facts"]), n_items=len(catalog))
+    declared = PublicFacts.from_json(content["facts"])
+    facts = replace(declared, n_items=len(catalog))
     promise = Guarantee.from_json(content["promise"])
+    # The label speaks of the catalog as it is now.
+    kept = [line for line in promise.assumes if line not in declared.assumptions()]
+    promise = replace(promise, assumes=(*facts.assumptions(), *kept))
     return _Open(
         name=str(content["name"]),
         settings=FollowSettings.from_json(content["settings"]),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices
+from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
 from discreet.models.histories import variants
 from discreet.models.lists import listable
@@ -73,6 +74,33 @@ class SimilarItem(tuple[ItemId, float]):
         """Show all three."""
         beside = "" if self.confidence is None else f", confidence={self.confidence!r}"
         return f"({self[0]!r}, {self[1]!r}{beside})"
+
+
+Entry = TypeVar("Entry", ListedItem, SimilarItem)
+
+
+@final
+class Listing(list[Entry]):
+    """A list of items, best first, that also is a table: `to_frame` and a view for notebooks."""
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return rank, item and score (or similarity), and beside them stars (or confidence) if known."""
+        return to_frame(self._columns(), kind)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        similar = bool(self) and isinstance(self[0], SimilarItem)
+        score, extra = ("similarity", "confidence") if similar else ("score", "stars")
+        columns: dict[str, list[Any]] = {
+            "rank": list(range(1, len(self) + 1)),
+            "item": [one[0] for one in self],
+            score: [one[1] for one in self],
+        }
+        beside = [getattr(one, extra) for one in self]
+        return columns if all(one is None for one in beside) else {**columns, extra: beside}
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        return html_table(zip(*columns.values(), strict=True), header=list(columns))
 
 
 @final

@@ -23,7 +23,7 @@ from discreet.core.checks import (
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
-from discreet.data.facts import PublicFacts
+from discreet.data.facts import Duplicates, PublicFacts
 from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.models.fitted import FittedModel
@@ -119,6 +119,13 @@ class Estimator(ABC):
         """Return the settings, as scikit-learn's tools expect; settings are never nested."""
         return self.settings
 
+    def set_params(self, **changes: Any) -> Self:
+        """Return an estimator with these changes, as scikit-learn's tools expect; this one stays as it is.
+
+        A search over settings that looks at scores without noise is not private: use `choose_privately`.
+        """
+        return self.clone(**changes)
+
     def clone(self, **changes: Any) -> Self:
         """Return an estimator with the same settings except for these changes."""
         known = self.settings
@@ -131,6 +138,7 @@ class Estimator(ABC):
         self,
         data: Interactions | DataSource | object,
         *,
+        duplicates: Duplicates = "refuse",
         select_items: PrivateCatalog | None = None,
         select_scale: PrivateScale | None = None,
         ledger: Ledger | None = None,
@@ -141,7 +149,8 @@ class Estimator(ABC):
 
         `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix. Public facts are then taken from the data, and the
-        label says so. Estimators that need only sums over users also take a folder of shards, by its path or
+        label says so; `duplicates` says what becomes of a pair of user and item that comes again, as in
+        `read`. Estimators that need only sums over users also take a folder of shards, by its path or
         opened, or a cluster that reads one (docs/scale.md). `select_items` and `select_scale` choose the
         catalog and the scale from the data with noise. This costs budget on top of the model's. The promise
         is paid for in `ledger` before anything is learned; a crash after that is still paid.
@@ -156,7 +165,7 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        source = self._accepted(data)
+        source = self._accepted(data, duplicates)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
         if chosen.catalog is None:
@@ -190,12 +199,12 @@ class Estimator(ABC):
             scorer=scorer,
         )
 
-    def _accepted(self, data: object) -> DataSource:
+    def _accepted(self, data: object, duplicates: Duplicates) -> DataSource:
         """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
-            accepted = accept(data, implicit=self.feedback == "implicit")
+            accepted = accept(data, implicit=self.feedback == "implicit", duplicates=duplicates)
             refuse_unsound(accepted)
             return accepted
         reason = self.rows_needed()

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import DataError, ParameterError, integer
+from discreet.core.display import html_table, like
 from discreet.core.exports import Later
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, ListedItem, SimilarItem
+from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem
 from discreet.models.histories import History, ItemId, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table
 from discreet.models.lists import best_items, closed_items, recommend_rows
@@ -85,7 +86,7 @@ class FittedModel:
         rank_by: str | None = None,
         diversify: float = 0.0,
         user: ItemId | None = None,
-    ) -> list[ListedItem]:
+    ) -> Listing[ListedItem]:
         """Return the `k` best items for a person with this history, best first: (item, score) pairs.
 
         The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
@@ -114,7 +115,7 @@ class FittedModel:
         )
         ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
         stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
-        return [ListedItem(*one) for one in zip(ids, scores, stars, strict=True)]
+        return Listing(ListedItem(*one) for one in zip(ids, scores, stars, strict=True))
 
     def recommend_all(
         self,
@@ -127,8 +128,10 @@ class FittedModel:
         ignore_unknown: bool = False,
         rank_by: str | None = None,
         diversify: float = 0.0,
-    ) -> pl.DataFrame:
-        """Return the `k` best items for many people: a polars frame of user, rank, item and score.
+    ) -> Any:
+        """Return the `k` best items for many people: a frame of user, rank, item and score.
+
+        The frame is one of pandas if `histories` are, and one of polars otherwise.
 
         Lists are sorted by the score; `expected_stars` stand beside it where the model knows them.
         `histories` are interactions, a path or a data frame, in order where they have times; the other
@@ -136,7 +139,7 @@ class FittedModel:
         """
         people = people_rows(self, histories, ignore_unknown=ignore_unknown)
         closed = closed_items(self, among, exclude)
-        return recommend_rows(
+        found = recommend_rows(
             self,
             people,
             k,
@@ -145,6 +148,7 @@ class FittedModel:
             rank_by=rank_by,
             diversify=diversify,
         )
+        return like(found, histories)
 
     def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""
@@ -181,14 +185,14 @@ class FittedModel:
         return vector
 
     @overload
-    def similar_items(self, item: ItemId, k: int = 10) -> list[SimilarItem]: ...  # type: ignore[overload-overlap]
+    def similar_items(self, item: ItemId, k: int = 10) -> Listing[SimilarItem]: ...  # type: ignore[overload-overlap]
 
     @overload
-    def similar_items(self, item: Iterable[ItemId], k: int = 10) -> dict[ItemId, list[SimilarItem]]: ...
+    def similar_items(self, item: Iterable[ItemId], k: int = 10) -> dict[ItemId, Listing[SimilarItem]]: ...
 
     def similar_items(
         self, item: ItemId | Iterable[ItemId], k: int = 10
-    ) -> list[SimilarItem] | dict[ItemId, list[SimilarItem]]:
+    ) -> Listing[SimilarItem] | dict[ItemId, Listing[SimilarItem]]:
         """Return up to `k` neighbors of an item, nearest first: (item, similarity) pairs with a `confidence`.
 
         Only items that stand out of the noise are named, so there may be fewer, or none. The noise is
@@ -200,7 +204,7 @@ class FittedModel:
         integer("k", k, least=1)
         several = not isinstance(item, str | bytes | int | np.integer)
         asked: list[Any] = list(item) if several else [item]  # type: ignore[arg-type]
-        found = similar_to(self, [self._place(one) for one in asked], k)
+        found = [Listing(near) for near in similar_to(self, [self._place(one) for one in asked], k)]
         return dict(zip(asked, found, strict=True)) if several else found[0]
 
     def add_items(self, table: Any) -> FittedModel:
@@ -210,7 +214,7 @@ class FittedModel:
         numbers, words, lists of words (genres). The map from features to item vectors is learned from
         released numbers of known items, so it costs no budget; the table must not come from the ratings.
         """
-        from discreet.models.items import with_new_items
+        from discreet.models.new_items import with_new_items
 
         return with_new_items(self, table)
 
@@ -230,6 +234,11 @@ class FittedModel:
         promise = self.guarantee
         level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
+
+    def _repr_html_(self) -> str:
+        settings = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        rows = [("Items", f"{len(self.catalog):,}"), ("Settings", settings), *self.guarantee.rows()]
+        return html_table(rows, caption=f"Model: {self.name}")
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the model and its label to one file; an existing file is kept unless `force`."""

@@ -28,6 +28,7 @@ from discreet.core.checks import (
     positive_finite,
     require,
 )
+from discreet.core.display import html_table
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each
@@ -48,6 +49,26 @@ class Schedule:
     from_all: float
     #: The best chance that the budget's (epsilon, delta) alone allows, whatever the noise.
     at_most: float
+
+    def __repr__(self) -> str:
+        """Say what each release may cost and how likely an attacker is right."""
+        each, limit = self.per_release, self.limit
+        return (
+            f"Schedule({self.releases} releases in epsilon={limit.epsilon:g}, delta={limit.delta:g}; each "
+            f"epsilon={each.epsilon:.4g}, delta={each.delta:g}; attacker right {self.from_all:.1%})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("Releases", self.releases),
+            ("Budget", f"epsilon = {self.limit.epsilon:g}, delta = {self.limit.delta:g}"),
+            ("Each release", f"epsilon = {self.per_release.epsilon:.4g}, delta = {self.per_release.delta:g}"),
+            ("If costs were added", f"epsilon = {self.adding.epsilon:.4g}, delta = {self.adding.delta:g}"),
+            ("Attacker is right after one", f"{self.from_one:.1%}"),
+            ("Attacker is right after all", f"{self.from_all:.1%}"),
+            ("Whatever the noise, at most", f"{self.at_most:.1%}"),
+        ]
+        return html_table(rows, caption="Plan")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that `discreet plan --json` prints."""

@@ -17,6 +17,7 @@ from discreet.core.checks import (
     real,
     require,
 )
+from discreet.core.display import html_table
 from discreet.privacy.accounting.rounding import sum_up, times_up
 
 
@@ -289,6 +290,17 @@ class Guarantee:
         """Return the label as text, one line for each fact, for logs and notebooks."""
         lines = [f"{what:<9}  {value}" for what, value in self.rows()]
         return "\n".join([title, *lines])
+
+    def __repr__(self) -> str:
+        """Describe the promise in one line; `label` says the rest."""
+        status = self.rows()[0][1]
+        if math.isinf(self.epsilon):
+            return f"Guarantee({status})"
+        cost = f"epsilon={number_above(self.epsilon)}, delta={number_above(self.delta)}"
+        return f"Guarantee({status}; {cost}, {self.unit.value}, {self.trust.value}, {self.basis.value})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), caption="Privacy facts")
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back; an infinite epsilon is the text "inf"."""

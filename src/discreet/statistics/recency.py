@@ -7,24 +7,25 @@ age counts from `now`, which is public: a setting or the clock, never the latest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
 from discreet.statistics.blocks import Block
 from discreet.statistics.counts import ItemResiduals
+from discreet.statistics.domain import LEAST, MOST, Length, Number, OneOf, Stated
 from discreet.statistics.fixed_point import ROUNDING, Steps
 from discreet.statistics.statistic import Norm, Part, Statistic
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Recency:
+class Recency(Stated):
     """Hold a public time and a half-life, both in the unit of the data's times: seconds."""
 
-    now: float
-    half_life: float
+    now: Annotated[float, Number(-MOST, MOST)]
+    half_life: Annotated[float, Number(LEAST, MOST)]
 
     def of(self, block: Block) -> Floats:
         """Return what is left of each rating, from 0 to 1; one from the future counts fully."""
@@ -46,14 +47,14 @@ class RecentVotes(Statistic):
     |g / max(|g|, 1)| <= 1, in l1 and l2 alike. Who chose nothing of late has less than one vote in all.
     """
 
-    n_items: int
-    norm: Norm
+    n_items: Annotated[int, Length("n")]
+    norm: Annotated[Norm, OneOf(("l1", "l2"))]
     recency: Recency
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return one sum an item."""
-        return (Part("votes", (self.n_items,), norm=self.norm),)
+        return (Part("votes", (self.n_items,), norm=self.norm, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         left = self.recency.of(block)

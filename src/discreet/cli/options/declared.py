@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Data = Annotated[
     str,
     typer.Argument(
-        help="A ratings file (CSV, TSV, Parquet), a MovieLens folder, or the name of a dataset.",
+        help="A ratings file (CSV, TSV, Parquet, JSON lines), a MovieLens folder, or the name of a dataset.",
         autocompletion=complete_data,
     ),
 ]
@@ -54,7 +54,11 @@ KeptTitles = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="Column names: user=..,item=..,rating=..[,time=..]")
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out.",
+    ),
 ]
 Delta = Annotated[
     float | None,
@@ -105,7 +109,10 @@ class Reading:
     ] = None
     duplicates: Annotated[
         str,
-        typer.Option("--duplicates", help="If a person rated an item twice: refuse, or use last or mean."),
+        typer.Option(
+            "--duplicates",
+            help="If a person and an item come together again: refuse, or use first, last, mean or count.",
+        ),
     ] = "refuse"
     zeros: Annotated[str, typer.Option("--zeros", help="Whether ratings of 0 are ratings or missing.")] = (
         "ratings"
@@ -129,6 +136,12 @@ class Reading:
     skip_bad_lines: Annotated[
         bool, typer.Option("--skip-bad-lines", help="Skip malformed lines and report their number.")
     ] = False
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout", help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec."
+        ),
+    ] = None
     implicit: Annotated[
         bool,
         typer.Option(
@@ -144,7 +157,7 @@ class Reading:
 
     def check(self) -> None:
         """Refuse invalid options before any file is read."""
-        one_of("--duplicates", self.duplicates, ("refuse", "last", "mean"))
+        one_of("--duplicates", self.duplicates, ("refuse", "first", "last", "mean", "count"))
         one_of("--zeros", self.zeros, ("ratings", "missing"))
         for option, count in (("--people", self.people), ("--max-per-user", self.max_per_user)):
             if count is not None:
@@ -192,6 +205,7 @@ class Reading:
             encoding=self.encoding,
             comment=self.comment,
             skip_bad_lines=self.skip_bad_lines,
+            layout=self.layout,
             drop_unknown=self.drop_unknown,
         )
         if self.without is None:

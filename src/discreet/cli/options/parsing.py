@@ -54,15 +54,16 @@ def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
     return [int(text) for text in ids] if numbers_only else ids
 
 
-def parse_columns(text: str | None) -> dict[str, str] | None:
-    """Read `user=NAME,item=NAME,rating=NAME`."""
+def parse_columns(text: str | None) -> dict[str, str | None] | None:
+    """Read `user=NAME,item=NAME,rating=NAME`; a role given to `none` is played by no column."""
     if text is None:
         return None
     # A column's name may contain a comma: only a comma before a role separates.
     pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", text)]
     if any(not separator or not value for _, separator, value in pairs):
         raise typer.BadParameter("--columns must have the form user=NAME,item=NAME,rating=NAME.")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    named = {key.strip(): value.strip() for key, _, value in pairs}
+    return {role: None if name.lower() == "none" else name for role, name in named.items()}
 
 
 def parse_scale(text: str | None) -> tuple[float | None, float | None, float | None]:

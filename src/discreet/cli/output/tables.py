@@ -8,11 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from discreet.cli.output.printing import emit, show
-from discreet.evaluation.references import PREFIX
-from discreet.evaluation.report import reference_rows, report_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +22,11 @@ if TYPE_CHECKING:
 
 def comparison_table(found: Sequence[Evaluation]) -> Table:
     """Return the table that `discreet compare` prints; simple baselines come last."""
+    from rich.table import Table
+
+    from discreet.evaluation.references import PREFIX
+    from discreet.evaluation.report import reference_rows, report_rows
+
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
     table = Table("model", "epsilon", "protects", *names)
     table.columns[0].overflow = "fold"
@@ -72,6 +73,16 @@ def decisions_table(decisions: Mapping[str, Any]) -> Table:
     for what, value in decisions.items():
         said = _VALUES.get(value) if isinstance(value, str | bool) else None
         table.add_row(WORDS.get(what, what), said or str(value))
+    return table
+
+
+def reading_table(how_read: Mapping[str, str]) -> Table:
+    """Return how the data were understood; it comes from the file, so it is for the holder of the data."""
+    from rich.table import Table
+
+    table = Table("part", "read as", title="How the data were read (for their holder, not released)")
+    for part, found in how_read.items():
+        table.add_row(part, found)
     return table
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
+from discreet.core.progress import logger
+from discreet.data.reading.times import read_times
 from discreet.data.vocabulary import of_objects
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-USER, ITEM, RATING, TIME = "user", "item", "rating", "time"
+USER, ITEM, RATING, TIME, WEIGHT = "user", "item", "rating", "time", "weight"
 ROLES = (USER, ITEM, RATING, TIME)
 Choice = Mapping[str, str | None]
 
@@ -37,31 +39,27 @@ _MOST_NAMED = 12
 # A comma before one or two digits stands for a decimal point; before three it may separate thousands.
 _DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2})$"
 
-# How dates may be written; a text is tried with each in this order.
-_DATES = (
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S%.fZ",
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%Y/%m/%d %H:%M:%S",
-    "%d/%m/%Y",
-    "%d-%m-%Y",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Hold the columns of a table that are needed, in the order of its rows."""
+    """Hold the columns of a table that are needed, in the order of its rows.
+
+    `values` are ratings, or weights of events if `weighted`. `names` says which column plays which role, and
+    `times_are` in which forms times were written.
+    """
 
     users: pl.Series
     items: pl.Series
     values: pl.Series | None
     times: pl.Series | None
+    weighted: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    times_are: tuple[str, ...] = ()
 
     def only(self, kept: pl.Series) -> Columns:
         """Return the rows that a mask marks."""
-        return Columns(
+        return replace(
+            self,
             users=self.users.filter(kept),
             items=self.items.filter(kept),
             values=None if self.values is None else self.values.filter(kept),
@@ -73,14 +71,18 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     """Return which column plays which role: as the caller says, else by the usual names.
 
     A role that the caller gives to None is played by no column; without a user all rows are one person's.
+    Weights of events are never guessed, and they take the place of ratings.
     """
     chosen = dict(choice or {})
     for role in chosen:
-        one_of("columns", role, ROLES, do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
-    if implicit:
+        one_of("columns", role, (*ROLES, WEIGHT), do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
+    if implicit or chosen.get(WEIGHT) is not None:
+        if chosen.get(WEIGHT) is not None and chosen.get(RATING) is not None:
+            raise ParameterError("columns name a rating and a weight. A row has one of them: leave one out.")
         chosen[RATING] = None
     usual = _by_usual_names(names)
     playing = {role: chosen[role] if role in chosen else usual.get(role) for role in ROLES}
+    playing[WEIGHT] = chosen.get(WEIGHT)
     found = {role: name for role, name in playing.items() if name is not None}
     optional = {TIME} | {role for role, name in chosen.items() if name is None and role != ITEM}
     _check(found, names, [role for role in ROLES if role not in found and role not in optional])
@@ -133,13 +135,23 @@ def from_table(
 
     Ratings that are text become `rating`: what the same ratings would be if none of them were text.
     """
-    values, times = (table[roles[role]] if role in roles else None for role in (RATING, TIME))
+    number = WEIGHT if WEIGHT in roles else RATING
+    values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
+    read = None if times is None else read_times(times)
+    if read is not None and read.are_mixed:
+        logger.warning(
+            "Times are written in several units (%s) and compared as they stand; convert them to one.",
+            "; ".join(read.forms),
+        )
     return Columns(
         users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
         items=items,
-        values=None if values is None else to_numbers(values, "ratings", rating),
-        times=None if times is None else to_seconds(times),
+        values=None if values is None else to_numbers(values, f"{number}s", rating),
+        times=None if read is None else read.moments,
+        weighted=WEIGHT in roles,
+        names=dict(roles),
+        times_are=() if read is None else read.forms,
     )
 
 
@@ -162,26 +174,6 @@ def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Ser
             "choose another column or remove such rows."
         )
     return numbers
-
-
-def to_seconds(series: pl.Series) -> pl.Series:
-    """Return times as whole numbers: numbers as they are, dates as seconds since 1970.
-
-    Every text is read by itself: none is both a number and a date, and no form is guessed from others.
-    """
-    if series.dtype.is_temporal() and series.dtype != pl.Time:
-        return series.cast(pl.Datetime("us")).dt.epoch("s")
-    if series.dtype != pl.String:
-        return series
-    text = series.str.strip_chars()
-    found = text.cast(pl.Int64, strict=False)
-    for form in _DATES:
-        if found.null_count() == series.null_count():
-            return found
-        dates = text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
-        found = found.fill_null(dates)
-    left = to_numbers(text.set(found.is_not_null(), "0"), "times", pl.Float64)
-    return found.fill_null(left.cast(pl.Int64, strict=False))
 
 
 def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:

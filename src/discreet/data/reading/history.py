@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import ITEM, RATING, TIME, USER, choose
+from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Choice, choose
 from discreet.data.reading.layouts import Layout, sniff
 from discreet.data.reading.readers import read
 
@@ -24,7 +23,7 @@ _NOWHERE = "\x1f"
 
 
 def read_history(
-    path: Path, *, user: str | None = None, columns: Mapping[str, str] | None = None, implicit: bool = False
+    path: Path, *, user: str | None = None, columns: Choice | None = None, implicit: bool = False
 ) -> UserHistory:
     """Return one person's history; with several people in the file, `user` says whose.
 
@@ -53,9 +52,7 @@ def read_history(
     return of_row(data, row)
 
 
-def _read_people(
-    path: Path, columns: Mapping[str, str] | None, *, implicit: bool, alone: bool
-) -> Interactions:
+def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: bool) -> Interactions:
     """Read a history; one without a column for the person is one person's."""
     try:
         return read(path, columns=columns, implicit=implicit, duplicates="last")
@@ -65,7 +62,7 @@ def _read_people(
         return read(path, columns={**(columns or {}), USER: None}, implicit=implicit, duplicates="last")
 
 
-def _listed_items(path: Path, columns: Mapping[str, str] | None) -> list[str] | None:
+def _listed_items(path: Path, columns: Choice | None) -> list[str] | None:
     """Return the ids in a text file of one column, with or without a header; None if it is a table."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -83,7 +80,7 @@ def _listed_items(path: Path, columns: Mapping[str, str] | None) -> list[str] | 
         return None if " " in ids[0] or ITEM in (columns or {}) else ids
 
 
-def _lacks_ratings(path: Path, columns: Mapping[str, str] | None, *, alone: bool) -> bool:
+def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
     """Tell whether a text file would be a history if only it had ratings."""
     choice = {**(columns or {}), **({USER: None} if alone else {})}
     try:
@@ -104,9 +101,7 @@ _RATING = re.compile(r"-?[0-9]{1,5}(\.[0-9]{1,4})?")
 _SECONDS = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_plain_history(
-    path: Path, columns: Mapping[str, str] | None, *, implicit: bool
-) -> UserHistory | None:
+def read_plain_history(path: Path, columns: Choice | None, *, implicit: bool) -> UserHistory | None:
     """Return what the reader of tables would, or None for a file that needs it: long, quoted, or odd."""
     try:
         if not path.is_file() or path.stat().st_size >= _MOST_BYTES:
@@ -121,7 +116,7 @@ def read_plain_history(
     return _by_item(rows, layout) if _is_plain(rows, layout) else None
 
 
-def _layout(path: Path, columns: Mapping[str, str] | None, *, implicit: bool) -> Layout:
+def _layout(path: Path, columns: Choice | None, *, implicit: bool) -> Layout:
     try:
         return sniff(path, columns, implicit=implicit)
     except DataError:

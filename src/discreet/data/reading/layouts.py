@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, final
 
-from discreet.core.checks import DataError, FileError, ParameterError, require
-from discreet.data.reading.columns import RATING, ROLES, Choice, choose, recognizes
+from discreet.core.checks import DataError, FileError, ParameterError, one_of, require
+from discreet.data.reading.columns import RATING, ROLES, WEIGHT, Choice, choose, recognizes
 
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
@@ -61,9 +61,44 @@ def magic(path: Path) -> bytes:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
+def text_head(path: Path, dialect: Dialect) -> str:
+    """Return the beginning of a text file."""
+    return _as_text(_head(path), dialect)
+
+
+def _as_text(head: bytes, dialect: Dialect) -> str:
+    encoding = "utf-8-sig" if dialect.encoding == _UTF8 else dialect.encoding
+    return head.decode(encoding, errors="replace")
+
+
+# An id such as {3F2504E0-...} also begins with a brace, so a key must follow.
+_JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
+_NO_TABLES = {
+    re.compile(r"\s*\[\s*(\{|$|\n)"): "is one JSON value; write one object a line (JSON lines), or CSV",
+    re.compile(r"\s*\{\s*'"): "holds Python dictionaries; write them as JSON, one object a line",
+    re.compile(
+        r"\s*<(\?xml|!doctype|html)", re.I
+    ): "is a web page or XML, not a table; fetch the file itself",
+    re.compile(
+        r"\s*[0-9]+:\s*\n"
+    ): 'is no table; a file of the Netflix Prize needs layout="netflix" (--layout)',
+}
+
+
+def is_json_lines(path: Path, dialect: Dialect) -> bool:
+    """Tell whether a text is JSON lines; refuse what is known to be no table."""
+    head = text_head(path, dialect)
+    for form, what in _NO_TABLES.items():
+        if form.match(head):
+            raise FileError(f"{path.name} {what}.")
+    return _JSON_OBJECT.match(head) is not None
+
+
 def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect | None = None) -> Layout:
     """Return the layout of a text file; refuse an empty one and one that is no text."""
     dialect = dialect or Dialect()
+    if is_json_lines(path, dialect):
+        raise DataError(f"{path.name} is JSON lines, not a table of fields.")
     top = _first_lines(path, dialect)
     separator = dialect.delimiter or next((mark for mark in _SEPARATORS if mark in top.lines[0]), None)
     if separator is None:
@@ -101,9 +136,8 @@ class _Top(NamedTuple):
 
 def _first_lines(path: Path, dialect: Dialect) -> _Top:
     head = _head(path)
+    lines = _as_text(head, dialect).splitlines()
     # The last line may be cut, and so may be a letter of it.
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-    lines = head.decode(encoding, errors="replace").splitlines()
     if len(head) == _HEAD and len(lines) > 1:
         lines.pop()
     filled = [place for place, line in enumerate(lines) if line.strip()]
@@ -174,7 +208,7 @@ def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
 
 def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str]) -> frozenset[str]:
     """Return the columns whose sampled fields are whole numbers; ids such as 007 must stay text."""
-    places = {role: names.index(name) for role, name in roles.items() if role != RATING}
+    places = {role: names.index(name) for role, name in roles.items() if role not in (RATING, WEIGHT)}
     return frozenset(
         names[place]
         for place in places.values()
@@ -199,6 +233,8 @@ class TextOptions(TypedDict, total=False):
     `delimiter` stands between fields, `quote` around those that hold one ("none" if nothing is quoted),
     `escape` before a quote inside quotes (else it is doubled), `comment` begins lines to leave out.
     `skip_bad_lines` leaves out lines that do not fit, each judged by itself, and says how many.
+    `layout` names a well-known one: movielens, netflix, lightgcn, recbole or sasrec; a file must look
+    like it.
     """
 
     delimiter: str | None
@@ -207,6 +243,10 @@ class TextOptions(TypedDict, total=False):
     encoding: str | None
     comment: str | None
     skip_bad_lines: bool
+    layout: str | None
+
+
+LAYOUTS = ("movielens", "netflix", "lightgcn", "recbole", "sasrec")
 
 
 @final
@@ -220,8 +260,11 @@ class Dialect:
     encoding: str = _UTF8
     comment: str | None = None
     skip_bad_lines: bool = False
+    layout: str | None = None
 
     def __post_init__(self) -> None:
+        if self.layout is not None:
+            one_of("layout", self.layout, LAYOUTS)
         one_letter = "must be one letter"
         if self.delimiter is not None:
             known = len(self.delimiter) == 1 or self.delimiter == "::"

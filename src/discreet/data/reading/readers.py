@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
@@ -68,7 +69,7 @@ def from_frame(
     **declared: Unpack[Declarations],
 ) -> Interactions:
     """Read a data frame of polars, pandas or pyarrow; columns are found as in `read`."""
-    source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name)
+    source = TableSource(columns=of_frame(frame, columns, implicit=implicit), name=name, layout="data frame")
     return build([source], name=name, declared=declared, zeros=zeros)
 
 
@@ -100,14 +101,18 @@ def build(
         raise DataError(f"{sources[0].name} holds no ratings.")
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
-    return Interactions.from_arrays(
+    counted = declared.get("duplicates") == "count"
+    data = Interactions.from_arrays(
         _join([part.users for part in parts]),
         _join([part.items for part in parts]),
-        _join_optional([part.values for part in parts]),
+        # Rows are counted whatever they were rated, unless events have weights.
+        _join_optional([part.values if part.weighted or not counted else None for part in parts]),
         _join_optional([part.times for part in parts]),
         name=name or sources[0].name,
         **declared,
     )
+    again = {"duplicates": declared.get("duplicates", "refuse")}
+    return replace(data, how_read={**sources[0].how_read(), **again})
 
 
 def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:

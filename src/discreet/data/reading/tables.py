@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet.core.checks import DataError, FileError
+from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations
-from discreet.data.reading.columns import RATING, TIME, Choice, Columns, from_table, of_frame
-from discreet.data.reading.layouts import PARQUET, Dialect, Layout, magic, sniff
+from discreet.data.reading.columns import RATING, TIME, WEIGHT, Choice, Columns, from_table, of_frame
+from discreet.data.reading.json_lines import read_json_lines
+from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
 from discreet.data.reading.lines import fitting_lines, why_unreadable
+from discreet.data.reading.named import has_own_form, read_named, refuse_other_table
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _KNOWN_FILES = (
     "rating_final.csv",
     "jester-data-1.csv",
 )
-_TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet")
+_TABLES = (".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".jsonl", ".ndjson")
 _JESTER_NOT_RATED = 99.0
 _STRANGE = "no number: "
 _FEW_ROWS = 256
@@ -44,7 +46,15 @@ class TableSource:
 
     columns: Columns
     name: str
+    layout: str
     declared: Declarations = field(default_factory=lambda: Declarations())
+
+    def how_read(self) -> dict[str, str]:
+        """Return how the table was understood; this shows how records are written, and none of them."""
+        parts = self.columns
+        found = {role: f"from {name}" for role, name in parts.names.items()}
+        found[TIME] = f"{found[TIME]}: {'; '.join(parts.times_are)}" if TIME in found else "not read"
+        return {"layout": self.layout, **found}
 
 
 class _Below(NamedTuple):
@@ -64,17 +74,35 @@ def read_source(
     path: str | Path, columns: Choice | None, *, implicit: bool, dialect: Dialect | None = None
 ) -> TableSource:
     """Return the needed columns of a file, or of the file in a folder."""
+    dialect = dialect or Dialect()
+    if has_own_form(dialect.layout):
+        named = read_named(Path(path), columns, implicit=implicit, dialect=dialect)
+        return TableSource(
+            columns=named.columns,
+            name=_name(Path(path)),
+            layout=str(dialect.layout),
+            declared=named.declared,
+        )
     file = locate(Path(path))
     refuse_irregular(file)
     kind = magic(file)
     refuse_bomb(file, kind)
     if kind == PARQUET:
-        return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file))
+        if dialect.layout is not None:
+            raise ParameterError(f"{file.name} is Parquet; layout={dialect.layout!r} is for text files.")
+        return TableSource(columns=_read_parquet(file, columns, implicit), name=_name(file), layout="Parquet")
+    if is_json_lines(file, dialect):
+        found = read_json_lines(file, columns, implicit=implicit, dialect=dialect)
+        return TableSource(columns=found, name=_name(file), layout="JSON lines")
     layout = sniff(file, columns, implicit=implicit, dialect=dialect)
+    refuse_other_table(file, layout)
     if layout.is_dense:
         return _read_dense(file, layout)
     return TableSource(
-        columns=_read_text(file, layout), name=_name(file), declared=_declared_by(file, implicit)
+        columns=_read_text(file, layout),
+        name=_name(file),
+        layout=f"text, with{'' if layout.header else 'out'} a header, fields between {layout.separator!r}",
+        declared=_declared_by(file, implicit),
     )
 
 
@@ -145,7 +173,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
-    return from_table(table, {role: role for role in layout.roles}, pl.Float32)
+    return replace(from_table(table, {role: role for role in layout.roles}, pl.Float32), names=layout.roles)
 
 
 def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:
@@ -194,8 +222,8 @@ def _scan(source: _Below, layout: Layout, rating: type[pl.DataType]) -> pl.LazyF
     width = (len(layout.names) - 1) * stride + 1
     place = {role: f"column_{layout.names.index(name) * stride + 1}" for role, name in layout.roles.items()}
     schema: dict[str, Any] = {f"column_{k + 1}": pl.String for k in range(width)}
-    if RATING in layout.roles:
-        schema[place[RATING]] = rating
+    for number in {RATING, WEIGHT} & set(layout.roles):
+        schema[place[number]] = rating
     lines = pl.scan_csv(
         source.start(),
         separator=layout.separator[0],
@@ -239,6 +267,7 @@ def _read_dense(file: Path, layout: Layout) -> TableSource:
             times=None,
         ),
         name=_name(file),
+        layout="a line for each person, a column for each item",
         declared={
             "low": -10.0,
             "high": 10.0,

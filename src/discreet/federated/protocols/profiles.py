@@ -13,7 +13,7 @@ from discreet.federated.wire import Message, Refusal, Refused, Value
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles
 from discreet.statistics.statistic import Norm
 
-PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "pull")
+PROFILE_ARRAYS = ("vectors", "squares", "growth", "center", "scale", "item_weights")
 PROFILE_FIELDS = ("clip", "count_part", "factors")
 _MOST_FACTORS = 256
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -32,7 +32,7 @@ def profile_arrays(profiles: Profiles, asked: ProfileQuestion) -> dict[str, npt.
         "growth": lens.growth,
         "center": lens.center,
         "scale": lens.scale,
-        "pull": asked.item_weights,
+        "item_weights": asked.item_weights,
     }
 
 
@@ -56,7 +56,7 @@ def read_profiles(
         clip=number(question, "clip", 1e-3, 1e3),
     )
     asked = ProfileQuestion(
-        item_weights=arrays["pull"].astype(np.float64),
+        item_weights=arrays["item_weights"].astype(np.float64),
         count_part=number(question, "count_part", 1e-3, 1e3),
         pairs=_NO_PAIRS,
         pair_part=0.3,
@@ -80,7 +80,7 @@ def check_profiles(question: MessagePart | Message, n_items: int, most: int = _M
         "growth": (growth,),
         "center": (factors,),
         "scale": (factors,),
-        "pull": (n_items,),
+        "item_weights": (n_items,),
     }
     check_arrays(question, shapes)
     arrays = question.arrays
@@ -89,6 +89,6 @@ def check_profiles(question: MessagePart | Message, n_items: int, most: int = _M
     squares = arrays["squares"]
     if np.any((squares != 0) & (squares < _LEAST_SQUARE)) or np.any(arrays["growth"] < 0):
         raise Refused(Refusal.OUT_OF_RANGE)
-    if np.any(arrays["pull"] < _LEAST_PULL) or np.any(arrays["pull"] > _MOST_PULL):
+    if np.any(arrays["item_weights"] < _LEAST_PULL) or np.any(arrays["item_weights"] > _MOST_PULL):
         raise Refused(Refusal.OUT_OF_RANGE)
     return factors

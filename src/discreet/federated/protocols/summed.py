@@ -97,7 +97,7 @@ class SummedStatistics(ItemProtocol):
             if not questions.shows_factors(view.favor, noise, self.plan().norm):
                 return MessagePart(kind="recount")
             items, item_weights = questions.starting_items(view.favor, noise)
-            return MessagePart(kind="moment", arrays={"items": items, "pull": item_weights})
+            return MessagePart(kind="moment", arrays={"items": items, "item_weights": item_weights})
         if results[1].kind == "recount" or len(results) == 2 + self.rounds:
             return None
         begun = view.next_round()
@@ -112,7 +112,7 @@ class SummedStatistics(ItemProtocol):
             only_fields(question, (), ())
             return {"votes": (n_shared + 1,)}
         if question.kind == "moment":
-            only_fields(question, (), ("items", "pull"))
+            only_fields(question, (), ("items", "item_weights"))
             size = _moment_items(question, n_shared).size
             return {"moment": (size * (size + 1) // 2,)}
         if question.kind == "terms":
@@ -140,7 +140,7 @@ class SummedStatistics(ItemProtocol):
             results = data.total(statistics.ProfileVotes(n_items=data.n_items, norm=plan.norm))
             found = {"votes": (results.floats(), noise, False)}
         elif question.kind == "moment":
-            items, item_weights = _moment_items(question, data.n_items), question.arrays["pull"]
+            items, item_weights = _moment_items(question, data.n_items), question.arrays["item_weights"]
             results = data.total(
                 statistics.StartMoment(items=items, item_weights=np.asarray(item_weights), norm=plan.norm)
             )
@@ -256,9 +256,13 @@ def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: flo
 def _moment_items(question: MessagePart | Message, n_items: int) -> npt.NDArray[np.int64]:
     """Return the items whose second moment is asked for, or raise `Refused`."""
     arrays: Mapping[str, npt.NDArray[Any]] = question.arrays
-    if set(arrays) != {"items", "pull"} or arrays["items"].ndim != 1 or arrays["items"].dtype != np.int64:
+    if (
+        set(arrays) != {"items", "item_weights"}
+        or arrays["items"].ndim != 1
+        or arrays["items"].dtype != np.int64
+    ):
         raise Refused(Refusal.WRONG_SHAPE)
-    items, item_weights = arrays["items"], arrays["pull"]
+    items, item_weights = arrays["items"], arrays["item_weights"]
     # A party holds a square of that size: nobody may ask for more than the rules ever do.
     if items.size > questions.MOST_ITEMS:
         raise Refused(Refusal.OVERSIZED)

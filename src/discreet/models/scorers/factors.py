@@ -17,7 +17,6 @@ from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
 from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
-from discreet.solvers.bayesian_als import Beliefs, believe, lines_of, packed_size
 from discreet.solvers.few_rows import products, ridge_vectors
 from discreet.statistics.blocks import rows_of
 
@@ -218,11 +217,16 @@ class UnsureRatingScorer(LinearRatings):
 
     def check(self) -> None:
         """Refuse covariances for another number of factors."""
+        from discreet.solvers.bayesian_als import packed_size
+
         if self.item_spreads.shape[1] != packed_size(self.ridge.size):
             raise DataError("The shape of item_spreads does not fit the other parts.")
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each person's bias and factors."""
+        # Compiled: other scorers answer without waiting for it.
+        from discreet.solvers.bayesian_als import Beliefs, believe, lines_of
+
         own = rows_of(histories)
         rated, columns = np.unique(own.columns, return_inverse=True)
         known = Beliefs(

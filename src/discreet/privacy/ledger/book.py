@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
 from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
+from discreet.core.display import html_table
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
@@ -114,6 +115,16 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.path or 'in memory'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.time.date(), one.dataset, one.what, repr(one.guarantee), one.state.value)
+            for one in reversed(self.entries())
+        ]
+        header = ("day", "data", "release", "promise", "state")
+        return html_table(
+            rows, header=header, caption=f"Ledger {self._store.path or 'in memory'}, latest first"
+        )
 
     def spend(
         self, dataset: str, guarantee: Guarantee, *, what: str, events: Iterable[DpEvent] = ()

@@ -1,0 +1,74 @@
+"""Show results in notebooks, and hand them over as data frames of polars or pandas.
+
+Every text is escaped: ids and names come from files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from discreet.core.checks import ParameterError, one_of
+from discreet.core.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+FrameKind = Literal["polars", "pandas"]
+# A notebook shows so many rows of a long table.
+_MOST_ROWS = 50
+
+
+def html_table(rows: Iterable[Sequence[object]], *, header: Sequence[str] = (), caption: str = "") -> str:
+    """Return a table as HTML; of a long one, the first rows and how many there are."""
+    listed = list(rows)
+    shown = [_row(row, "td") for row in listed[:_MOST_ROWS]]
+    if len(listed) > _MOST_ROWS:
+        shown.append(f"<tr><td>and {len(listed) - _MOST_ROWS:,} more rows</td></tr>")
+    top = f"<thead>{_row(header, 'th')}</thead>" if header else ""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}{top}<tbody>{''.join(shown)}</tbody></table>"
+
+
+def _row(cells: Sequence[object], tag: str) -> str:
+    # To the left also where a notebook's own style puts numbers to the right.
+    written = (f'<{tag} style="text-align:left">{escape(_text(cell))}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(written)}</tr>"
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def to_frame(columns: Mapping[str, Sequence[Any]], kind: FrameKind = "polars") -> Any:
+    """Return columns as a data frame of polars or pandas."""
+    one_of("kind", kind, get_args(FrameKind))
+    frame = pl.DataFrame(dict(columns), strict=False)
+    return frame if kind == "polars" else as_pandas(frame)
+
+
+def like(frame: pl.DataFrame, given: object) -> Any:
+    """Return the frame as one of pandas if that is what was given, else as it is."""
+    is_pandas = type(given).__module__.partition(".")[0] == "pandas"
+    return as_pandas(frame) if is_pandas else frame
+
+
+def as_pandas(frame: pl.DataFrame) -> Any:
+    """Return a frame of pandas; pyarrow, which polars' own conversion needs, is not."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise ParameterError("kind='pandas' needs pandas. Install it, or take kind='polars'.") from error
+    return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+
+def in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules

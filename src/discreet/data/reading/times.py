@@ -1,0 +1,115 @@
+"""Read times: numbers, dates, dates with a time zone; tell epoch seconds from finer units.
+
+Every time is read by itself: none is both a number and a date, and no form is guessed from others. Only the
+order of times matters to models, so numbers stay as they are, in whatever unit they come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from discreet.core.checks import DataError
+from discreet.core.exports import Later
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+_ZONED = "dates with a time zone, as epoch seconds"
+_UNZONED = "dates without a time zone, taken for UTC, as epoch seconds"
+_DAYS = "days, as epoch seconds"
+_NUMBERS = "numbers as they are"
+_SECONDS = "epoch seconds"
+
+# How dates may be written; a text is tried with each in this order.
+_DATES = (
+    ("%Y-%m-%d %H:%M:%S%.f", _UNZONED),
+    ("%Y-%m-%dT%H:%M:%S%.f", _UNZONED),
+    ("%Y-%m-%dT%H:%M:%S%.f%#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f%#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f %#z", _ZONED),
+    ("%Y-%m-%d %H:%M:%S%.f UTC", _ZONED),
+    ("%Y-%m-%d", _DAYS),
+    ("%Y/%m/%d", _DAYS),
+    ("%Y/%m/%d %H:%M:%S", _UNZONED),
+    ("%Y-%m-%dT%H:%M", _UNZONED),
+    ("%Y-%m-%d %H:%M", _UNZONED),
+    ("%d/%m/%Y", _DAYS),
+    ("%d-%m-%Y", _DAYS),
+)
+# Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
+_EPOCHS = (
+    (_SECONDS, 10**8, 10**11),
+    ("epoch milliseconds", 10**11, 10**14),
+    ("epoch microseconds", 10**14, 10**17),
+    ("epoch nanoseconds", 10**17, 2**63 - 1),
+)
+_IN_SECONDS = (_ZONED, _UNZONED, _DAYS, _SECONDS)
+
+
+class Times(NamedTuple):
+    """Hold times as whole numbers, and the forms they were written in, in a fixed order."""
+
+    moments: pl.Series
+    forms: tuple[str, ...]
+
+    @property
+    def are_mixed(self) -> bool:
+        """Return whether the times are in several units, so that comparing them means nothing."""
+        units = {_SECONDS if form in _IN_SECONDS else form for form in self.forms}
+        return len(units - {_NUMBERS}) > 1
+
+
+def read_times(series: pl.Series) -> Times:
+    """Return times as whole numbers: numbers as they are, dates as seconds since 1970."""
+    if series.dtype.is_temporal() and series.dtype != pl.Time:
+        zone = getattr(series.dtype, "time_zone", None)
+        form = _DAYS if series.dtype == pl.Date else _UNZONED if zone is None else _ZONED
+        return Times(series.cast(pl.Datetime("us", zone)).dt.epoch("s"), (form,))
+    if series.dtype != pl.String:
+        return Times(series, _units(series))
+    text = series.str.strip_chars()
+    found = text.cast(pl.Int64, strict=False)
+    forms = list(_units(found))
+    for form, name in _DATES:
+        left = found.null_count()
+        if left == series.null_count():
+            break
+        dates = text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s")
+        found = found.fill_null(dates)
+        if found.null_count() < left:
+            forms.append(name)
+    if found.null_count() > series.null_count():
+        fractions = _fractions(text.set(found.is_not_null(), None), series).cast(pl.Int64, strict=False)
+        forms += _units(fractions)
+        found = found.fill_null(fractions)
+    return Times(found, tuple(dict.fromkeys(forms)))
+
+
+def _fractions(text: pl.Series, series: pl.Series) -> pl.Series:
+    """Return numbers with a fraction; other text is counted and refused."""
+    numbers = text.cast(pl.Float64, strict=False)
+    bad = numbers.null_count() - text.null_count()
+    if bad:
+        raise DataError(
+            f"{bad:,} of {len(series):,} times are neither numbers nor dates (as 2005-03-01T12:00:00+00:00); "
+            "choose another column, or leave the times out with columns time=None (--columns time=none)."
+        )
+    return numbers
+
+
+def _units(series: pl.Series) -> tuple[str, ...]:
+    """Return the units that numbers are in, as far as their size tells."""
+    if not series.dtype.is_numeric() or series.null_count() == len(series):
+        return ()
+    least, most = _unit(series.min()), _unit(series.max())
+    if least == most:
+        return (least,)
+    between = (name for name, low, high in _EPOCHS if series.is_between(low, high, closed="left").any())
+    small = (series < _EPOCHS[0][1]).any()
+    return (*((_NUMBERS,) if small else ()), *between)
+
+
+def _unit(number: Any) -> str:
+    return next((name for name, low, high in _EPOCHS if low <= number < high), _NUMBERS)

@@ -1,0 +1,100 @@
+"""Add items that nobody rated yet: public features predict their released numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, DiscreetError
+from discreet.data.reading.items import ItemTable, read_items
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.items import moved
+from discreet.models.scorers.parts import ITEMS, Numbers
+from discreet.models.scorers.scorer import Scorer
+from discreet.solvers.features import ridge_map
+
+if TYPE_CHECKING:
+    from discreet.models.fitted import FittedModel
+
+
+_ASSUMED = "the table of item features is public"
+
+
+# With fewer known items the map from features would be unreliable.
+_FEWEST_KNOWN = 10
+
+
+def with_new_items(model: FittedModel, source: Any) -> FittedModel:
+    """Return the model with the table's new items; see `FittedModel.add_items`."""
+    parts = _parts_by_item(model.scorer)
+    table = read_items(source)
+    new = model.catalog.index_of(table.ids) < 0
+    if (met := int(np.count_nonzero(~new))) < _FEWEST_KNOWN:
+        raise DataError(
+            f"The table names {met} items that the model knows; learning from features needs at least "
+            f"{_FEWEST_KNOWN}. Give the table of all items, old and new."
+        )
+    known, named = table.in_order_of(model.catalog)
+    if not new.any():
+        raise DataError("The model knows all items of the table already.")
+    weights = named * parts.get("popularity", np.ones(named.size))
+    grown = {
+        name: _grown(array, known, table.numbers[new], np.maximum(weights, 0.0))
+        for name, array in parts.items()
+    }
+    catalog = _extended(model.catalog, table, new)
+    promise = model.guarantee
+    assumed = () if _ASSUMED in promise.assumes else (_ASSUMED,)
+    # Scorers are frozen dataclasses; their common base is not one.
+    scorer: Scorer = replace(model.scorer, **grown)  # type: ignore[type-var]
+    return replace(
+        model,
+        catalog=catalog,
+        facts=replace(model.facts, n_items=len(catalog)),
+        guarantee=replace(promise, assumes=(*promise.assumes, *assumed)),
+        scorer=scorer,
+        public=moved(model.public, model.catalog, catalog),
+    )
+
+
+def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
+    """Return the arrays with a number or a vector for each item; refuse models with anything else."""
+    declared = scorer.stored
+    by_item = {
+        name: getattr(scorer, name)
+        for name, part in declared.items()
+        if isinstance(part, Numbers)
+        and part.shape[0] == ITEMS
+        and ITEMS not in part.shape[1:]
+        and not (part.optional and not getattr(scorer, name).size)
+    }
+    personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
+    if personal or not by_item:
+        raise DiscreetError("This model has no item vectors, so new items cannot be added to it.")
+    return by_item
+
+
+def _grown(array: npt.NDArray[Any], known: Floats, new: Floats, weights: Floats) -> npt.NDArray[Any]:
+    """Return the array with rows for new items, predicted from their features."""
+    values = array.astype(np.float64).reshape(len(array), -1)
+    # Shares and counts vary by factors, so their logarithms are predicted.
+    positive = array.ndim == 1 and array.size > 0 and bool(array.min() > 0)
+    targets = np.log(values) if positive else values
+    rows = ridge_map(known, targets, weights).predict(new)
+    rows = np.exp(rows) if positive else rows
+    return np.concatenate([array, rows.reshape(len(new), *array.shape[1:]).astype(array.dtype)])
+
+
+def _extended(catalog: Vocabulary, table: ItemTable, new: npt.NDArray[np.bool_]) -> Vocabulary:
+    ids = table.ids.filter(pl.Series(new))
+    try:
+        more = ids.cast(catalog.series.dtype)
+    except pl.exceptions.PolarsError:
+        raise DataError("The model's items are whole numbers, and so must be the new items' ids.") from None
+    return Vocabulary.of(pl.concat([catalog.series, more.alias(catalog.series.name)]))

@@ -1,0 +1,132 @@
+"""Frames, short descriptions and views for notebooks; search tools of scikit-learn; bars in notebooks."""
+
+import math
+import sys
+from types import ModuleType
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet
+from discreet.core import progress
+from discreet.core.checks import ParameterError
+from discreet.core.display import html_table, to_frame
+from discreet.planning.plan import schedule
+from toy import toy_interactions
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy_interactions()
+
+
+@pytest.fixture(scope="module")
+def compared(data):
+    models = [discreet.Biases(epsilon=1.0), discreet.Biases(epsilon=math.inf)]
+    return discreet.compare(models, data, metrics="rmse,mae", repeat=2)
+
+
+def test_an_evaluation_is_a_frame(compared):
+    frame = compared[0].to_frame()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.columns == ["model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"]
+    own = frame.filter(pl.col("model") == "biases")
+    assert own["metric"].to_list() == ["rmse", "mae"] and own["runs"].to_list() == [2, 2]
+    assert own["mean"][0] == compared[0].metrics["rmse"].mean and frame.height > own.height
+    assert isinstance(compared[0].to_frame("pandas"), pd.DataFrame)
+    with pytest.raises(ParameterError, match="kind"):
+        compared[0].to_frame("numpy")
+
+
+def test_a_comparison_is_a_tuple_and_a_frame(compared):
+    first, second = compared
+    frame = compared.to_frame()
+    assert isinstance(compared, tuple) and frame.height == first.to_frame().height + second.to_frame().height
+    assert compared.to_frame("pandas")["epsilon"].tolist() == frame["epsilon"].to_list()
+    assert set(frame["epsilon"]) == {1.0, math.inf}
+
+
+def test_lists_are_frames_of_the_kind_that_came(data):
+    model = discreet.Biases(epsilon=math.inf).fit(data)
+    listed = model.recommend({}, k=3)
+    assert isinstance(listed, list) and listed.to_frame()["item"].to_list() == [item for item, _ in listed]
+    assert listed.to_frame("pandas")["rank"].tolist() == [1, 2, 3]
+    rows = data.rows()
+    columns = {
+        "user": data.users.id_at(rows).tolist(),
+        "item": data.catalog.id_at(data.items).tolist(),
+        "rating": data.values.tolist(),
+    }
+    of_polars = model.recommend_all(pl.DataFrame(columns), k=2)
+    of_pandas = model.recommend_all(pd.DataFrame(columns), k=2)
+    assert isinstance(of_polars, pl.DataFrame) and isinstance(of_pandas, pd.DataFrame)
+    assert of_pandas["item"].tolist() == of_polars["item"].to_list()
+    assert isinstance(model.recommend_all(data, k=2), pl.DataFrame)
+
+
+def test_descriptions_are_short_and_views_are_tables(data, compared, tmp_path):
+    ledger = discreet.Ledger.open(tmp_path / "ledger.db")
+    model = discreet.Biases(epsilon=1.0).fit(data, ledger=ledger)
+    plan = schedule(3.0, 1e-6, 12)
+    for one in (model, model.guarantee, compared[0], ledger, plan):
+        assert len(repr(one)) < 200 and "\n" not in repr(one)
+    for one in (model, model.guarantee, compared[0], compared, ledger, plan, model.recommend({}, k=2)):
+        assert one._repr_html_().startswith("<table>") and one._repr_html_().endswith("</table>")
+    assert "epsilon=1" in repr(model.guarantee) and "PRIVATE" in repr(model.guarantee)
+    assert "biases" in ledger._repr_html_()
+    assert "NOT PRIVATE" in repr(discreet.Biases(epsilon=math.inf).fit(data).guarantee)
+
+
+def test_a_promise_is_never_shown_smaller_than_it_is():
+    promise = discreet.Guarantee(
+        epsilon=1.00001,
+        delta=1.00001e-6,
+        unit=discreet.Unit.USER,
+        neighbors=discreet.Neighbors.ADD_OR_REMOVE,
+        trust=discreet.Trust.JOINT,
+        basis=discreet.Basis.PROVED,
+    )
+    assert "epsilon=1.001" in repr(promise) and "delta=1.001e-06" in repr(promise)
+    assert "SIMULATED" in repr(promise.as_simulated())
+
+
+def test_views_escape_what_comes_from_files():
+    assert "<script" not in html_table([(HOSTILE, 1.5)], header=(HOSTILE,), caption=HOSTILE)
+    frame = pl.DataFrame({"user": [1, 2, 2], "item": [HOSTILE, "b", HOSTILE], "rating": [1.0, 2.0, 3.0]})
+    listed = discreet.Biases(epsilon=math.inf).fit(frame).recommend({})
+    assert "&lt;script" in listed._repr_html_() and "<script" not in listed._repr_html_()
+
+
+def test_long_tables_are_cut():
+    shown = html_table([(k,) for k in range(500)])
+    assert shown.count("<tr>") < 60 and "450 more rows" in shown
+
+
+def test_frames_hold_columns_of_mixed_types():
+    assert to_frame({"item": [1, "a"], "score": [1, 2.5]}).height == 2
+
+
+def test_settings_are_changed_in_a_copy():
+    recipe = discreet.Biases(epsilon=1.0)
+    other = recipe.set_params(epsilon=2.0)
+    assert (recipe.epsilon, other.epsilon) == (1.0, 2.0) and type(other) is discreet.Biases
+    assert recipe.set_params() == recipe
+    with pytest.raises(ParameterError, match="no setting"):
+        recipe.set_params(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "widgets", "shown"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_notebook_has_a_bar_if_it_can_redraw_one(monkeypatch, kernel, widgets, shown):
+    monkeypatch.setattr(progress, "find_spec", lambda name: object() if widgets else None)
+    if kernel:
+        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    else:
+        monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with progress.terminal_progress(None) as report:
+        assert (report is not progress.silent) is shown
+        report("fitting", 1, 2)
