@@ -38,6 +38,35 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+# Names of files that users have, and parts of a path that stand for any.
+NOT_OURS = ("run.json", "label.json", "tests/formats/vX.Y/", "launch.py")
+NAMED = re.compile(r"(?<![\w/.:-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|json|toml|js|svg|png))(?![\w/])")
+FOLDERS = re.compile(r"`((?:src|tests|proofs|docs|papers|benchmarks|examples)/[\w./-]*/)`")
+
+
+def dead_names(text, known):
+    """Return the files and folders that a text names and that are not there; a file may have its last part."""
+    text = re.sub(r"https?://\S+", "", text)
+    files = [name for name in NAMED.findall(text) if f"/{name.replace('../', '')}" not in known]
+    folders = [name for name in FOLDERS.findall(text) if not (ROOT / name).is_dir()]
+    return [name for name in files + folders if not name.endswith(NOT_OURS)]
+
+
+def test_every_file_that_a_page_names_exists():
+    known = set()
+    for folder in ("src", "tests", "proofs", "docs", "papers", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*"):
+            parts = path.relative_to(ROOT).parts
+            known |= {"/" + "/".join(parts[start:]) for start in range(len(parts))}
+    known |= {f"/{path.name}" for path in ROOT.iterdir()}
+    notes = [*(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
+    for page in [*PAGES, *notes]:
+        # Folders of papers hold what runs made elsewhere.
+        if page.name != "papers.md":
+            assert not dead_names(page.read_text(encoding="utf8"), known), page.name
+    assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
+
+
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
