@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
 RESULTS = ROOT / "benchmarks" / "results"
 HOW = ("command", "date", "version", "machine")
+# Written by scripts that do not record yet how they measured.
+WITHOUT_HOW = ("follow",)
 INTRODUCTION = """# Results
 
 This page is made by `python docs/make_results.py` from `benchmarks/results`. Each table names the command

@@ -38,6 +38,35 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+# Names of files that users have, and parts of a path that stand for any.
+NOT_OURS = ("run.json", "label.json", "tests/formats/vX.Y/", "launch.py")
+NAMED = re.compile(r"(?<![\w/.:-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|json|toml|js|svg|png))(?![\w/])")
+FOLDERS = re.compile(r"`((?:src|tests|proofs|docs|papers|benchmarks|examples)/[\w./-]*/)`")
+
+
+def dead_names(text, known):
+    """Return files (by any last part of their path) and folders that a text names and that do not exist."""
+    text = re.sub(r"https?://\S+", "", text)
+    files = [name for name in NAMED.findall(text) if f"/{name.replace('../', '')}" not in known]
+    folders = [name for name in FOLDERS.findall(text) if not (ROOT / name).is_dir()]
+    return [name for name in files + folders if not name.endswith(NOT_OURS)]
+
+
+def test_every_file_that_a_page_names_exists():
+    known = set()
+    for folder in ("src", "tests", "proofs", "docs", "papers", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*"):
+            parts = path.relative_to(ROOT).parts
+            known |= {"/" + "/".join(parts[start:]) for start in range(len(parts))}
+    known |= {f"/{path.name}" for path in ROOT.iterdir()}
+    notes = [*(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
+    for page in [*PAGES, *notes]:
+        # Folders of papers hold what runs made elsewhere.
+        if page.name != "papers.md":
+            assert not dead_names(page.read_text(encoding="utf8"), known), page.name
+    assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
+
+
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -119,12 +148,8 @@ def test_measured_tables_are_what_the_kept_results_say():
     results, choosing = script("make_results"), script("make_choosing")
     assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/make_results.py."
     for path in sorted(results.RESULTS.glob("*.json")):
-        # benchmarks/follow.py writes its own; docs/fresh.md names the command.
-        if path.stem == "follow":
-            continue
-        assert set(results.HOW) <= set(results.kept(path.stem)), (
-            f"{path.name} does not say how it was measured."
-        )
+        if path.stem not in results.WITHOUT_HOW:
+            assert set(results.HOW) <= set(results.kept(path.stem)), f"{path.name} does not say how."
     assert {path.stem for path in results.RESULTS.glob("*.json")} >= {*results.SECTIONS, "accuracy"}
     for page in PAGES:
         text = page.read_text(encoding="utf8")
@@ -142,25 +167,6 @@ def test_the_map_shows_every_package():
     packages = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
     drawn = {package.rstrip("/") for layer in module.layers() for package in layer}
     assert packages - {"py", "py.typed"} <= drawn
-
-
-def test_files_named_in_texts_exist():
-    texts = [*PAGES, *(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
-    named = [
-        (page, name)
-        for page in texts
-        for name in re.findall(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|md))`", page.read_text(encoding="utf8"))
-        # Steps for whoever adds a model have a test of their own.
-        if page.name != "adding_a_model.md"
-    ]
-    assert len(named) > 100
-    folders = (ROOT, ROOT / "src" / "discreet", ROOT / "src" / "discreet" / "federated")
-    lost = [
-        f"{page.name}: {name}"
-        for page, name in named
-        if not any((folder / name).exists() for folder in (*folders, page.parent))
-    ]
-    assert not lost
 
 
 def test_every_page_is_linked_and_has_its_section():
