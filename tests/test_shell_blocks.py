@@ -22,7 +22,7 @@ NOT_RUN = {
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
     r"^discreet reproduce": "takes minutes; test_reproduce.py runs a part",
-    r"^discreet (serve|collect fit)": "runs until it is stopped; tests/service runs it",
+    r"^discreet (serve|collect fit|campaign close)": "needs a running service; tests/service runs it",
     r"^discreet (keeper|party) serve|^discreet federation run": "needs other parties; see tests/federated",
     r"^discreet choose": "asks questions at a terminal; test_choose.py answers them",
     r"^discreet audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
@@ -79,6 +79,7 @@ def folder(tmp_path, monkeypatch):
     table.filter(pl.col("userId") < 150).write_parquet("ratings-1.parquet")
     table.filter(pl.col("userId") >= 150).write_parquet("ratings-2.parquet")
     timed.write_parquet("week.parquet")
+    timed.select("userId", "movieId", "timestamp").write_ndjson("clicks.jsonl")
     ids = "".join(f"{item}\n" for item in range(ITEMS))
     parties = [f"{party}-items.txt" for party in ("north", "east", "south")]
     for name in ("titles.txt", "films.txt", "items.txt", "items.csv", *parties):
