@@ -49,6 +49,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Contributing": "contributing.md",
         "Architecture": "architecture.md",
         "Add a model": "adding_a_model.md",
+        "What stays the same": "stability.md",
     },
     "Papers": {"Papers": "papers.md"},
 }
