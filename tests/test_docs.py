@@ -61,7 +61,7 @@ def test_every_file_that_a_page_names_exists():
     known |= {f"/{path.name}" for path in ROOT.iterdir()}
     notes = [*(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
     for page in [*PAGES, *notes]:
-        # Folders of papers hold what runs made elsewhere; test_adding_a_model.py writes the files of its page.
+        # Papers name what runs made elsewhere; test_adding_a_model.py writes the files of its page.
         if page.name not in ("papers.md", "adding_a_model.md"):
             assert not dead_names(page.read_text(encoding="utf8"), known), page.name
     assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
