@@ -45,7 +45,7 @@ FOLDERS = re.compile(r"`((?:src|tests|proofs|docs|papers|benchmarks|examples)/[\
 
 
 def dead_names(text, known):
-    """Return the files (by any last part of their path) and folders that a text names and that do not exist."""
+    """Return the files (by the last parts of their path) and folders that are named and do not exist."""
     text = re.sub(r"https?://\S+", "", text)
     files = [name for name in NAMED.findall(text) if f"/{name.replace('../', '')}" not in known]
     folders = [name for name in FOLDERS.findall(text) if not (ROOT / name).is_dir()]
