@@ -28,7 +28,7 @@ from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.party import Party
 from discreet.federated.protocols.averaged_items import AveragedItems
 from discreet.federated.protocols.averaged_users import AveragedUsers
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.transport import InProcess
 from discreet.models.implicit.objective import ImplicitObjective

@@ -29,7 +29,7 @@ ORDER = {
     ],
     "Use": ["evaluation.md", "datasets.md", "limits.md", "troubleshooting.md"],
     "Reference": ["reference/commands.md", "reference/api.md", "glossary.md", "formats.md", "changelog.md"],
-    "House": ["papers.md", "architecture.md", "adding_a_model.md", "releasing.md"],
+    "House": ["papers.md", "architecture.md", "adding_a_model.md", "stability.md", "releasing.md"],
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 

@@ -1,7 +1,9 @@
 """Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
 
 `python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show and the
-present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing.
+present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing. `--add
+new.json` first takes over the audits of the models in another run (`discreet audit NAME --full --out
+new.json`).
 """
 
 from __future__ import annotations
@@ -10,24 +12,35 @@ import argparse
 import json
 from pathlib import Path
 
-from discreet.audit import last_results
+from discreet.audit import last_audits
 
 RUN = Path(__file__).parent / "results" / "models.json"
-EPSILONS = last_results.EPSILONS
+EPSILONS = last_audits.EPSILONS
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--toy", action="store_true", help="write nothing")
+    parser.add_argument("--add", type=Path, metavar="RUN", help="take over the audits of another run")
     options = parser.parse_args()
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last_results.__file__).with_name("last_audits.json")
-    content = last_results.summarized(run["found"], run["version"])
+    if options.add is not None:
+        run["found"] = merged(run["found"], json.loads(options.add.read_text(encoding="utf8"))["found"])
+        if not options.toy:
+            RUN.write_text(json.dumps(run, indent=1) + "\n", encoding="utf8")
+    shipped = Path(last_audits.__file__).with_name("last_audits.json")
+    content = last_audits.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
-        present = json.dumps(last_results.present_fingerprints(), indent=1) + "\n"
+        present = json.dumps(last_audits.present_fingerprints(), indent=1) + "\n"
         shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
     print(table(run["found"]))
+
+
+def merged(rows, new):
+    """Return the kept rows, with those of the models in a new run replaced or added."""
+    audited = {row["subject"] for row in new}
+    return [*(row for row in rows if row["subject"] not in audited), *new]
 
 
 def table(rows):

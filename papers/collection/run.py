@@ -17,7 +17,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.datasets import catalog
 from discreet.data.splits import random_split
-from discreet.reproduce import Drawn, Run
+from discreet.reproduce import DrawnValues, Run
 from discreet.solvers.low_rank.nuclear import recover
 
 from .figures import draw
@@ -25,7 +25,7 @@ from .recovery import Errors, recovery_errors
 from .theorems import theorem3
 from .world import make_world
 
-Values = dict[str, Sequence[float] | Drawn]
+Values = dict[str, Sequence[float] | DrawnValues]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 KINDS = ("stars", "numbers")
@@ -62,12 +62,14 @@ def _theorems(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None
     kept["bound"][kind] = rows
     made = draws * len(rows)
     values[f"loss-{kind}"] = [row["worst loss"] / row["epsilon"] for row in rows]
-    values[f"coverage-{kind}"] = Drawn([row["below printed"] for row in rows], made)
-    values[f"looseness-{kind}"] = Drawn([row["printed"] / row["mean"] for row in rows], made)
-    values[f"sharp-coverage-{kind}"] = Drawn([row["below sharp"] for row in rows], made)
-    values[f"sharp-looseness-{kind}"] = Drawn([row["sharp"] / row["mean"] for row in rows], made)
-    values[f"worst-coverage-{kind}"] = Drawn([row["worst below"] for row in rows], made)
-    values[f"worst-looseness-{kind}"] = Drawn([row["worst sharp"] / row["worst mean"] for row in rows], made)
+    values[f"coverage-{kind}"] = DrawnValues([row["below printed"] for row in rows], made)
+    values[f"looseness-{kind}"] = DrawnValues([row["printed"] / row["mean"] for row in rows], made)
+    values[f"sharp-coverage-{kind}"] = DrawnValues([row["below sharp"] for row in rows], made)
+    values[f"sharp-looseness-{kind}"] = DrawnValues([row["sharp"] / row["mean"] for row in rows], made)
+    values[f"worst-coverage-{kind}"] = DrawnValues([row["worst below"] for row in rows], made)
+    values[f"worst-looseness-{kind}"] = DrawnValues(
+        [row["worst sharp"] / row["worst mean"] for row in rows], made
+    )
     values[f"printed-over-worst-{kind}"] = [row["worst printed"] / row["worst sharp"] for row in rows]
     world = make_world(kind, seed=1, people=60, items=50)
     values[f"rank-{kind}"] = [float(np.linalg.matrix_rank(world.truth))]

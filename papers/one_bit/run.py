@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.data.splits import Split
-from discreet.reproduce import Drawn, Run
+from discreet.reproduce import DrawnValues, Run
 
 from .figures import keep, table
 from .methods import CLEAR, OUTPUT, PRIVATE
@@ -23,7 +23,7 @@ from .synthetic import errors
 LINKS = ("logistic", "probit")
 OTHERS = ("input", "objective", "gradient", "gradient-printed")
 ROUNDS = (1, 2, 5, 10)
-Found = dict[str, Sequence[float] | Drawn]
+Found = dict[str, Sequence[float] | DrawnValues]
 # A method's values: one line a draw, one column an epsilon.
 Lines = dict[str, np.ndarray]
 
@@ -90,7 +90,7 @@ def _figure_1(run: Run, link: str) -> Found:
         found[f"fig1-{link}-{method}-at-10"] = _ratio(lines[method][:, -1], lines[CLEAR][:, -1])
     best = np.min([lines[method].mean(axis=0)[epsilons.index(4.0)] for method in OTHERS])
     at_4 = lines[OUTPUT][:, epsilons.index(4.0)]
-    found[f"fig1-{link}-output-at-4"] = Drawn([float(at_4.mean() / best)], draws)
+    found[f"fig1-{link}-output-at-4"] = DrawnValues([float(at_4.mean() / best)], draws)
     return found
 
 
@@ -168,7 +168,7 @@ def _share_claims(key: str, cube: Lines, epsilons: Sequence[float]) -> Found:
         # At the smallest share: what is gained beyond epsilon 5, of what is gained from 1 on.
         mean = cube[method][:, :, 0].mean(axis=0)
         later, all_ = mean[five] - mean[ten], mean[one] - mean[ten]
-        found[f"{key}-{method}-levels-off"] = Drawn([float(later / all_)], len(cube[method]))
+        found[f"{key}-{method}-levels-off"] = DrawnValues([float(later / all_)], len(cube[method]))
     change = {
         m: cube[m][:, one].mean(axis=1) / cube[m][:, ten].mean(axis=1) - 1 for m in ("objective", "input")
     }
@@ -204,5 +204,5 @@ def _rounds(run: Run) -> Found:
     return found | {"input-equal-rates-best": (rates["equal"] - best).tolist()}
 
 
-def _ratio(values: np.ndarray, beside: np.ndarray) -> Drawn:
-    return Drawn([float(values.mean() / beside.mean())], len(values))
+def _ratio(values: np.ndarray, beside: np.ndarray) -> DrawnValues:
+    return DrawnValues([float(values.mean() / beside.mean())], len(values))

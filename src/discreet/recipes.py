@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from discreet.core.checks import ParameterError, suggestion
@@ -22,9 +21,14 @@ class _Registry(Mapping[str, type[Estimator]]):
     """Map each name to its estimator; import an estimator's module when it is first looked up."""
 
     def __getitem__(self, name: str) -> type[Estimator]:
-        module, _, kind = ESTIMATORS[name].partition(":")
-        found: type[Estimator] = getattr(importlib.import_module(module), kind)
+        found: type[Estimator] = ESTIMATORS[name]
+        right = isinstance(found, type) and issubclass(found, Estimator) and is_dataclass(found)
+        if not right or getattr(found, "name", None) != name:
+            raise ESTIMATORS.broken(name, "is not a subclass of Estimator with this name")
         return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in ESTIMATORS
 
     def __iter__(self) -> Iterator[str]:
         return iter(ESTIMATORS)
@@ -123,11 +127,17 @@ def describe_models() -> list[dict[str, str]]:
                 "trust": promise.trust.value if private else "nobody",
                 "basis": promise.basis.value,
                 "feedback": _feedback(kind),
-                "summary": (kind.__doc__ or "").splitlines()[0],
+                "summary": (kind.__doc__ or " ").splitlines()[0] + _from_package(name),
                 "source": kind.source,
             }
         )
     return rows
+
+
+def _from_package(name: str) -> str:
+    """Say which other package a model comes from: its proof is not ours."""
+    package = ESTIMATORS.package(name)
+    return "" if package == "discreet" else f" (package {package})"
 
 
 def _feedback(kind: type[Estimator]) -> str:

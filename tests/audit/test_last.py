@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet import recipes
-from discreet.audit import last_audit, last_results
+from discreet.audit import last_audit, last_audits
 from discreet.audit.findings import Finding, KeptFindings
 from discreet.audit.fingerprint import fingerprint
 from discreet.audit.white_box.structure import ROUNDING
@@ -18,8 +18,8 @@ RUN = Path(__file__).parents[2] / "papers" / "audit" / "results" / "models.json"
 
 def test_the_shipped_audits_are_those_of_the_kept_run():
     run = json.loads(RUN.read_text(encoding="utf8"))
-    shipped = Path(last_results.__file__).with_name("last_audits.json")
-    assert json.loads(shipped.read_text(encoding="utf8")) == last_results.summarized(
+    shipped = Path(last_audits.__file__).with_name("last_audits.json")
+    assert json.loads(shipped.read_text(encoding="utf8")) == last_audits.summarized(
         run["found"], run["version"]
     )
 
@@ -35,7 +35,7 @@ def test_every_model_that_promises_something_was_audited_and_none_refuted():
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_changed_mechanism_is_noticed(name):
-    shipped = Path(last_results.__file__).with_name("fingerprints.json")
+    shipped = Path(last_audits.__file__).with_name("fingerprints.json")
     present = json.loads(shipped.read_text(encoding="utf8"))
     assert sorted(present) == PRIVATE
     assert present[name]["1"] == fingerprint(recipes.estimator(name, {"epsilon": 1.0})), (
@@ -77,9 +77,9 @@ def test_kept_findings_about_another_mechanism_are_not_used_again(tmp_path):
 
 def test_an_audit_without_fingerprints_is_of_an_earlier_form():
     rows = [{"asked": 1.0, "fingerprint": "one"}, {"asked": 4.0, "fingerprint": "four"}]
-    assert last_results._audited(rows) == {"1": "one", "4": "four"}
-    assert last_results._audited([*rows, {"asked": 4.0}]) == {}
-    assert last_results._audited([*rows, {"asked": 4.0, "fingerprint": "another"}]) == {}
+    assert last_audits._audited(rows) == {"1": "one", "4": "four"}
+    assert last_audits._audited([*rows, {"asked": 4.0}]) == {}
+    assert last_audits._audited([*rows, {"asked": 4.0, "fingerprint": "another"}]) == {}
     # Its mechanism changed after the kept run.
     assert "earlier form" in last_audit("user-factorization").sentence()
     assert last_audit("biases").present

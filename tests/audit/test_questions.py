@@ -6,7 +6,7 @@ import pytest
 
 from discreet.audit import questions
 from discreet.audit.hostile_questions import honest_questions
-from discreet.audit.questions import Found, try_question
+from discreet.audit.questions import SearchFindings, try_question
 from discreet.federated.protocols import asked
 from discreet.federated.protocols.asked import ANSWERED
 from discreet.federated.protocols.estimator_sums import EstimatorSums
@@ -32,7 +32,7 @@ def hostile():
 
 def searched(hostile, *words, every=1):
     """Try the questions whose labels hold all words."""
-    found = Found()
+    found = SearchFindings()
     for one in [one for one in hostile if all(word in one.label for word in words)][::every]:
         try_question(MODEL, one, found)
     assert found.tried

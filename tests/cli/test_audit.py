@@ -117,7 +117,7 @@ def test_a_file_that_is_no_run_of_this_version_is_left_as_it_is(discreet, tmp_pa
 
 
 def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
-    from discreet.audit import LastAudit, last_results
+    from discreet.audit import LastAudit, last_audits
 
     found = {
         "date": "2026-11-16",
@@ -131,9 +131,9 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
         "confidence": 0.99,
     }
     name = json.loads(discreet("label", model, "--json")[1])["name"]
-    found["fingerprints"] = dict(last_results._present()[name])
-    last_results._shipped.cache_clear()
-    known = last_results._shipped()
+    found["fingerprints"] = dict(last_audits._present()[name])
+    last_audits._shipped.cache_clear()
+    known = last_audits._shipped()
     before = dict(known)
     known[name] = found
     try:
@@ -145,7 +145,7 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
         _, changed, _ = discreet("label", model)
         found["fingerprints"] = {}
         _, unnamed, _ = discreet("label", model, "--json")
-        found["fingerprints"] = dict(last_results._present()[name])
+        found["fingerprints"] = dict(last_audits._present()[name])
     finally:
         known.clear()
         known.update(before)

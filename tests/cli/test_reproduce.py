@@ -50,7 +50,7 @@ tolerance = 0.0
 """
 RUN = """
 from pathlib import Path
-from discreet.reproduce import Drawn
+from discreet.reproduce import DrawnValues
 
 def work(number):
     with Path("calls.txt").open("a") as file:
@@ -64,7 +64,7 @@ def measure(run):
     values = [run.step(f"draw {number}", work, number) for number in range(draws)]
     if run.folder:
         (run.folder / "sums.svg").write_text("<svg/>")
-    return {"sum": values, "wrong": Drawn([1.0], draws), "same": [1.0]}
+    return {"sum": values, "wrong": DrawnValues([1.0], draws), "same": [1.0]}
 """
 
 

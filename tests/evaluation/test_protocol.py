@@ -20,7 +20,7 @@ from discreet.evaluation import Evaluation, Score, baselines, evaluate
 from discreet.evaluation.protocol import NOT_COVERED
 from discreet.evaluation.references import PREFIX
 from discreet.models.estimator import Estimator
-from discreet.models.scorers.parts import Constant, Number, Numbers, Stored
+from discreet.models.scorers.parts import Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
@@ -29,8 +29,8 @@ from discreet.privacy.ledger.book import Ledger
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyItemMeansScorer(Scorer):
     kind: ClassVar[str] = "test-noisy-item-means"
-    stored: ClassVar[Mapping[str, Stored]] = {"means": Numbers(source="a test", shape=("items",))}
-    constants: ClassVar[Mapping[str, Constant]] = {"above": Number(optional=True)}
+    stored: ClassVar[Mapping[str, Stored]] = {"means": StoredNumbers(source="a test", shape=("items",))}
+    constants: ClassVar[Mapping[str, Constant]] = {"above": StoredNumber(optional=True)}
     means: np.ndarray
     above: float | None = None
 

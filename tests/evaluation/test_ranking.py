@@ -20,7 +20,10 @@ PER_PERSON = {
     "recall": ranking.recall,
     "precision": ranking.precision,
     "ndcg": ranking.ndcg,
+    "average precision": ranking.average_precision,
 }
+# The library divides average precision by all relevant items, also if they do not fit into the list.
+IN_RANX = PER_PERSON.keys() - {"average precision"}
 
 
 def ranks_of(scores, relevant, depth=None):
@@ -33,7 +36,7 @@ def ranks_of(scores, relevant, depth=None):
 
 
 def in_order(relevance, k):
-    """Return the five metrics of one list without ties, by their definitions."""
+    """Return the metrics of one list without ties, by their definitions."""
     top = relevance[:k]
     first = next((rank for rank, hit in enumerate(top, 1) if hit), None)
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(k, sum(relevance)) + 1))
@@ -43,6 +46,8 @@ def in_order(relevance, k):
         "recall": sum(top) / sum(relevance),
         "precision": sum(top) / k,
         "ndcg": sum(hit / math.log2(rank + 1) for rank, hit in enumerate(top, 1)) / ideal,
+        "average precision": sum(hit * sum(top[:rank]) / rank for rank, hit in enumerate(top, 1))
+        / min(k, sum(relevance)),
     }
 
 
@@ -157,7 +162,7 @@ def test_agrees_with_ranx():
     asked = {
         "truth": {str(u): {str(i): 1 for i in np.flatnonzero(relevant[u])} for u in range(n_people)},
         "run": {str(u): {str(i): float(scores[u, i]) for i in range(n_items)} for u in range(n_people)},
-        "metrics": [f"{name}@{k}" for name in PER_PERSON for k in (1, 5, 10, 30)],
+        "metrics": [f"{name}@{k}" for name in IN_RANX for k in (1, 5, 10, 30)],
     }
     answer = subprocess.run(
         [sys.executable, "-c", ASK_RANX],
@@ -169,9 +174,7 @@ def test_agrees_with_ranx():
     )
     theirs = json.loads(answer.stdout)
     ranks = ranks_of(scores, relevant)
-    ours = {
-        f"{name}@{k}": metric(ranks, k).mean() for name, metric in PER_PERSON.items() for k in (1, 5, 10, 30)
-    }
+    ours = {f"{name}@{k}": PER_PERSON[name](ranks, k).mean() for name in IN_RANX for k in (1, 5, 10, 30)}
     assert len(ours) == 20
     assert ours == pytest.approx(theirs)
 
@@ -186,6 +189,13 @@ def test_shown_items_are_the_top_of_each_row():
         order = np.argsort(-row, kind="stable")[:4]
         expected[order[row[order] > -np.inf]] += 1
     assert ranking.shown(scores, 4).tolist() == expected.tolist()
+
+
+def test_gini_by_hand():
+    assert ranking.gini(np.array([2, 2, 2, 2]), None) == 0.0
+    assert ranking.gini(np.array([0, 0, 0, 8]), None) == pytest.approx(0.75)
+    assert ranking.gini(np.array([3, 1]), None) == pytest.approx(0.25)
+    assert ranking.gini(np.zeros(4, dtype=int), None) == 0.0
 
 
 def test_a_constant_scorer_shows_the_same_few_items_to_everybody():

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from discreet.core.checks import DataError, ParameterError
-from discreet.evaluation.metrics import (
-    Metric,
+from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.rating_metrics import (
     accuracy,
     average_relative_error,
     mean_absolute_error,
-    parse_metrics,
     root_mean_squared_error,
 )
 

@@ -11,8 +11,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.noise import SharedNoise
 from discreet.federated.protocols.asked import Answerable, Asked
-from discreet.federated.protocols.choosing import protocol_for
-from discreet.federated.protocols.estimator_sums import EstimatorSums
+from discreet.federated.protocols.estimator_sums import EstimatorSums, protocol_for
 from discreet.federated.simulation import simulate_parties
 from discreet.federated.wire import FederationError, Refused, decode, encode
 from discreet.models.baselines.als import Als

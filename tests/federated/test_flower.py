@@ -24,7 +24,7 @@ from discreet.federated.identity.keys import (
     sealed,
 )
 from discreet.federated.noise import SharedNoise
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.serving.daemon import LocalServer
 from discreet.federated.serving.tls import TlsLine
 from discreet.federated.wire import Message, decode, encode

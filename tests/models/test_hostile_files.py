@@ -164,9 +164,10 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
 
 
 def test_every_kind_is_in_the_table():
-    from discreet.models.scorers.scorer import KINDS, scorer_class
+    from discreet.core.registry import SCORERS
+    from discreet.models.scorers.scorer import scorer_class
 
-    assert all(scorer_class(kind).kind == kind for kind in KINDS)
+    assert all(scorer_class(kind).kind == kind for kind in SCORERS)
 
 
 def test_the_catalog_says_where_it_comes_from(tmp_path):

@@ -12,7 +12,7 @@ from discreet.core.checks import BudgetError, DataError, ParameterError, Privacy
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.private_facts import PrivateCatalog, PrivateFacts
+from discreet.models.private_facts import PrivateCatalog, PrivateFacts, whole_events, whole_promise
 from discreet.models.storage import read_label
 from discreet.privacy.accounting.accountant import delta_at
 from discreet.privacy.guarantee import TAKEN, Neighbors, Trust, Unit
@@ -159,8 +159,10 @@ def test_how_many_items_a_file_has_steers_no_plan():
         promise = estimator.promise(few.facts)
         if promise.definition != (Unit.USER, Neighbors.ADD_OR_REMOVE, Trust.JOINT) or not promise.is_private:
             continue
-        here, there = (estimator.whole_events(data, chosen) for data in (few, many))
-        assert here == there and estimator.whole_promise(few, chosen) == estimator.whole_promise(many, chosen)
+        here, there = (whole_events(estimator, data, chosen) for data in (few, many))
+        assert here == there and whole_promise(estimator, few, chosen) == whole_promise(
+            estimator, many, chosen
+        )
         # The plan for the fewest items costs what that for any number of items does.
         for size in (2, 50, 5000):
             events = estimator.events(replace(few.facts, n_items=size))

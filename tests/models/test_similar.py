@@ -10,7 +10,7 @@ from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.baselines.item_item import Ease, ItemKnn
 from discreet.models.local.neighbors import ItemNeighbors
-from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors, false_discoveries
+from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems, false_discoveries
 from toy import toy_interactions
 
 N, D = 600, 8
@@ -128,4 +128,4 @@ def test_a_batch_refuses_what_is_unknown():
     with pytest.raises(DataError, match="not in the model's catalog"):
         model.similar_items([data.catalog.ids.tolist()[0], "a secret"])
     assert model.similar_items([]) == {}
-    assert isinstance(model.scorer.similarities(noised=False)(0, 3), Neighbors)
+    assert isinstance(model.scorer.similarities(noised=False)(0, 3), NearestItems)

@@ -20,7 +20,7 @@ from discreet.core.checks import BudgetError, FileError, ParameterError, Privacy
 from discreet.privacy.accounting.accountant import epsilon_at, gaussian_epsilon
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger import store as ledger_store
-from discreet.privacy.ledger.book import Amount, Ledger, State, report_json
+from discreet.privacy.ledger.book import Amount, EntryState, Ledger, report_json
 
 PROMISE = Guarantee(
     epsilon=0.25,
@@ -63,11 +63,11 @@ def printed(ledger):
 
 def test_spending_is_recorded_before_the_body_and_closed_after_it(ledger):
     with ledger.spend("films", PROMISE, what="biases") as entry:
-        assert entry.state is State.OPEN
+        assert entry.state is EntryState.OPEN
         assert ledger.entries() == [entry]
         assert ledger.spent("films") == Amount(0.25, 1e-7)
     (done,) = ledger.entries("films")
-    assert done == replace(entry, state=State.DONE)
+    assert done == replace(entry, state=EntryState.DONE)
     assert (done.what, done.dataset, done.process) == ("biases", "films", os.getpid())
     assert done.guarantee == PROMISE
 
@@ -521,7 +521,7 @@ def test_eight_processes_never_overspend(source):
     ledger = Ledger.open(folder / "race.db", read_only=True)
     assert sum(results["paid"]) == len(ledger.entries()) == 20, "48 were asked for, 20 fit"
     assert ledger.spent("films").epsilon <= 1 + 1e-12
-    assert {entry.state for entry in ledger.entries()} == {State.DONE}
+    assert {entry.state for entry in ledger.entries()} == {EntryState.DONE}
     assert len({entry.process for entry in ledger.entries()}) == sum(paid > 0 for paid in results["paid"]) > 3
 
 

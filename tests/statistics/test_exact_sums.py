@@ -207,9 +207,10 @@ def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
 @pytest.mark.parametrize(
     "shares", [BudgetShares.of(many=False), BudgetShares.of(many=True).for_strong_factors()]
 )
-def test_a_purse_hands_out_the_whole_and_not_more(shares):
+def test_a_budget_split_hands_out_the_whole_and_not_more(shares):
     budget = BudgetSplit(2.0)
-    taken = [budget.take(share) for share in (shares.effects, shares.glance, shares.choices, shares.places)]
+    first = (shares.effects, shares.pilot_moment, shares.co_occurrences, shares.embeddings)
+    taken = [budget.take(share) for share in first]
     taken += [budget.take(shares.moment * budget.left), budget.take_rest()]
     assert sum(m**-2 for m in taken) == pytest.approx(2.0**-2)
     assert sum(m**-2 for m in taken) <= 2.0**-2 * (1 + 1e-12)
@@ -217,6 +218,6 @@ def test_a_purse_hands_out_the_whole_and_not_more(shares):
         budget.take(0.01)
 
 
-def test_a_purse_without_noise_asks_for_none():
+def test_a_budget_split_without_noise_asks_for_none():
     budget = BudgetSplit(0.0)
     assert budget.take(0.3) == budget.take_rest() == 0.0

@@ -12,15 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from discreet.audit.callables import audit as audit
     from discreet.audit.findings import Finding as Finding
-    from discreet.audit.last_results import LastAudit as LastAudit
-    from discreet.audit.last_results import last_audit as last_audit
+    from discreet.audit.last_audits import LastAudit as LastAudit
+    from discreet.audit.last_audits import last_audit as last_audit
 else:
     _exports = Exports(
         "discreet.audit",
         {
             "discreet.audit.callables": "audit",
             "discreet.audit.findings": "Finding",
-            "discreet.audit.last_results": "LastAudit last_audit",
+            "discreet.audit.last_audits": "LastAudit last_audit",
         },
     )
     __all__ = _exports.names

@@ -34,7 +34,7 @@ from discreet.models.baselines.als import Als
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
-from discreet.models.private_facts import PrivateCatalog, PrivateFacts, PrivateScale
+from discreet.models.private_facts import PrivateCatalog, PrivateFacts, PrivateScale, whole_promise
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 
@@ -191,7 +191,7 @@ def released(estimator: Estimator, route: Route, file: Path, random: PrivacyRand
         try:
             data = open_data(str(file), implicit=estimator.feedback == "implicit", **route.declared())
             starting = _starting(estimator, route, data, Path(folder), random)
-            promise = starting.whole_promise(data, route.chosen)
+            promise = whole_promise(starting, data, route.chosen)
             if route.scores is not None:
                 scores = _scored(starting, route, data, ledger, random)
             else:
@@ -317,7 +317,7 @@ def _promised(estimator: Estimator, route: Route, folder: Path) -> Guarantee:
         implicit=estimator.feedback == "implicit",
         **route.declared(),
     )
-    promise = estimator.whole_promise(data, route.chosen)
+    promise = whole_promise(estimator, data, route.chosen)
     return promise + promise if route.prior == "private" else promise
 
 

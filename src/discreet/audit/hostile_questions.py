@@ -22,7 +22,7 @@ from discreet.federated.coordinator import Coordinator
 from discreet.federated.keeper import Keeper
 from discreet.federated.noise import SharedNoise
 from discreet.federated.party import Party
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.simulation import split_users
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import Message, decode
@@ -50,7 +50,7 @@ _PRICES = ("bound", "price", "cost", "given bound", "noise total")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class HostileQuestion:
     """Hold a question and how it came about."""
 
     label: str
@@ -58,20 +58,20 @@ class Asked:
     change: str = "nothing"
 
 
-def questions(estimator: Estimator) -> Iterator[Asked]:
+def questions(estimator: Estimator) -> Iterator[HostileQuestion]:
     """Yield hostile questions: those of honest runs, changed in one way or another."""
     whole = _whole(estimator)
     for seed in honest_questions():
         name = f"{seed.fields['statistic']} {seed.fields['part']}"
         # One question may take nearly all that is promised; of some statistics a person is longer than 1.
         plain = _with(seed, sigma=1.12 * whole)
-        yield Asked(label=name, question=plain)
+        yield HostileQuestion(label=name, question=plain)
         for label, changed in _changed(plain):
-            yield Asked(label=f"{name} with {label}", question=changed, change=_field_of(label))
+            yield HostileQuestion(label=f"{name} with {label}", question=changed, change=_field_of(label))
         for field_name in _PRICES:
             cheap = _with(seed, **{field_name: 1e-12}, sigma=_LITTLE)
-            yield Asked(label=f"{name} with {field_name}=1e-12", question=cheap, change=field_name)
-        yield Asked(label=f"{name} without noise", question=_with(seed, sigma=0.0))
+            yield HostileQuestion(label=f"{name} with {field_name}=1e-12", question=cheap, change=field_name)
+        yield HostileQuestion(label=f"{name} without noise", question=_with(seed, sigma=0.0))
 
 
 def _field_of(label: str) -> str:

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from discreet.audit.findings import Finding
-from discreet.audit.hostile_questions import ITEMS, NOISE, Asked, facts, questions, rows
+from discreet.audit.hostile_questions import ITEMS, NOISE, HostileQuestion, facts, questions, rows
 from discreet.audit.white_box.costs import price
 from discreet.audit.white_box.recording import Player, Recorder, StrayError
 from discreet.audit.white_box.structure import ROUNDING
@@ -32,7 +32,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.federated.keeper import Keeper
 from discreet.federated.party import Party
-from discreet.federated.protocols.choosing import protocol_for
+from discreet.federated.protocols.estimator_sums import protocol_for
 from discreet.federated.protocols.protocol import names_digest
 from discreet.federated.wire import Message, encode
 from discreet.models.estimator import Estimator
@@ -72,7 +72,7 @@ class Outputs:
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Found:
+class SearchFindings:
     """Hold what a search found so far."""
 
     tried: int = 0
@@ -119,10 +119,10 @@ def audit_questions(name: str, estimator: Estimator) -> Finding:
     )
 
 
-def _searched(estimator: Estimator, promised: float) -> Found:
+def _searched(estimator: Estimator, promised: float) -> SearchFindings:
     """Search in a process of its own; where it dies, the question is a leak, and the next one follows."""
     context = multiprocessing.get_context("spawn")
-    found, begin = Found(), 0
+    found, begin = SearchFindings(), 0
     while True:
         here, there = context.Pipe(duplex=False)
         with TemporaryDirectory() as cache, _checked_bounds(cache):
@@ -138,13 +138,13 @@ def _searched(estimator: Estimator, promised: float) -> Found:
         found.leaks.setdefault("the process", leak)
 
 
-def _heard(here: Connection, found: Found) -> tuple[bool, int, str]:
+def _heard(here: Connection, found: SearchFindings) -> tuple[bool, int, str]:
     """Take in what a search tells until it ends; return whether it reached its end, and the last question."""
-    place, label, so_far = 0, "the beginning", Found()
+    place, label, so_far = 0, "the beginning", SearchFindings()
     try:
         while True:
             news = here.recv()
-            if isinstance(news, Found):
+            if isinstance(news, SearchFindings):
                 _join(found, news)
                 return True, place, label
             place, label, so_far = news
@@ -169,7 +169,7 @@ def _checked_bounds(cache: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _join(found: Found, more: Found) -> None:
+def _join(found: SearchFindings, more: SearchFindings) -> None:
     for count in ("tried", "accepted", "answers"):
         setattr(found, count, getattr(found, count) + getattr(more, count))
     found.statistics |= more.statistics
@@ -181,7 +181,7 @@ def _join(found: Found, more: Found) -> None:
 
 def _search(estimator: Estimator, promised: float, begin: int, output: Connection) -> None:
     """Try all questions from a place on; say before each one which it is."""
-    found = Found(promised=promised)
+    found = SearchFindings(promised=promised)
     for place, asked in enumerate(questions(estimator)):
         if place >= begin:
             output.send((place, asked.label, found))
@@ -189,7 +189,7 @@ def _search(estimator: Estimator, promised: float, begin: int, output: Connectio
     output.send(found)
 
 
-def try_question(estimator: Estimator, asked: Asked, found: Found) -> None:
+def try_question(estimator: Estimator, asked: HostileQuestion, found: SearchFindings) -> None:
     """Put a question to a party with and without each canary, and note what tells them apart."""
     found.tried += 1
     found.statistics.add(str(asked.question.fields.get("statistic")))

@@ -53,7 +53,7 @@ def init(
     from discreet.federated.catalogs import united
     from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
 
     estimator = learning.estimator(implicit=implicit)
     catalog = united([read_items(path) for path in items])
@@ -104,7 +104,7 @@ def simulate(
     from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.simulation import simulate_parties
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
@@ -159,7 +159,7 @@ def run(
     from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.models.storage import KIND, is_model
 
     agreement = Agreement.read(folder)

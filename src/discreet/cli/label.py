@@ -12,7 +12,7 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import visible
 
 if TYPE_CHECKING:
-    from discreet.audit.last_results import LastAudit
+    from discreet.audit.last_audits import LastAudit
 
 
 def label(
@@ -26,7 +26,7 @@ def label(
     as_json: AsJson = False,
 ) -> None:
     """Show what a model promises, and for each of its arrays why it may be published."""
-    from discreet.audit.last_results import last_audit
+    from discreet.audit.last_audits import last_audit
     from discreet.models.signatures import signed_sentence, signer
     from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee

@@ -30,7 +30,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _last_audit(name: str) -> dict[str, Any] | None:
-    from discreet.audit.last_results import last_audit
+    from discreet.audit.last_audits import last_audit
 
     found = last_audit(name)
     return None if found is None else found.to_json()

@@ -46,7 +46,7 @@ def serve(
     from discreet.data.inputs import open_data
     from discreet.federated.catalogs import read_salt, salted_data
     from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.protocols.choosing import protocol_for
+    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.serving.party import PartyDaemon
     from discreet.privacy.ledger.book import Ledger
 

@@ -1,35 +1,174 @@
-"""Register estimators and data sources by name and location, without importing them.
+"""Register estimators, scorers, metrics and data sources by name and place, without importing them.
 
-`discreet.recipes` looks estimators up here, and shells complete names from here.
+Built-in names are tables in this module. Other packages add names through entry points, in the group that
+each registry names; these are read only when a name is not built in, or when all names are wanted. A built-in
+name cannot be taken over.
 """
 
 from __future__ import annotations
 
-#: Functions that open a path as a data source; each returns None if the path is not of its kind.
-SOURCES = {"shards": "discreet.distributed.shards:open_if_shards"}
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, final
 
-ESTIMATORS = {
-    "user-factorization": "discreet.models.user_factorization.estimator:UserFactorization",
-    "biases": "discreet.models.biases:Biases",
-    "implicit-objective": "discreet.models.implicit.objective:ImplicitObjective",
-    "neighbours": "discreet.models.local.neighbors:ItemNeighbors",
-    "popularity": "discreet.models.popularity:Popularity",
-    "als": "discreet.models.baselines.als:Als",
-    "implicit-als": "discreet.models.baselines.implicit_als:ImplicitAls",
-    "ease": "discreet.models.baselines.item_item:Ease",
-    "item-knn": "discreet.models.baselines.item_item:ItemKnn",
-    "frank-wolfe": "discreet.models.low_rank.frank_wolfe:FrankWolfe",
-    "frank-wolfe-printed": "discreet.models.low_rank.printed_frank_wolfe:PrintedFrankWolfe",
-    "covariance-svd": "discreet.models.low_rank.covariance_svd:CovarianceSvd",
-    "projected-gradient": "discreet.models.low_rank.projected_gradient:ProjectedGradient",
-    "one-bit-input": "discreet.models.one_bit.estimators:OneBitInput",
-    "one-bit-objective": "discreet.models.one_bit.estimators:OneBitObjective",
-    "one-bit-gradient": "discreet.models.one_bit.estimators:OneBitGradient",
-    "one-bit-output": "discreet.models.one_bit.estimators:OneBitOutput",
-    "local-channel": "discreet.models.local.channel:LocalChannel",
-    "local-mixture": "discreet.models.local.mixture:LocalMixture",
-    "local-nuclear": "discreet.models.local.nuclear:LocalNuclear",
-    "local-nuclear-plain": "discreet.models.local.nuclear:LocalNuclearPlain",
-    "local-sgd": "discreet.models.local.sgd:LocalSgd",
-    "private-gradients": "discreet.models.local.private_gradients:PrivateGradients",
+from discreet.core.checks import DiscreetError
+from discreet.core.progress import logger
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+@final
+class Registry(Mapping[str, Any]):
+    """Map names to objects of one kind; an object is imported when it is looked up."""
+
+    __slots__ = ("built_in", "group", "noun")
+
+    def __init__(self, noun: str, group: str, built_in: Mapping[str, str]) -> None:
+        self.noun, self.group, self.built_in = noun, group, built_in
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.built_in:
+            module, _, attribute = self.built_in[name].partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        points = self._installed()[name]
+        if len(points) > 1:
+            owners = " and ".join(_owner(point) for point in points)
+            raise DiscreetError(
+                f"The packages {owners} both register the {self.noun} {name!r}. Uninstall one of them."
+            )
+        try:
+            return points[0].load()
+        # Whatever an import of foreign code raises.
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise self.broken(name, f"cannot be imported from {points[0].value} ({reason})") from error
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.built_in or name in self._installed()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.built_in
+        yield from self._installed()
+
+    def __len__(self) -> int:
+        return len(self.built_in) + len(self._installed())
+
+    def package(self, name: str) -> str:
+        """Return the name of the package that registers `name`."""
+        return "discreet" if name in self.built_in else _owner(self._installed()[name][0])
+
+    def broken(self, name: str, fault: str) -> DiscreetError:
+        """Return the error for an entry that is not what it is registered as."""
+        return DiscreetError(
+            f"The {self.noun} {name!r} of the package {self.package(name)} {fault}. "
+            "Update or uninstall that package."
+        )
+
+    def _installed(self) -> dict[str, list[EntryPoint]]:
+        """Return the entry points of other packages by name; those with a built-in name are left out."""
+        # Slow to import, and needed only for names that are not built in.
+        from importlib.metadata import entry_points
+
+        found: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=self.group):
+            if point.name in self.built_in:
+                logger.warning(
+                    "The package %s registers the %s %r, which is a name of discreet itself; it is ignored.",
+                    _owner(point),
+                    self.noun,
+                    point.name,
+                )
+            # A package that is on the path twice is still one package.
+            elif all(_owner(point) != _owner(other) for other in found.get(point.name, ())):
+                found.setdefault(point.name, []).append(point)
+        return found
+
+
+def _owner(point: EntryPoint) -> str:
+    return "(unnamed)" if point.dist is None else point.dist.name
+
+
+#: Functions that open a path as a data source; each returns None if the path is not of its kind.
+SOURCES = Registry(
+    "data source", "discreet.sources", {"shards": "discreet.distributed.shards:open_if_shards"}
+)
+
+#: Subclasses of `discreet.models.estimator.Estimator`.
+ESTIMATORS = Registry(
+    "estimator",
+    "discreet.estimators",
+    {
+        "user-factorization": "discreet.models.user_factorization.estimator:UserFactorization",
+        "biases": "discreet.models.biases:Biases",
+        "implicit-objective": "discreet.models.implicit.objective:ImplicitObjective",
+        "neighbours": "discreet.models.local.neighbors:ItemNeighbors",
+        "popularity": "discreet.models.popularity:Popularity",
+        "als": "discreet.models.baselines.als:Als",
+        "implicit-als": "discreet.models.baselines.implicit_als:ImplicitAls",
+        "ease": "discreet.models.baselines.item_item:Ease",
+        "item-knn": "discreet.models.baselines.item_item:ItemKnn",
+        "frank-wolfe": "discreet.models.low_rank.frank_wolfe:FrankWolfe",
+        "frank-wolfe-printed": "discreet.models.low_rank.printed_frank_wolfe:PrintedFrankWolfe",
+        "covariance-svd": "discreet.models.low_rank.covariance_svd:CovarianceSvd",
+        "projected-gradient": "discreet.models.low_rank.projected_gradient:ProjectedGradient",
+        "one-bit-input": "discreet.models.one_bit.estimators:OneBitInput",
+        "one-bit-objective": "discreet.models.one_bit.estimators:OneBitObjective",
+        "one-bit-gradient": "discreet.models.one_bit.estimators:OneBitGradient",
+        "one-bit-output": "discreet.models.one_bit.estimators:OneBitOutput",
+        "local-channel": "discreet.models.local.channel:LocalChannel",
+        "local-mixture": "discreet.models.local.mixture:LocalMixture",
+        "local-nuclear": "discreet.models.local.nuclear:LocalNuclear",
+        "local-nuclear-plain": "discreet.models.local.nuclear:LocalNuclearPlain",
+        "local-sgd": "discreet.models.local.sgd:LocalSgd",
+        "private-gradients": "discreet.models.local.private_gradients:PrivateGradients",
+    },
+)
+
+_SCORERS = "discreet.models.scorers"
+#: Subclasses of `discreet.models.scorers.scorer.Scorer` by the name written in files, whose meaning stays.
+SCORERS = Registry(
+    "scorer",
+    "discreet.scorers",
+    {
+        "choice-and-stars": f"{_SCORERS}.interactions_and_ratings:InteractionsAndRatings",
+        "clicks": f"{_SCORERS}.interactions:InteractionScorer",
+        "implicit-factors": f"{_SCORERS}.factors:ImplicitFactorScorer",
+        "item-weights": f"{_SCORERS}.item_item:ItemWeightsScorer",
+        "local-ratings": f"{_SCORERS}.local:LocalScorer",
+        "neighbours": f"{_SCORERS}.item_item:NeighborScorer",
+        "one-bit": f"{_SCORERS}.one_bit:OneBitScorer",
+        "one-bit-cells": f"{_SCORERS}.one_bit:ReleasedCells",
+        "popularity": f"{_SCORERS}.item_item:PopularityScorer",
+        "profiles": f"{_SCORERS}.profiles:ProfileScorer",
+        "projected-gradient": f"{_SCORERS}.low_rank:ProjectedGradientScorer",
+        "rank-one-rounds": f"{_SCORERS}.low_rank:SteppedScorer",
+        "ratings": f"{_SCORERS}.factors:RatingScorer",
+        "unsure-ratings": f"{_SCORERS}.factors:UnsureRatingScorer",
+    },
+)
+
+# As people usually ask for them: the name, and the usual length of the list.
+_METRICS = {
+    "rmse": "discreet.evaluation.rating_metrics:RMSE",
+    "mae": "discreet.evaluation.rating_metrics:MAE",
+    "accuracy": "discreet.evaluation.rating_metrics:ACCURACY",
+    "are": "discreet.evaluation.rating_metrics:ARE",
+    "hr@10": "discreet.evaluation.ranking:HIT_RATE",
+    "ndcg@10": "discreet.evaluation.ranking:NDCG",
+    "recall@20": "discreet.evaluation.ranking:RECALL",
+    "capped-recall@20": "discreet.evaluation.ranking:CAPPED_RECALL",
+    "precision@10": "discreet.evaluation.ranking:PRECISION",
+    "mrr": "discreet.evaluation.ranking:MRR",
+    "map@10": "discreet.evaluation.ranking:MAP",
+    "coverage@10": "discreet.evaluation.ranking:COVERAGE",
+    "novelty@10": "discreet.evaluation.ranking:NOVELTY",
+    "gini@10": "discreet.evaluation.ranking:GINI",
 }
+#: The built-in metrics as people usually ask for them, for help texts; the second can be released privately.
+METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES = tuple(_METRICS), ("hr@10", "ndcg@10", "rmse")
+
+#: Instances of the classes in `discreet.evaluation.metric_kinds`.
+METRICS = Registry(
+    "metric", "discreet.metrics", {usual.partition("@")[0]: place for usual, place in _METRICS.items()}
+)

@@ -162,12 +162,12 @@ class Interactions:
     @property
     def n_users(self) -> int:
         """Return the number of users, those without ratings included."""
-        return len(self.users)
+        return self.indptr.size - 1
 
     @property
     def n_items(self) -> int:
         """Return how many items the catalog has, rated or not."""
-        return len(self.catalog)
+        return self.facts.n_items
 
     @property
     def n_ratings(self) -> int:

@@ -37,7 +37,6 @@ def connected(address: str, *, workers: int = 2) -> Iterator[Any]:
         raise ParameterError(f"--on {address} is not understood; use {LOCAL} or {SCHEME}HOST:PORT.")
     try:
         import dask
-
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ParameterError(

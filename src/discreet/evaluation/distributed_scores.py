@@ -17,16 +17,15 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan
 from discreet.evaluation.list_scores import person_scores, ranks_of
+from discreet.evaluation.metric_kinds import RatingMetric, is_summable, summable_examples
 from discreet.evaluation.metrics import Metric, Predictor, refuse_broken
 from discreet.evaluation.private.user_scores import OneEach
+from discreet.evaluation.scoring import takes_binary
 from discreet.statistics.blocks import Block
 from discreet.statistics.data_source import DataSource, Hiding
 from discreet.statistics.domain import FARTHEST, Held, Number
 from discreet.statistics.fixed_point import VECTOR_STEPS, Steps, as_fixed_point, to_fixed_point
 from discreet.statistics.statistic import Part, Statistic
-
-_BY_PERSON = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr")
-_BY_RATING = ("rmse", "mae", "accuracy")
 
 
 @final
@@ -111,8 +110,12 @@ class HeldOutScores(Statistic):
         agree = (predicted > cut) == (test.values > self.liked)
         error = np.abs(np.clip(predicted, self.low, self.low + self.width) - test.values) / self.width
         error = np.minimum(error, 1.0)
-        scores = {"rmse": error**2, "mae": error, "accuracy": agree.astype(np.float64)}
-        return {metric: scores[metric.kind] for metric in self.metrics if not metric.ranks}
+        wrong = (~agree).astype(np.float64)
+        return {
+            metric: _contribution(metric, wrong if takes_binary(metric) else error)
+            for metric in self.metrics
+            if not metric.ranks
+        }
 
     def _lists(self, split: Split, metrics: Sequence[Metric]) -> dict[Metric, Floats]:
         people = np.flatnonzero(np.diff(split.test.indptr))
@@ -126,13 +129,19 @@ class HeldOutScores(Statistic):
         return found
 
 
+def _contribution(metric: Metric, error: Floats) -> Floats:
+    """Return what each rating adds to the sum, between 0 and 1."""
+    assert isinstance(metric.definition, RatingMetric) and metric.definition.of_error is not None
+    return np.clip(metric.definition.of_error(error), 0.0, 1.0)
+
+
 def refuse_for_sources(metrics: Sequence[Metric], facts: PublicFacts) -> None:
     """Refuse metrics that need all users in memory, before anything is fitted or spent."""
     for metric in metrics:
-        if metric.kind not in _BY_PERSON + _BY_RATING or metric.sampled is not None or metric.people:
+        if not is_summable(metric.definition) or metric.sampled is not None or metric.people:
             raise ParameterError(
-                f"metric={str(metric)!r} needs data in memory; for shards ask for rmse, mae, accuracy, "
-                "hr@10, ndcg@10, recall@20, precision@10 or mrr; list metrics also take :liked."
+                f"metric={str(metric)!r} needs data in memory; for shards ask for one of "
+                f"{', '.join(summable_examples())}; list metrics also take :liked."
             )
         if facts.low == facts.high and (metric.liked or not metric.ranks):
             raise ParameterError(
@@ -158,5 +167,6 @@ def score_source(
         if not count:
             raise DataError(f"The split left no held-out ratings that {metric} counts.")
         mean = total / count
-        found[str(metric)] = {"rmse": width * math.sqrt(mean), "mae": width * mean}.get(metric.kind, mean)
+        kind = metric.definition
+        found[str(metric)] = kind.from_mean(mean, width) if isinstance(kind, RatingMetric) else mean
     return found

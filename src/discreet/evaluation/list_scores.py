@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,8 @@ from discreet.core.checks import DiscreetError
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.evaluation import ranking
+from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
 from discreet.evaluation.metrics import (
-    SHOWN_METRICS,
     Metric,
     Predictor,
     counted_people,
@@ -45,7 +45,9 @@ def list_scores(
         None if sampled is None else sample_negatives(train, test, people, sampled, seed=seed, run=run)
     )
     showing = {
-        metric: counted_people(metric, train, people) for metric in metrics if metric.kind in SHOWN_METRICS
+        metric: counted_people(metric, train, people)
+        for metric in metrics
+        if isinstance(metric.definition, ShownMetric)
     }
     counted = {
         metric: counted_ratings(metric, train, test, people, liked)
@@ -91,14 +93,8 @@ def _block_of_candidates(
 
 
 def _shown_score(metric: Metric, lists: Indices, train: Interactions) -> float:
-    """Return the share of the catalog that is shown, or the mean self-information of shown items in bits."""
-    if metric.kind == "coverage":
-        return float(np.mean(lists > 0))
-    counts = np.bincount(train.items, minlength=train.n_items)
-    people = max(int(np.count_nonzero(np.diff(train.indptr))), 1)
-    # An item without interactions counts like an item with one.
-    surprise: Floats = -np.log2(np.maximum(counts, 1) / people)
-    return float(lists @ surprise / max(int(lists.sum()), 1))
+    assert isinstance(metric.definition, ShownMetric)
+    return metric.definition.function(lists, train)
 
 
 def ranks_of(
@@ -127,17 +123,10 @@ def _ranks(test: Interactions, people: Indices, better: list[Indices], tied: lis
 
 def person_scores(metric: Metric, ranks: Ranks) -> Floats:
     """Return a list metric for each user."""
-    if metric.kind == "mrr":
-        return ranking.reciprocal_rank(ranks, metric.k)
-    assert metric.k is not None
-    per_person = {
-        "hr": ranking.hit_rate,
-        "ndcg": ranking.ndcg,
-        "recall": ranking.recall,
-        "capped-recall": ranking.capped_recall,
-        "precision": ranking.precision,
-    }[metric.kind]
-    return per_person(ranks, metric.k)
+    assert isinstance(metric.definition, ListMetric)
+    # The metric was refused if it needs a depth and has none.
+    score: Callable[[Ranks, int | None], Floats] = metric.definition.function  # type: ignore[assignment]
+    return score(ranks, metric.k)
 
 
 def _blocks(n_people: int, n_items: int) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""Define the metrics, select what they count, and score predicted ratings.
+"""Read the names of metrics, and select what they count.
 
 A name says what is measured and against which candidates. `rmse`, `mae`, `accuracy` and `are` compare
 ratings. `hr@10` ranks the whole catalog; `hr@10:99` ranks a user's held-out items among 99 sampled ones. The
@@ -18,28 +18,33 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DataError, DiscreetError, ParameterError, finite_array, suggestion
+from discreet.core.checks import DataError, DiscreetError, ParameterError, suggestion
+from discreet.core.registry import METRICS
 from discreet.data.interactions import Interactions
-
-RATING_METRICS = ("rmse", "mae", "accuracy", "are")
-# Metrics of the lists that are shown; they do not depend on the held-out ratings.
-SHOWN_METRICS = ("coverage", "novelty")
-RANKING_METRICS = ("hr", "ndcg", "recall", "capped-recall", "precision", "mrr", *SHOWN_METRICS)
-KNOWN = (
-    "rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, capped-recall@20, precision@10, mrr, coverage@10, "
-    "novelty@10"
+from discreet.evaluation.metric_kinds import (
+    ListMetric,
+    RatingMetric,
+    ShownMetric,
+    metric_examples,
+    metric_kind,
 )
 
-_FORM = re.compile(r"([a-z-]+)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?(:liked)?(?::(few|many))?")
-_FORMS_TEXT = (
-    f"The metrics are {KNOWN}; append :99 to rank among 99 sampled items instead of the whole catalog, "
-    ":liked to count liked items only, :few or :many for people with few or many ratings, in this order."
+_FORM = re.compile(
+    r"([a-z][a-z0-9-]*)(?:@([1-9][0-9]{0,8}))?(?::([1-9][0-9]{0,8}))?(:liked)?(?::(few|many))?"
 )
+# What may follow the name of a metric, for help texts.
+SUFFIXES = (
+    ":99 to rank among 99 sampled items instead of the whole catalog, :liked to count liked items only, "
+    ":few or :many for users with few or many ratings"
+)
+
+
+def _known() -> str:
+    return f"The metrics are {', '.join(metric_examples())}; append {SUFFIXES}, in this order."
 
 
 def _unknown(text: str) -> str:
-    close = suggestion(text.partition("@")[0], (*RATING_METRICS, *RANKING_METRICS))
-    return f"metric={text!r} is not known.{close} {_FORMS_TEXT}"
+    return f"metric={text!r} is not known.{suggestion(text.partition('@')[0], METRICS)} {_known()}"
 
 
 @final
@@ -64,13 +69,15 @@ class Metric:
     people: Literal["few", "many"] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind in RATING_METRICS:
+        kind = metric_kind(self.kind)
+        if isinstance(kind, RatingMetric):
             # Errors of liked ratings alone would reward models that predict high ones.
             ok = self.k is None and self.sampled is None and not self.liked
+        elif isinstance(kind, ListMetric):
+            ok = self.k is not None or not kind.needs_depth
         else:
-            ok = self.kind in RANKING_METRICS and (self.k is not None or self.kind == "mrr")
-            # Coverage and novelty need the whole catalog and do not use held-out ratings.
-            ok = ok and not (self.kind in SHOWN_METRICS and (self.sampled is not None or self.liked))
+            # Metrics of shown lists need the whole catalog and do not use held-out ratings.
+            ok = kind is not None and self.k is not None and self.sampled is None and not self.liked
         if not ok:
             raise ParameterError(_unknown(str(self)))
 
@@ -90,14 +97,21 @@ class Metric:
         )
 
     @property
+    def definition(self) -> RatingMetric | ListMetric | ShownMetric:
+        """Return what the registry says about this metric."""
+        kind = metric_kind(self.kind)
+        assert kind is not None
+        return kind
+
+    @property
     def ranks(self) -> bool:
         """Return whether the metric scores ranked lists rather than predicted ratings."""
-        return self.kind in RANKING_METRICS
+        return not isinstance(self.definition, RatingMetric)
 
     @property
     def lower_is_better(self) -> bool:
         """Return whether a smaller number is better."""
-        return self.kind in ("rmse", "mae", "are")
+        return self.definition.lower_is_better
 
     def __str__(self) -> str:
         depth = "" if self.k is None else f"@{self.k}"
@@ -117,51 +131,8 @@ def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metri
     )
     chosen = tuple(dict.fromkeys(m if isinstance(m, Metric) else Metric.parse(m) for m in names))
     if not chosen:
-        raise ParameterError(f"metrics must name at least one metric. {_FORMS_TEXT}")
+        raise ParameterError(f"metrics must name at least one metric. {_known()}")
     return chosen
-
-
-def root_mean_squared_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
-    """Return the square root of the mean squared difference."""
-    predicted, actual = _pair(predicted, actual)
-    return float(np.sqrt(np.mean(np.square(predicted - actual))))
-
-
-def mean_absolute_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
-    """Return the mean absolute difference."""
-    predicted, actual = _pair(predicted, actual)
-    return float(np.mean(np.abs(predicted - actual)))
-
-
-def average_relative_error(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> float:
-    """Return the squared Frobenius norm of the difference over that of the truth."""
-    predicted, actual = _pair(predicted, actual)
-    size = float(np.sum(np.square(actual)))
-    if size == 0:
-        raise DataError("The true values are all 0, so an error relative to them has no meaning.")
-    return float(np.sum(np.square(predicted - actual))) / size
-
-
-def accuracy(
-    predicted: npt.ArrayLike, actual: npt.ArrayLike, *, above: float, cut: float | None = None
-) -> float:
-    """Return the share of ratings whose binary rating is predicted right: liked is `actual > above`.
-
-    A rating is predicted to be liked when `predicted > above`; for signed scores pass `cut=0.0`.
-    """
-    predicted, actual = _pair(predicted, actual)
-    return float(np.mean((predicted > (above if cut is None else cut)) == (actual > above)))
-
-
-def _pair(predicted: npt.ArrayLike, actual: npt.ArrayLike) -> tuple[Floats, Floats]:
-    guesses, truths = finite_array("The predictions", predicted), finite_array("The ratings", actual)
-    if guesses.shape != truths.shape:
-        raise ParameterError(
-            f"predicted has shape {guesses.shape}, actual has {truths.shape}; they must be equal."
-        )
-    if guesses.size == 0:
-        raise DataError("There are no held-out ratings to score.")
-    return guesses, truths
 
 
 Flags = npt.NDArray[np.bool_]

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
 
 Flags = npt.NDArray[np.bool_]
 
@@ -117,6 +119,28 @@ def ndcg(ranks: Ranks, k: int) -> Floats:
     return normalized
 
 
+def average_precision(ranks: Ranks, k: int) -> Floats:
+    """Return the mean precision at each held-out item among the first `k`, over the most that could be there.
+
+    With b candidates above a tied group of t, c of them held out, and g of the group held out, an item of the
+    group at rank r has in expectation c + (g - 1) (r - b - 1) / (t - 1) held-out items before it.
+    """
+    users = np.repeat(np.arange(ranks.starts.size), ranks.sizes)
+    order = np.lexsort((ranks.better, users))
+    first = np.flatnonzero(np.diff(users[order] * (ranks.better.max() + 1) + ranks.better[order], prepend=-1))
+    sizes = np.diff(first, append=order.size)
+    group, above = np.empty_like(order), np.empty_like(order)
+    group[order] = np.repeat(sizes, sizes)
+    above[order] = np.repeat(first, sizes) - ranks.starts[users[order]]
+    slope = (group - 1) / np.maximum(ranks.tied - 1, 1)
+    harmonic = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, k + 1))))
+    start, end = np.minimum(ranks.better, k), np.minimum(ranks.better + ranks.tied, k)
+    gain = (1 + above - slope * (ranks.better + 1)) * (harmonic[end] - harmonic[start])
+    found = (gain + slope * (end - start)) / ranks.tied
+    per_user: Floats = np.add.reduceat(found, ranks.starts) / np.minimum(ranks.sizes, k)
+    return per_user
+
+
 def shown(candidates: Singles, k: int) -> Indices:
     """Return how many of the rows have each item among their first `k`; minus infinity is never shown."""
     k = min(k, candidates.shape[1])
@@ -172,3 +196,36 @@ def _first_of_group(better: Indices, tied: Indices, good: Indices, padded: Float
     gains = padded[np.minimum(better + offset, padded.size - 1)]
     average: Floats = np.sum(missed_before * (1 - miss) * gains, axis=1)
     return average
+
+
+def catalog_coverage(lists: Indices, train: Interactions) -> float:
+    """Return the share of the catalog that is shown in at least one list."""
+    return float(np.mean(lists > 0))
+
+
+def novelty(lists: Indices, train: Interactions) -> float:
+    """Return the mean self-information of shown items in bits."""
+    counts = np.bincount(train.items, minlength=train.n_items)
+    people = max(int(np.count_nonzero(np.diff(train.indptr))), 1)
+    # An item without interactions counts like an item with one.
+    surprise: Floats = -np.log2(np.maximum(counts, 1) / people)
+    return float(lists @ surprise / max(int(lists.sum()), 1))
+
+
+def gini(lists: Indices, train: Interactions) -> float:
+    """Return how unevenly lists show the catalog: 0 if all items alike, near 1 if one item alone."""
+    ordered, total = np.sort(lists).astype(np.float64), max(int(lists.sum()), 1)
+    ranks = np.arange(1, ordered.size + 1)
+    return float(np.sum((2 * ranks - ordered.size - 1) * ordered) / (ordered.size * total))
+
+
+HIT_RATE = ListMetric(name="hr", usual_depth=10, private=True, function=hit_rate)
+NDCG = ListMetric(name="ndcg", usual_depth=10, private=True, function=ndcg)
+RECALL = ListMetric(name="recall", usual_depth=20, function=recall)
+CAPPED_RECALL = ListMetric(name="capped-recall", usual_depth=20, function=capped_recall)
+PRECISION = ListMetric(name="precision", usual_depth=10, function=precision)
+MRR = ListMetric(name="mrr", needs_depth=False, function=reciprocal_rank)
+MAP = ListMetric(name="map", usual_depth=10, function=average_precision)
+COVERAGE = ShownMetric(name="coverage", usual_depth=10, function=catalog_coverage)
+NOVELTY = ShownMetric(name="novelty", usual_depth=10, function=novelty)
+GINI = ShownMetric(name="gini", usual_depth=10, lower_is_better=True, function=gini)

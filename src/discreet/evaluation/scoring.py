@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
-from discreet.evaluation import metrics as rating
 from discreet.evaluation.list_scores import list_scores
+from discreet.evaluation.metric_kinds import RatingMetric
 from discreet.evaluation.metrics import Metric, Predictor, counted_ratings, parse_metrics, refuse_broken
 from discreet.evaluation.negatives import rating_keys
 
@@ -66,7 +66,7 @@ def _rating_scores(
 ) -> dict[Metric, float]:
     signed = model.above is not None
     for metric in metrics:
-        if signed and metric.kind != "accuracy":
+        if signed and not takes_binary(metric):
             raise DiscreetError(
                 f"{metric} compares ratings, but the model predicts only liked or not. Ask for accuracy."
             )
@@ -76,21 +76,20 @@ def _rating_scores(
         some = slice(start, start + _RATINGS_PER_BLOCK)
         predicted[some] = model.predict(train, rows[some].astype(np.int64), items[some].astype(np.int64))
     refuse_broken(predicted)
-    errors = {
-        "rmse": rating.root_mean_squared_error,
-        "mae": rating.mean_absolute_error,
-        "are": rating.average_relative_error,
-    }
     people = np.flatnonzero(np.diff(test.indptr))
     found: dict[Metric, float] = {}
     for metric in metrics:
         counted = counted_ratings(metric, train, test, people, liked)
         guesses, truths = predicted[counted], test.values[counted]
-        if metric.kind in errors:
-            found[metric] = errors[metric.kind](guesses, truths)
-        else:
-            found[metric] = rating.accuracy(guesses, truths, above=liked, cut=0.0 if signed else None)
+        assert isinstance(metric.definition, RatingMetric)
+        how = {"above": liked, "cut": 0.0 if signed else None} if metric.definition.binary else {}
+        found[metric] = metric.definition.function(guesses, truths, **how)
     return found
+
+
+def takes_binary(metric: Metric) -> bool:
+    """Return whether a metric can score predictions of liked or not."""
+    return isinstance(metric.definition, RatingMetric) and metric.definition.binary
 
 
 def _liked(model: Predictor, train: Interactions, above: float | None) -> float:

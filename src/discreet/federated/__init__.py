@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from discreet.federated.party import Party as Party
     from discreet.federated.protocols.averaged_items import AveragedItems as AveragedItems
     from discreet.federated.protocols.averaged_users import AveragedUsers as AveragedUsers
-    from discreet.federated.protocols.choosing import protocol_for as protocol_for
     from discreet.federated.protocols.estimator_sums import EstimatorSums as EstimatorSums
+    from discreet.federated.protocols.estimator_sums import protocol_for as protocol_for
     from discreet.federated.protocols.summed import SummedStatistics as SummedStatistics
     from discreet.federated.simulation import simulate_parties as simulate_parties
     from discreet.federated.transport import InProcess as InProcess
@@ -30,8 +30,7 @@ else:
             "discreet.federated.party": "Party",
             "discreet.federated.keeper": "Keeper",
             "discreet.federated.noise": "OwnNoise SharedNoise",
-            "discreet.federated.protocols.choosing": "protocol_for",
-            "discreet.federated.protocols.estimator_sums": "EstimatorSums",
+            "discreet.federated.protocols.estimator_sums": "EstimatorSums protocol_for",
             "discreet.federated.protocols.summed": "SummedStatistics",
             "discreet.federated.simulation": "simulate_parties",
             "discreet.federated.protocols.averaged_items": "AveragedItems",

@@ -18,7 +18,7 @@ from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
 from discreet.models.histories import variants
 from discreet.models.lists import listable
-from discreet.models.scorers.similarity import Neighbors
+from discreet.models.scorers.similarity import NearestItems
 
 if TYPE_CHECKING:
     from discreet.models.fitted import FittedModel
@@ -197,7 +197,7 @@ def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[list[S
     return [_named(model, place, neighbors(place, k), k) for place in places]
 
 
-def _named(model: FittedModel, place: int, found: Neighbors, k: int) -> list[SimilarItem]:
+def _named(model: FittedModel, place: int, found: NearestItems, k: int) -> list[SimilarItem]:
     similarity = found.similarity.copy()
     similarity[place] = -np.inf
     if found.confidence is not None:

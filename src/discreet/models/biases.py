@@ -6,23 +6,22 @@ user's whole contribution is scaled to length 1, so nothing is dropped and nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
+from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes
 from discreet.statistics.data_source import DataSource
@@ -53,7 +52,7 @@ def release_biases(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Biases(Estimator):
+class Biases(SumsEstimator):
     """Predict each rating from the item's noisy bias and the user's own bias.
 
     Guarantee
@@ -82,6 +81,7 @@ class Biases(Estimator):
     """
 
     name: ClassVar[str] = "biases"
+    proof: ClassVar[str] = "proofs/biases.md"
     source: ClassVar[str] = "ours, after McSherry and Mironov 2009"
 
     epsilon: float
@@ -93,29 +93,21 @@ class Biases(Estimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         check_recency(self.half_life, self.now)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/biases.md", timed=self.half_life is not None)
+    def public_inputs(self) -> Sequence[str]:
+        """Return that ages are read, if they are."""
+        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
 
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return the three Gaussian releases."""
-        if math.isinf(self.epsilon):
-            return ()
-        multipliers = split_gaussian(gaussian_multiplier(self.epsilon, self.delta), SHARES)
-        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
-
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
+        return [gaussian(multiplier) for multiplier in self.split(SHARES)]
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
-        multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         recency = recency_of(self.half_life, self.now)
-        seen, effects = release_biases(data, multiplier, random, progress, recency)
+        seen, effects = release_biases(data, self.multiplier(), random, progress, recency)
         return RatingScorer(
             mean=seen.middle + seen.half * seen.mean,
             item_bias=seen.half * effects.mean,

@@ -27,12 +27,17 @@ from discreet.data.facts import Duplicates, PublicFacts
 from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.models.fitted import FittedModel
-from discreet.models.private_facts import MOST_ITEMS, PrivateCatalog, PrivateFacts, PrivateScale
+from discreet.models.private_facts import (
+    PrivateCatalog,
+    PrivateFacts,
+    PrivateScale,
+    whole_events,
+    whole_promise,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.data_source import DataSource, open_source
-from discreet.statistics.statistic import Statistic
 
 # Beyond this the error of a draw, times e^epsilon, would no longer be negligible (proofs/laplace.md).
 MOST_EPSILON = 32.0
@@ -57,8 +62,6 @@ class Estimator(ABC):
     feedback: str = "explicit"
     #: Whether the model answers only in the process that fitted it, so that it cannot be saved.
     answers_in_process: ClassVar[bool] = False
-    #: Statistics that this model asks for and the library does not have; parties answer them, too.
-    statistics: ClassVar[tuple[type[Statistic], ...]] = ()
     #: Where the method comes from, for the table of models.
     source: ClassVar[str] = ""
 
@@ -170,13 +173,13 @@ class Estimator(ABC):
         chosen = PrivateFacts(catalog=select_items, scale=select_scale)
         if chosen.catalog is None:
             self._refuse(source)
-        promise = self.whole_promise(source, chosen)
+        promise = whole_promise(self, source, chosen)
         if chosen.catalog is not None:
             # The data's catalog is secret here, so nothing may be refused because of it before payment.
             self._refuse_inputs()
         promise = promise.as_simulated() if random.simulated else promise
         # Without a ledger nobody reads the events.
-        events = () if ledger is None else self.whole_events(source, chosen)
+        events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
             promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(source.name)))
         ledger = ledger or Ledger.nowhere()
@@ -215,33 +218,6 @@ class Estimator(ABC):
         return data
 
     @final
-    def whole_promise(self, source: DataSource, chosen: PrivateFacts) -> Guarantee:
-        """Return the whole promise of a fit, private selection of facts included; nothing is learned."""
-        if chosen.is_empty:
-            return self.promise(source.facts)
-        if not isinstance(source, Interactions):
-            raise ParameterError(
-                "Catalog and scale are chosen from data in memory only. Declare those of shards."
-            )
-        known = chosen.before(source.facts)
-        promise = self.promise(known)
-        if chosen.catalog is not None and promise != self.promise(replace(known, n_items=MOST_ITEMS)):
-            raise PrivacyError(
-                f"What {self.name} promises depends on how many items there are, which is not known before "
-                "a catalog is chosen. Declare the catalog."
-            )
-        return chosen.promise(promise)
-
-    @final
-    def whole_events(self, source: DataSource, chosen: PrivateFacts) -> Sequence[Any]:
-        """Return the events of a fit, private selection of facts included.
-
-        Where the catalog is selected they are those for the fewest items; the cost is the same for any
-        number.
-        """
-        return [*chosen.events(), *self.events(chosen.before(source.facts))]
-
-    @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
         """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
         if not random.simulated:
@@ -272,12 +248,13 @@ def _with_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
     return checked
 
 
-def joint_promise(estimator: Estimator, facts: PublicFacts, proof: str, *, timed: bool = False) -> Guarantee:
+def joint_promise(
+    estimator: Estimator, facts: PublicFacts, proof: str, public: Sequence[str] = ()
+) -> Guarantee:
     """Return the promise of a user-level estimator that spends exactly its epsilon and delta.
 
-    One that is `timed` reads times: whether the data have any is then public.
+    `public` says what else it takes as public beside the facts.
     """
-    public = ("whether the data have times is public",) if timed else ()
     return Guarantee(
         epsilon=estimator.epsilon,
         delta=0.0 if math.isinf(estimator.epsilon) else estimator.delta,

@@ -15,7 +15,7 @@ from discreet.core.checks import DataError, DiscreetError
 from discreet.data.reading.items import ItemTable, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.items import moved
-from discreet.models.scorers.parts import ITEMS, Numbers
+from discreet.models.scorers.parts import ITEMS, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.features import ridge_map
 
@@ -69,12 +69,14 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
     by_item = {
         name: getattr(scorer, name)
         for name, part in declared.items()
-        if isinstance(part, Numbers)
+        if isinstance(part, StoredNumbers)
         and part.shape[0] == ITEMS
         and ITEMS not in part.shape[1:]
         and not (part.optional and not getattr(scorer, name).size)
     }
-    personal = any(not isinstance(part, Numbers) or part.index_of is not None for part in declared.values())
+    personal = any(
+        not isinstance(part, StoredNumbers) or part.index_of is not None for part in declared.values()
+    )
     if personal or not by_item:
         raise DiscreetError("This model has no item vectors, so new items cannot be added to it.")
     return by_item

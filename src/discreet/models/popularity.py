@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.statistics.counts import ItemVotes
 from discreet.statistics.data_source import DataSource
@@ -24,7 +23,7 @@ from discreet.statistics.statistic import Norm, Statistic
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Popularity(Estimator):
+class Popularity(SumsEstimator):
     """Recommend the most popular items, from noisy counts.
 
     Guarantee
@@ -54,6 +53,7 @@ class Popularity(Estimator):
     """
 
     name: ClassVar[str] = "popularity"
+    proof: ClassVar[str] = "proofs/popularity.md"
     feedback = "implicit"
     source: ClassVar[str] = "baseline"
 
@@ -66,26 +66,22 @@ class Popularity(Estimator):
         check_budget(self.epsilon, self.delta, gaussian=False)
         check_recency(self.half_life, self.now)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise, which is that of the mechanism."""
-        return joint_promise(self, facts, "proofs/popularity.md", timed=self.half_life is not None)
+    def public_inputs(self) -> Sequence[str]:
+        """Return that ages are read, if they are."""
+        return () if self.half_life is None else (TIMES_ARE_PUBLIC,)
 
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
 
-    def _mechanism(self) -> Laplace | Gaussian:
-        if self.delta == 0:
-            return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
-        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, l2_sensitivity=1.0)
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian | Laplace]:
         """Return the one release."""
-        return () if math.isinf(self.epsilon) else (self._mechanism().event(),)
+        return [self._noise()]
 
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
+    def _noise(self) -> Gaussian | Laplace:
+        if self.delta == 0 and self.is_private:
+            return Laplace.calibrated(epsilon=self.epsilon, l1_sensitivity=1.0)
+        return gaussian(self.multiplier())
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         norm: Norm = "l1" if self.delta == 0 else "l2"
@@ -93,7 +89,5 @@ class Popularity(Estimator):
         recency = recency_of(self.half_life, self.now)
         if recency is not None:
             asked = RecentVotes(n_items=data.n_items, norm=norm, recency=recency)
-        votes = data.total(asked)
-        if math.isinf(self.epsilon):
-            return PopularityScorer(popularity=votes.floats())
-        return PopularityScorer(popularity=self._mechanism().release(votes.steps(), random))
+        noisy = self._noise().release(data.total(asked).steps(), random)
+        return PopularityScorer(popularity=noisy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -269,6 +269,44 @@ class PrivateFacts:
 
     def _all(self) -> list[PrivateScale | PrivateCatalog]:
         return [one for one in (self.scale, self.catalog) if one is not None]
+
+
+class Planned(Protocol):
+    """Plan a release from public facts: an estimator, as far as selected facts concern it."""
+
+    name: ClassVar[str]
+
+    def promise(self, facts: PublicFacts, /) -> Guarantee:
+        """Return the promise on data with these facts."""
+
+    def events(self, facts: PublicFacts, /) -> Sequence[Any]:
+        """Return the events of a fit on data with these facts."""
+
+
+def whole_promise(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Guarantee:
+    """Return the whole promise of a fit, private selection of facts included; nothing is learned."""
+    if chosen.is_empty:
+        return estimator.promise(source.facts)
+    if not isinstance(source, Interactions):
+        raise ParameterError(
+            "Catalog and scale are chosen from data in memory only. Declare those of shards."
+        )
+    known = chosen.before(source.facts)
+    promise = estimator.promise(known)
+    if chosen.catalog is not None and promise != estimator.promise(replace(known, n_items=MOST_ITEMS)):
+        raise PrivacyError(
+            f"What {estimator.name} promises depends on how many items there are, which is not known before "
+            "a catalog is chosen. Declare the catalog."
+        )
+    return chosen.promise(promise)
+
+
+def whole_events(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Sequence[Any]:
+    """Return the events of a fit, private selection of facts included.
+
+    Where the catalog is selected they are those for the fewest items; the cost is the same for any number.
+    """
+    return [*chosen.events(), *estimator.events(chosen.before(source.facts))]
 
 
 def _in_canonical_order(data: Interactions) -> Interactions:

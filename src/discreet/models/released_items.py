@@ -15,31 +15,16 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.counts import liking
+from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
 from discreet.statistics.counts import (
-    COUNT_PART,
     MEAN_LENGTH,
-    TYPICAL_RESIDUAL,
-    USER_RIDGE,
     ItemResiduals,
     UserMeans,
 )
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency, RecentResiduals
-
-# The weight of counts in a user's contribution to the pilot release, where counts are needed most.
-_PILOT_COUNT_PART = 0.45
-# With few users per unit of noise little but popularity can be learned: the weight of counts is then this
-# number over the users per unit of noise, and at most the second number.
-_USERS_TO_COUNT, _MOST_PART = 150.0, 1.5
-# Popular items need less weight: a power of the noisy count. With few users per unit of noise all items have
-# nearly equal weight, else the noise would hide popularity; from this many users on the full power is used.
-_POPULARITY_POWER, _USERS_TO_WEIGH = -0.5, 1000.0
-# Prior standard deviation of the overall mean around the middle of the scale.
-_MEAN_SPREAD = 0.5
-# The typical length of one rating's contribution before the whole contribution is scaled.
-_RATING_LENGTH = math.hypot(TYPICAL_RESIDUAL, COUNT_PART)
 
 
 @final
@@ -85,12 +70,12 @@ class ItemView:
     @property
     def counts(self) -> Floats:
         """Return items' weighted counts in residual rows of unit length, at least as large as the noise."""
-        return self.tally.raised / _RATING_LENGTH
+        return self.tally.raised / _rating_length()
 
     @property
     def raw_counts(self) -> Floats:
         """Return the same counts without raising them: items keep their order."""
-        return self.tally.votes / _RATING_LENGTH
+        return self.tally.votes / _rating_length()
 
     @property
     def typical_length(self) -> float:
@@ -100,13 +85,14 @@ class ItemView:
     @property
     def own_ridge(self) -> float:
         """Return the ridge on a user's own mean; it is smaller where the overall mean is uncertain."""
-        return TYPICAL_RESIDUAL**2 / (TYPICAL_RESIDUAL**2 / USER_RIDGE + self.mean_variance)
+        return tuned.TYPICAL_RESIDUAL**2 / (tuned.TYPICAL_RESIDUAL**2 / tuned.USER_RIDGE + self.mean_variance)
 
     @property
     def features(self) -> Floats:
         """Return a constant, the centered logarithm of the counts and the further columns."""
-        logarithm = np.log(self.tally.raised)
-        fame = logarithm - np.average(logarithm, weights=self.tally.raised)
+        raised = self.tally.raised
+        logarithm = np.log(raised)
+        fame = logarithm - np.average(logarithm, weights=raised)
         return np.column_stack([np.ones(fame.size), fame, self.columns])
 
     def effects(self) -> EmpiricalBayes:
@@ -157,6 +143,11 @@ class ItemView:
         return sum_variance(weights, item_weights, self.people, one.multiplier, part)
 
 
+def _rating_length() -> float:
+    """Return the typical length of one rating's contribution before the whole contribution is scaled."""
+    return math.hypot(tuned.TYPICAL_RESIDUAL, tuned.COUNT_PART)
+
+
 def pilot_release(
     data: DataSource,
     mean_multiplier: float,
@@ -177,25 +168,27 @@ def pilot_release(
         )
     middle, half = (low + high) / 2, (high - low) / 2
     mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
-    counting = min(_USERS_TO_COUNT * total / people, _MOST_PART)
+    # With few users per unit of noise little but popularity can be learned: counts then weigh more, and
+    # items weigh nearly the same, else the noise would hide popularity.
+    counting = min(tuned.USERS_TO_COUNT * total / people, tuned.MOST_COUNT_PART)
     question = ItemResiduals(
         middle=middle,
         half=half,
         mean=mean,
         effects=np.zeros(data.n_items),
         item_weights=np.ones(data.n_items),
-        count_part=max(_PILOT_COUNT_PART, counting),
+        count_part=max(tuned.PILOT_COUNT_PART, counting),
     )
     pilot = _release(data, question, multiplier, random, recency)
-    length = math.hypot(TYPICAL_RESIDUAL, question.count_part)
+    length = math.hypot(tuned.TYPICAL_RESIDUAL, question.count_part)
     return ItemView(
         middle=middle,
         half=half,
         mean=mean,
         people=people,
         mean_variance=variance,
-        part=max(COUNT_PART, counting),
-        power=_POPULARITY_POWER * min(people / max(total * _USERS_TO_WEIGH, 1e-300), 1.0),
+        part=max(tuned.COUNT_PART, counting),
+        power=tuned.POPULARITY_POWER * min(people / max(total * tuned.USERS_TO_WEIGH, 1e-300), 1.0),
         tally=VoteEstimate.of(pilot.counted * length, pilot.count_noise * length),
         releases=(pilot,),
         columns=np.zeros((data.n_items, 0)),
@@ -231,18 +224,18 @@ def _release_mean(
         source.total(UserMeans(middle=middle, half=half)).steps(), random
     )
     people = max(2 * released[1], 2 * sigma, 1.0)
-    total = people**2 + (sigma / _MEAN_SPREAD) ** 2
+    total = people**2 + (sigma / tuned.MEAN_SPREAD) ** 2
     return float(np.clip(people * released[0] / total, -1, 1)), float(sigma**2 / total), float(people)
 
 
 def sum_variance(
-    weights: Floats, item_weights: Floats, people: float, multiplier: float, part: float = COUNT_PART
+    weights: Floats, item_weights: Floats, people: float, multiplier: float, part: float
 ) -> Floats:
     """Return the variance of the items' sums: the known noise and the sampling error.
 
     A user with n ratings weights each by about 1/sqrt(n (typical^2 + part^2)), so the typical weight of one
     rating follows from the items' weights and the number of users.
     """
-    spread = TYPICAL_RESIDUAL**2
+    spread = tuned.TYPICAL_RESIDUAL**2
     person = people / ((spread + part**2) * max(float(weights @ (1 / item_weights)), 1.0))
     return multiplier**2 + spread * person * item_weights * weights

@@ -101,8 +101,6 @@ _ONLY = {
     "private-gradients": ("stars",),
     **dict.fromkeys(("popularity", "ease", "implicit-als", "item-knn", "implicit-objective"), ("lists",)),
 }
-#: Reproduced to compare with; nobody should use it.
-NEVER_ADVISED = ("frank-wolfe-printed",)
 OPTIONS = tuple(
     Option(
         model=model,

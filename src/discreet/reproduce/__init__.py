@@ -7,11 +7,11 @@ A paper is a folder of `papers/`. Its `claims.toml` holds the printed numbers an
 from discreet.reproduce.claims import Claim, PaperRow, Verdict, judge, read_claims
 from discreet.reproduce.page import papers_page
 from discreet.reproduce.papers import load_paper, names, papers_folder, reproduce
-from discreet.reproduce.running import Drawn, Run
+from discreet.reproduce.running import DrawnValues, Run
 
 __all__ = [
     "Claim",
-    "Drawn",
+    "DrawnValues",
     "PaperRow",
     "Run",
     "Verdict",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import DiscreetError, FileError
-from discreet.reproduce.running import Drawn
+from discreet.reproduce.running import DrawnValues
 
 _RULES: dict[str, Callable[[float, float, float], bool]] = {
     "within": lambda measured, expected, tolerance: abs(measured - expected) <= tolerance,
@@ -89,9 +89,9 @@ class Verdict:
         )
 
 
-def judge(claim: Claim, drawn: Drawn | Sequence[float], *, absent: str = "") -> Verdict:
+def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "") -> Verdict:
     """Compare the runs' mean with the claim; a claim without runs does not hold, and `absent` says why."""
-    values = drawn.values if isinstance(drawn, Drawn) else drawn
+    values = drawn.values if isinstance(drawn, DrawnValues) else drawn
     mean = statistics.fmean(values) if values else None
     holds = (
         mean is not None and math.isfinite(mean) and _RULES[claim.rule](mean, claim.expected, claim.tolerance)
@@ -100,7 +100,7 @@ def judge(claim: Claim, drawn: Drawn | Sequence[float], *, absent: str = "") -> 
         claim=claim,
         measured=mean,
         spread=statistics.stdev(values) if len(values) > 1 else 0.0,
-        runs=drawn.draws if isinstance(drawn, Drawn) else len(values),
+        runs=drawn.draws if isinstance(drawn, DrawnValues) else len(values),
         holds=holds,
         why=claim.why if values else absent or "not measured: its data is not at hand",
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.core.checks import FileError, ParameterError
 from discreet.reproduce.claims import Verdict, judge, read_claims
-from discreet.reproduce.running import Drawn, Run, Size, Tick, read_steps
+from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
 FOUND = "claims.json"
 _ABSENT = {
@@ -115,11 +115,11 @@ def _found(path: Path) -> Mapping[str, Any]:
         raise FileError(f"{path} cannot be read as the results of a paper.") from error
 
 
-def _record(drawn: Drawn | Sequence[float]) -> dict[str, Any]:
-    if not isinstance(drawn, Drawn):
-        drawn = Drawn(drawn, len(drawn))
+def _record(drawn: DrawnValues | Sequence[float]) -> dict[str, Any]:
+    if not isinstance(drawn, DrawnValues):
+        drawn = DrawnValues(drawn, len(drawn))
     return {"values": [float(value) for value in drawn.values], "draws": drawn.draws}
 
 
-def _drawn(record: Mapping[str, Any] | None) -> Drawn:
-    return Drawn(record["values"], record["draws"]) if record else Drawn((), 0)
+def _drawn(record: Mapping[str, Any] | None) -> DrawnValues:
+    return DrawnValues(record["values"], record["draws"]) if record else DrawnValues((), 0)

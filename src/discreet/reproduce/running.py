@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 Option = TypeVar("Option")
 
 
-class Drawn(NamedTuple):
+class DrawnValues(NamedTuple):
     """Hold values with their number of draws, where that differs from the number of values."""
 
     values: Sequence[float]

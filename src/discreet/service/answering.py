@@ -72,7 +72,7 @@ class Neighbor(BaseModel):
     confidence: float | None
 
 
-class Neighbors(BaseModel):
+class NeighborsAnswer(BaseModel):
     """Neighbors that stand out of the noise, nearest first; there may be fewer than were asked for."""
 
     items: list[Neighbor]
@@ -119,10 +119,10 @@ def answering_app(model: Path, *, per_minute: int = 0, proxies: Sequence[str] = 
         request: Request,
         item: Annotated[str, Query(max_length=1000)],
         k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10,
-    ) -> Neighbors:
+    ) -> NeighborsAnswer:
         rate.check(peers.of(request))
         found = await workers.run(lambda: newest().model.similar_items(item, k))
-        return Neighbors(
+        return NeighborsAnswer(
             items=[Neighbor(item=one[0], score=one[1], confidence=one.confidence) for one in found]
         )
 

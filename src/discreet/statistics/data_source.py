@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Protocol, final, runtime_checkable
 
@@ -22,11 +21,12 @@ from discreet.statistics.statistic import Part, Statistic, Sums
 
 def open_source(path: str | Path) -> DataSource | None:
     """Open a path as a registered kind of data source, such as a folder of shards; None if it is none."""
-    for where in SOURCES.values():
-        module, _, name = where.partition(":")
-        found: DataSource | None = getattr(import_module(module), name)(path)
-        if found is not None:
+    for kind in SOURCES:
+        found: object = SOURCES[kind](path)
+        if isinstance(found, DataSource):
             return found
+        if found is not None:
+            raise SOURCES.broken(kind, "returned something that is not a DataSource")
     return None
 
 

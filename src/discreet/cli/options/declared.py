@@ -23,6 +23,7 @@ from discreet.cli.options.parsing import (
 )
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, one_of
+from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 if TYPE_CHECKING:
     from discreet.data.facts import PublicFacts
@@ -61,8 +62,7 @@ Columns = Annotated[
     ),
 ]
 Delta = Annotated[
-    float | None,
-    typer.Option("--delta", help="The delta of the promise. Default: the model's."),
+    float | None, typer.Option("--delta", help="The delta of the promise. Default: the model's.")
 ]
 AllowUnbudgeted = Annotated[
     bool,
@@ -121,8 +121,7 @@ class Reading:
         str | None, typer.Option("--delimiter", help="The character between fields. Default: detected.")
     ] = None
     quote: Annotated[
-        str | None,
-        typer.Option("--quote", help="The quote character, or none. Default: a double quote."),
+        str | None, typer.Option("--quote", help="The quote character, or none. Default: a double quote.")
     ] = None
     escape: Annotated[
         str | None, typer.Option("--escape", help="The escape character inside quotes, such as \\\\.")
@@ -275,9 +274,8 @@ class Measuring:
         str,
         typer.Option(
             "--metric",
-            help="Comma-separated: rmse, mae, accuracy, are, hr@10, ndcg@10, recall@20, precision@10, mrr, "
-            "coverage@10, novelty@10; hr@10:99 ranks among 99 sampled items, hr@10:liked counts liked items, "
-            ":few and :many count people with few or many ratings.",
+            help=f"Comma-separated: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
+            ":liked to count liked items only, :few or :many for users with few or many ratings.",
         ),
     ] = "rmse"
     repeat: Annotated[
@@ -362,7 +360,7 @@ class Privately:
         typer.Option(
             "--private",
             help="Fit and score under one promise: one item of each person is held out, and the scores "
-            "(hr@k, ndcg@k, rmse) have noise and may be published.",
+            f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published.",
         ),
     ] = False
     share: Annotated[

@@ -98,11 +98,11 @@ def show_price(
 
     It includes the cost of facts that are `chosen` with noise.
     """
-    from discreet.models.private_facts import PrivateFacts
+    from discreet.models.private_facts import PrivateFacts, whole_events, whole_promise
 
     chosen = chosen or PrivateFacts()
-    promise = estimator.whole_promise(data, chosen)
-    after = None if book is None else book.price(data.name, promise, estimator.whole_events(data, chosen))
+    promise = whole_promise(estimator, data, chosen)
+    after = None if book is None else book.price(data.name, promise, whole_events(estimator, data, chosen))
     if as_json:
         left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
         emit({"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left})

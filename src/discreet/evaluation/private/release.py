@@ -198,7 +198,7 @@ def given_models(promise: Guarantee, models: tuple[FittedModel, ...], *, are_pub
 
 def best_of(scores: Mapping[str, PrivateScore]) -> str:
     """Return the name of the best released score."""
-    sign = -1 if next(iter(scores.values())).metric == "rmse" else 1
+    sign = -1 if Metric.parse(next(iter(scores.values())).metric).lower_is_better else 1
     return max(scores, key=lambda name: sign * scores[name].value)
 
 
@@ -235,7 +235,7 @@ def read_score(
     ends = [float(np.clip(mean + side * _DEVIATIONS * spread, -0.5, 0.5)) for side in (-1, 0, 1)]
     low, value, high = (middle + scale * end for end in ends)
     noise = scale * math.sqrt(added)
-    if metric.kind == "rmse":
+    if not metric.ranks:
         low, value, high, noise = _as_errors(low, value, high, noise, scale_of(facts), difference=difference)
     return PrivateScore(
         metric=f"{metric} (difference)" if difference else str(metric),

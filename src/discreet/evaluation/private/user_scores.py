@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
+from discreet.core.registry import PRIVATE_METRIC_EXAMPLES
 from discreet.data.bounding import keep_per_user
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split
 from discreet.evaluation import ranking
+from discreet.evaluation.list_scores import person_scores
+from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, Predictor
 from discreet.evaluation.ranking import Ranks
 from discreet.models.lists import listable
@@ -28,15 +31,18 @@ from discreet.statistics.domain import Held
 from discreet.statistics.fixed_point import VECTOR_BITS, Steps, as_fixed_point, to_fixed_point
 from discreet.statistics.statistic import Part, Statistic
 
-KNOWN = ("hr", "ndcg", "rmse")
-
 
 def private_metric(text: str) -> Metric:
-    """Read a metric that can be released: hr@k, ndcg@k (whole catalog) or rmse."""
+    """Read a metric that can be released: one that its definition calls private, over the whole catalog."""
     metric = Metric.parse(text)
     plain = metric.sampled is None and not metric.liked and metric.people is None
-    if metric.kind not in KNOWN or not plain:
-        raise ParameterError(f"metric={text!r} cannot be released privately. Ask for hr@10, ndcg@10 or rmse.")
+    kind = metric.definition
+    # The mean of a rating metric is read as a squared error.
+    bounded = isinstance(kind, ListMetric) or kind.name == "rmse"
+    if not (kind.private and bounded and plain):
+        raise ParameterError(
+            f"metric={text!r} cannot be released privately. Ask for {' or '.join(PRIVATE_METRIC_EXAMPLES)}."
+        )
     return metric
 
 
@@ -81,10 +87,10 @@ def personal_scores(model: Predictor, split: Split, metric: Metric) -> Floats:
     others, and a score must be the same with and without any other user.
     """
     people = np.flatnonzero(np.diff(split.test.indptr))
-    score = _error if metric.kind == "rmse" else _listed
+    score = _listed if metric.ranks else _error
     found = np.array([score(model, split, metric, person) for person in people.tolist()])
     # A prediction that is not a number gets the worst score.
-    worst = 1.0 if metric.kind == "rmse" else 0.0
+    worst = 1.0 if metric.lower_is_better else 0.0
     usable = np.nan_to_num(found, nan=worst, posinf=worst, neginf=worst)
     return np.asarray(np.clip(usable, 0.0, 1.0), dtype=np.float64)
 
@@ -95,11 +101,9 @@ def _listed(model: Predictor, split: Split, metric: Metric, person: int) -> floa
     scores = np.array(model.worth(own, alone), dtype=np.float32)
     target = scores[0, hidden.items]
     listable(scores, own, alone)
-    assert metric.k is not None
     better, tied = ranking.rank_counts(scores, alone, target, metric.k)
     ranks = Ranks(starts=np.zeros(1, np.int64), better=better, tied=tied)
-    gain = ranking.hit_rate if metric.kind == "hr" else ranking.ndcg
-    return float(gain(ranks, metric.k)[0])
+    return float(person_scores(metric, ranks)[0])
 
 
 def _error(model: Predictor, split: Split, metric: Metric, person: int) -> float:

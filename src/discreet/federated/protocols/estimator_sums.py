@@ -29,6 +29,7 @@ from discreet.federated.protocols.protocol import Drawn, ItemProtocol, MessagePa
 from discreet.federated.wire import FederationError, Message, Refusal, Refused
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.sums_estimator import statistics_of
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.privacy.mechanisms.fixed_point import RemoteSum
@@ -106,7 +107,7 @@ class EstimatorSums(ItemProtocol):
         return self._answerable().write(asked) if isinstance(asked, Asked) else None
 
     def _answerable(self) -> Answerable:
-        return Answerable.of(self.estimator.statistics)
+        return Answerable.of(statistics_of(self.estimator))
 
     def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
@@ -188,6 +189,17 @@ class EstimatorSums(ItemProtocol):
         planned = gaussian_multiplier(self.planned().epsilon, self.delta)
         sigma = asked.sigma * (self._least() / planned) * (1 + _SLACK)
         return Gaussian(sigma=sigma, l2_sensitivity=asked.part.bound)
+
+
+def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> EstimatorSums:
+    """Return the protocol with the estimator's settings and noise that the parties share.
+
+    Every estimator that needs no rows learns from sums, which is all that parties give.
+    """
+    reason = estimator.rows_needed()
+    if reason is not None:
+        raise ParameterError(f"{estimator.name} cannot run over parties: {reason}.")
+    return EstimatorSums.of(estimator, facts, noise)
 
 
 class _Asking(Exception):

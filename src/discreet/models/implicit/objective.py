@@ -22,14 +22,13 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.implicit import item_solves as items_of
 from discreet.models.implicit import questions
 from discreet.models.scorers.profiles import ProfileScorer
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.sums_estimator import SumsEstimator, split_noise
 from discreet.privacy.accounting.events import pure_event
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.privacy.sampling.draws import add_discrete_laplace
@@ -63,10 +62,10 @@ class SharePlan:
     def of(cls, epsilon: float, delta: float, rounds: int) -> SharePlan:
         """Split (epsilon, delta), or a pure epsilon, between the releases; no noise at infinity."""
         shares = [_VOTES, _MOMENT] + [share / rounds for share in (_GRAM, _LINEAR) for _ in range(rounds)]
-        noises: list[Gaussian | Laplace] = list(_share(epsilon, delta, shares))
+        noises = split_noise(epsilon, delta, shares)
         pairs = zip(noises[2 : 2 + rounds], noises[2 + rounds :], strict=True)
         pure = delta == 0 and math.isfinite(epsilon)
-        recount = _share(epsilon, delta, [_VOTES, 1 - _VOTES])[1]
+        recount = split_noise(epsilon, delta, [_VOTES, 1 - _VOTES])[1]
         return cls(
             votes=noises[0],
             recount=recount,
@@ -80,17 +79,6 @@ class SharePlan:
         return [self.votes, self.moment, *(noise for pair in self.rounds for noise in pair)]
 
 
-def _share(epsilon: float, delta: float, shares: Sequence[float]) -> Sequence[Gaussian | Laplace]:
-    if math.isinf(epsilon):
-        return [Gaussian(sigma=0.0, l2_sensitivity=1.0) for _ in shares]
-    if delta == 0:
-        # The parts must not add up to more than the whole, also after rounding.
-        parts = [epsilon * share * (1 - 1e-9) for share in shares]
-        return [Laplace.calibrated(epsilon=part, l1_sensitivity=1.0) for part in parts]
-    multipliers = split_gaussian(gaussian_multiplier(epsilon, delta), shares)
-    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0) for multiplier in multipliers]
-
-
 def deviation(noise: Gaussian | Laplace) -> float:
     """Return the standard deviation of the noise on one number."""
     return math.sqrt(noise.variance)
@@ -98,7 +86,7 @@ def deviation(noise: Gaussian | Laplace) -> float:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImplicitObjective(Estimator):
+class ImplicitObjective(SumsEstimator):
     """Recommend from implicit feedback: popular items, and items of users with a similar profile.
 
     Every item's factors minimize a squared loss over all users, computed from noisy sums. A user's profile is
@@ -143,6 +131,7 @@ class ImplicitObjective(Estimator):
     """
 
     name: ClassVar[str] = "implicit-objective"
+    proof: ClassVar[str] = "proofs/implicit_objective.md"
     feedback = "implicit"
     source: ClassVar[str] = "ours, after Ran et al. 2024"
 
@@ -163,13 +152,9 @@ class ImplicitObjective(Estimator):
             integer("factors", self.factors, least=1, most=256)
         if self.rounds is not None:
             integer("rounds", self.rounds, least=1, most=_MOST_ROUNDS)
-        pure = self.delta == 0 or math.isinf(self.epsilon)
+        pure = self.delta == 0 or not self.is_private
         do = "Importance sampling is proved for Laplace noise: pass delta=0."
         require(pure or not self.importance_sampling, "importance_sampling", True, "needs delta=0", do)
-
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/implicit_objective.md")
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return what the releases cost; the facts do not matter."""
@@ -177,11 +162,9 @@ class ImplicitObjective(Estimator):
 
     def release_events(self) -> Sequence[Any]:
         """Return the event of every release; for pure noise, one event for the cost of all together."""
-        if math.isinf(self.epsilon):
-            return []
-        return (
-            [pure_event(self.epsilon)] if self.delta == 0 else [noise.event() for noise in self.plan().all()]
-        )
+        if not self.is_private:
+            return ()
+        return [pure_event(self.epsilon)] if self.delta == 0 else [one.event() for one in self.plan().all()]
 
     def plan(self) -> SharePlan:
         """Return the noise of every release."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from discreet.core.checks import integer
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.low_rank.directions import centered, item_factor, leading, release_moment
-from discreet.models.low_rank.frank_wolfe import events_of_rounds, shared_multipliers
+from discreet.models.low_rank.frank_wolfe import releases_of_rounds, shared_multipliers
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import SumsEstimator
+from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.data_source import DataSource
 
 # Residuals are clamped to this, in units of half the scale.
@@ -25,7 +26,7 @@ _CLAMP = 0.5
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CovarianceSvd(Estimator):
+class CovarianceSvd(SumsEstimator):
     """Factor ratings by the leading eigenvectors of one noisy covariance between items.
 
     Guarantee
@@ -57,6 +58,7 @@ class CovarianceSvd(Estimator):
     """
 
     name: ClassVar[str] = "covariance-svd"
+    proof: ClassVar[str] = "proofs/covariance_svd.md"
     source: ClassVar[str] = "McSherry and Mironov 2009, at user level"
 
     epsilon: float
@@ -67,20 +69,12 @@ class CovarianceSvd(Estimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         integer("factors", self.factors, least=1)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/covariance_svd.md")
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return the four Gaussian releases."""
-        return events_of_rounds(self.epsilon, self.delta, 1)
-
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
+        return releases_of_rounds(self, 1)
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
-        biases, (multiplier,) = shared_multipliers(self.epsilon, self.delta, 1)
+        biases, (multiplier,) = shared_multipliers(self, 1)
         view = centered(data, biases, random, progress)
         scaling = view.scaling(np.zeros((data.n_items, 0)), clamp=_CLAMP)
         moment = release_moment(data, scaling, multiplier, random)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, final
+from typing import ClassVar, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.biases import SHARES
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.low_rank.directions import (
     Centered,
     Found,
@@ -25,8 +25,8 @@ from discreet.models.low_rank.directions import (
     release_moment,
 )
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import SumsEstimator, gaussian
+from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.oja import oja, random_signs
 from discreet.statistics.data_source import DataSource
@@ -58,7 +58,7 @@ class RoundPlan(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrankWolfe(Estimator):
+class FrankWolfe(SumsEstimator):
     """Factor ratings in rank-one rounds: directions are published, users' coefficients stay private.
 
     Guarantee
@@ -97,6 +97,7 @@ class FrankWolfe(Estimator):
     """
 
     name: ClassVar[str] = "frank-wolfe"
+    proof: ClassVar[str] = "proofs/frank_wolfe.md"
     source: ClassVar[str] = "Jain, Thakkar and Thakurta 2018, with a corrective step"
 
     epsilon: float
@@ -117,17 +118,11 @@ class FrankWolfe(Estimator):
         if self.row_bound is not None:
             positive_finite("row_bound", self.row_bound)
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/frank_wolfe.md")
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return every Gaussian release: three of the biases, then those of the rounds."""
-        if math.isinf(self.epsilon):
-            return ()
         plan = self._plan(facts)
         multipliers = [*split_gaussian(plan.biases, SHARES), *(m for round_ in plan.rounds for m in round_)]
-        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
+        return [gaussian(multiplier) for multiplier in multipliers]
 
     def _uses_oja(self, n_items: int) -> bool:
         return self.solver == "oja" or (self.solver == "auto" and n_items > _MOST_DENSE)
@@ -135,10 +130,10 @@ class FrankWolfe(Estimator):
     def _plan(self, facts: PublicFacts) -> RoundPlan:
         """Split the budget; everything here is public."""
         releases = self.steps if self._uses_oja(facts.n_items) else 1
-        if math.isinf(self.epsilon):
+        if not self.is_private:
             rounds = MOST_ROUNDS if self.rounds is None else self.rounds
             return RoundPlan(0.0, ((0.0,) * releases,) * rounds)
-        total = gaussian_multiplier(self.epsilon, self.delta)
+        total = self.multiplier()
         rounds = affordable_rounds(facts, total * math.sqrt(releases)) if self.rounds is None else self.rounds
         if rounds == 0:
             return RoundPlan(total, ())
@@ -146,10 +141,6 @@ class FrankWolfe(Estimator):
         scale = (1 - BIAS_SHARE) / sum(weights)
         biases, *each = split_gaussian(total, [BIAS_SHARE, *(weight * scale for weight in weights)])
         return RoundPlan(biases, tuple(split_gaussian(one, [1.0] * releases) for one in each))
-
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         plan = self._plan(data.facts)
@@ -201,7 +192,7 @@ def oja_direction(
 
     def product(vector: Floats) -> Floats:
         sums = source.total(ScaledProduct(scaling=scaling, vector=vector))
-        return Gaussian(sigma=next(left), l2_sensitivity=1.0).release(sums.steps(), random)
+        return gaussian(next(left)).release(sums.steps(), random)
 
     found = oja(product, start, steps=len(multipliers))
     noise = multipliers[-1] / math.sqrt(found.averaged)
@@ -209,19 +200,13 @@ def oja_direction(
     return Found(found.product, found.value if found.value > least else 0.0, noise)
 
 
-def shared_multipliers(epsilon: float, delta: float, rounds: int) -> tuple[float, tuple[float, ...]]:
+def shared_multipliers(estimator: SumsEstimator, rounds: int) -> tuple[float, tuple[float, ...]]:
     """Return the multipliers of the biases and of equally noisy rounds after them."""
-    if math.isinf(epsilon):
-        return 0.0, (0.0,) * rounds
-    weights = [BIAS_SHARE, *([(1 - BIAS_SHARE) / rounds] * rounds)]
-    biases, *each = split_gaussian(gaussian_multiplier(epsilon, delta), weights)
+    biases, *each = estimator.split([BIAS_SHARE, *([(1 - BIAS_SHARE) / rounds] * rounds)])
     return biases, tuple(each)
 
 
-def events_of_rounds(epsilon: float, delta: float, rounds: int) -> Sequence[Any]:
-    """Return the events of the biases and of the rounds."""
-    if math.isinf(epsilon):
-        return ()
-    biases, each = shared_multipliers(epsilon, delta, rounds)
-    multipliers = (*split_gaussian(biases, SHARES), *each)
-    return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event() for multiplier in multipliers]
+def releases_of_rounds(estimator: SumsEstimator, rounds: int) -> Sequence[Gaussian]:
+    """Return the releases of the biases and of the rounds, where there is noise."""
+    biases, each = shared_multipliers(estimator, rounds)
+    return [gaussian(multiplier) for multiplier in (*split_gaussian(biases, SHARES), *each)]

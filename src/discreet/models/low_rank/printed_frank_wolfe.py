@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from discreet.core.checks import integer, one_of, positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.scorers.low_rank import SteppedScorer
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.gaussian import gaussian_multiplier, split_gaussian
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.oja import random_signs, unit
 from discreet.solvers.spectrum import with_fixed_signs
@@ -42,7 +41,7 @@ _LEAST_EIGENVALUE = 1e-9
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedFrankWolfe(Estimator):
+class PrintedFrankWolfe(SumsEstimator):
     """Take one Frank-Wolfe step per published direction, as printed; kept for comparison only.
 
     Guarantee
@@ -78,6 +77,7 @@ class PrintedFrankWolfe(Estimator):
     """
 
     name: ClassVar[str] = "frank-wolfe-printed"
+    proof: ClassVar[str] = "proofs/printed_frank_wolfe.md"
     source: ClassVar[str] = "Jain, Thakkar and Thakurta 2018, as printed"
 
     epsilon: float
@@ -97,31 +97,17 @@ class PrintedFrankWolfe(Estimator):
             if getattr(self, name) is not None:
                 positive_finite(name, getattr(self, name))
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/printed_frank_wolfe.md")
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return every Gaussian release: one per round, or one per step of Oja and one of the eigenvalue."""
-        if math.isinf(self.epsilon):
-            return ()
-        one = Gaussian(sigma=self._multiplier(facts), l2_sensitivity=1.0).event()
-        return [one] * (self.rounds * self._releases(facts))
+        return [gaussian(multiplier) for multiplier in self._multipliers(facts)]
 
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
-
-    def _releases(self, facts: PublicFacts) -> int:
+    def _per_round(self, facts: PublicFacts) -> int:
         oja = self.solver == "oja" or (self.solver == "auto" and facts.n_items > _MOST_DENSE)
         return self.steps + 1 if oja else 1
 
-    def _multiplier(self, facts: PublicFacts) -> float:
-        """Return the noise multiplier, which is the same for every release."""
-        if math.isinf(self.epsilon):
-            return 0.0
-        total = gaussian_multiplier(self.epsilon, self.delta)
-        return split_gaussian(total, [1.0] * (self.rounds * self._releases(facts)))[0]
+    def _multipliers(self, facts: PublicFacts) -> tuple[float, ...]:
+        """Return the noise multiplier of every release; all are the same."""
+        return self.split([1.0] * (self.rounds * self._per_round(facts)))
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         facts = data.facts
@@ -140,7 +126,9 @@ class PrintedFrankWolfe(Estimator):
         )
         for number in range(self.rounds):
             direction, eigenvalue = self._direction(data, so_far, number, random)
-            raised = 2 * bound * (math.sqrt(max(eigenvalue, 0.0)) + _raise(self._multiplier(facts), facts))
+            raised = (
+                2 * bound * (math.sqrt(max(eigenvalue, 0.0)) + _raise(self._multipliers(facts)[0], facts))
+            )
             pace = radius / (self.rounds * raised) if raised > _LEAST_EIGENVALUE * bound else 0.0
             so_far = so_far.after(direction, pace)
             progress("frank-wolfe-printed", number + 1, self.rounds)
@@ -158,8 +146,8 @@ class PrintedFrankWolfe(Estimator):
         self, source: DataSource, so_far: RoundsSoFar, number: int, random: PrivacyRandom
     ) -> tuple[Floats, float]:
         """Release a round's direction and its eigenvalue, in units of 4 L^2."""
-        noise = Gaussian(sigma=self._multiplier(source.facts), l2_sensitivity=1.0)
-        if self._releases(source.facts) == 1:
+        noise = gaussian(self._multipliers(source.facts)[0])
+        if self._per_round(source.facts) == 1:
             sums = source.total(SteppedMoment(so_far=so_far))
             values, vectors = np.linalg.eigh(noise.release_symmetric(sums.steps(), random))
             return with_fixed_signs(vectors[:, -1:])[:, 0], float(values[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -15,18 +15,17 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
-from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.estimator import check_budget
 from discreet.models.low_rank.directions import centered
 from discreet.models.low_rank.frank_wolfe import (
     MOST_ROUNDS,
     affordable_rounds,
-    events_of_rounds,
+    releases_of_rounds,
     shared_multipliers,
 )
 from discreet.models.scorers.low_rank import ProjectedGradientScorer, own_residuals
 from discreet.models.scorers.scorer import Scorer
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
-from discreet.privacy.guarantee import Guarantee
+from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.matrix import project_moment
 from discreet.statistics.counts import TYPICAL_RESIDUAL
@@ -40,7 +39,7 @@ _TYPICAL_ENTRY = 0.3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectedGradient(Estimator):
+class ProjectedGradient(SumsEstimator):
     """Complete the matrix by noisy projections onto a nuclear-norm ball; each user holds their own row.
 
     Guarantee
@@ -78,6 +77,7 @@ class ProjectedGradient(Estimator):
     """
 
     name: ClassVar[str] = "projected-gradient"
+    proof: ClassVar[str] = "proofs/projected_gradient.md"
     source: ClassVar[str] = "baseline of Jain, Thakkar and Thakurta 2018"
 
     epsilon: float
@@ -96,20 +96,16 @@ class ProjectedGradient(Estimator):
             if getattr(self, name) is not None:
                 positive_finite(name, getattr(self, name))
 
-    def promise(self, facts: PublicFacts) -> Guarantee:
-        """Return the promise; it depends on epsilon and delta alone."""
-        return joint_promise(self, facts, "proofs/projected_gradient.md")
-
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
+    def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return three Gaussian releases of the biases and one per round."""
-        return events_of_rounds(self.epsilon, self.delta, self._rounds(facts))
+        return releases_of_rounds(self, self._rounds(facts))
 
     def rows_needed(self) -> str | None:
         """Return why rows must be in memory: every user has a state that changes from round to round."""
         return "every user has a state of their own that changes from round to round"
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
-        biases, multipliers = shared_multipliers(self.epsilon, self.delta, self._rounds(data.facts))
+        biases, multipliers = shared_multipliers(self, self._rounds(data.facts))
         view = centered(data, biases, random, progress)
         half, d = view.look.half, data.n_items
         bound = self._row_bound(data.facts) / half
@@ -141,9 +137,7 @@ class ProjectedGradient(Estimator):
     def _rounds(self, facts: PublicFacts) -> int:
         if self.rounds is not None:
             return self.rounds
-        if math.isinf(self.epsilon):
-            return MOST_ROUNDS
-        return max(1, affordable_rounds(facts, gaussian_multiplier(self.epsilon, self.delta)))
+        return max(1, affordable_rounds(facts, self.multiplier())) if self.is_private else MOST_ROUNDS
 
     def _row_bound(self, facts: PublicFacts) -> float:
         if self.row_bound is not None:

@@ -14,27 +14,23 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.parts import ITEMS, Number, Numbers
+from discreet.models.scorers.parts import ITEMS, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.user_factorization import constants as tuned
 
 #: How often items were chosen, in any unit; files of older versions do not have it.
-COUNTS = Numbers(
+COUNTS = StoredNumbers(
     source="counts from the same noisy releases or reports (none if the label says NOT PRIVATE)",
     shape=(ITEMS,),
     # A logarithm is taken of it.
     least=1e-150,
     optional=True,
 )
-LIKING = Number(least=0.0, most=100.0)
+LIKING = StoredNumber(least=0.0, most=100.0)
 RANKINGS = ("both", "choice", "stars")
 BY_COUNTS = "how often items are chosen, and expected stars"
 BY_STARS = "expected stars alone, for this model has no counts: good at the stars themselves, poor for lists"
 
-# How much the odds of liking an item count beside those of choosing it, where items' effects are known.
-_LIKING = 0.4
-# Who has rated this part of the catalog and more comes to nearly everything: what is left to choose then says
-# little about what they like.
-_NEARLY_ALL = 0.5
 # A rating deviates from its prediction by about this part of half the scale.
 DEVIATION = 0.45
 # The logistic function at this multiple is nearly the normal distribution.
@@ -46,7 +42,7 @@ def liking(known: float, rated: float) -> float:
 
     They count less where a typical person has `rated` a large part of the catalog.
     """
-    return _LIKING * known * max(0.0, 1 - (rated / _NEARLY_ALL) ** 2)
+    return tuned.LIKING * known * max(0.0, 1 - (rated / tuned.NEARLY_ALL) ** 2)
 
 
 def counted(counts: npt.NDArray[Any], people: int) -> dict[str, Any]:

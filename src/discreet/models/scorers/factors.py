@@ -14,7 +14,15 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import COUNTS, LIKING, CountedRatings
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.parts import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Notes,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import refuse_plain
 from discreet.solvers.few_rows import products, ridge_vectors
@@ -37,9 +45,9 @@ class LinearRatings(CountedRatings):
     """Predict `mean + item bias + item row . own vector`, clipped to the scale."""
 
     constants: ClassVar[Mapping[str, Constant]] = {
-        "mean": Number(),
-        "low": Number(),
-        "high": Number(),
+        "mean": StoredNumber(),
+        "low": StoredNumber(),
+        "high": StoredNumber(),
         "liking": LIKING,
     }
 
@@ -90,9 +98,9 @@ class RatingScorer(LinearRatings):
 
     kind: ClassVar[str] = "ratings"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
-        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
-        "ridge": Numbers(
+        "item_bias": StoredNumbers(source=RELEASED, shape=(ITEMS,)),
+        "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "ridge": StoredNumbers(
             source="computed from public constants and noisy releases only",
             shape=(("factors", 1),),
             least=0.0,
@@ -101,7 +109,7 @@ class RatingScorer(LinearRatings):
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         **LinearRatings.constants,
-        "count_power": Number(least=0.0, most=10.0),
+        "count_power": StoredNumber(least=0.0, most=10.0),
         "decisions": Notes(),
     }
 
@@ -145,13 +153,13 @@ class ImplicitFactorScorer(Scorer):
     kind: ClassVar[str] = "implicit-factors"
     needs_ratings: ClassVar[bool] = False
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_factors": Numbers(
+        "item_factors": StoredNumbers(
             source=RELEASED, shape=(ITEMS, "factors"), dtype=np.float32, least=-1e15, most=1e15
         )
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "alpha": Number(least=0.0, most=1e15),
-        "regularization": Number(least=0.0, most=1e15),
+        "alpha": StoredNumber(least=0.0, most=1e15),
+        "regularization": StoredNumber(least=0.0, most=1e15),
     }
 
     item_factors: npt.NDArray[np.float32]
@@ -175,6 +183,10 @@ class ImplicitFactorScorer(Scorer):
         """Return a score for every item."""
         people, place = folded(self, histories, rows)
         return people[place].astype(np.float32) @ self.item_factors.T
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the item factors; there are no biases."""
+        return self.item_vectors(), np.zeros(len(self.item_factors))
 
     def explain(self) -> dict[str, Any]:
         """Return the settings, given or found."""
@@ -200,12 +212,14 @@ class UnsureRatingScorer(LinearRatings):
 
     kind: ClassVar[str] = "unsure-ratings"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,), least=-_LARGEST, most=_LARGEST),
-        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors"), least=-_LARGEST, most=_LARGEST),
-        "item_spreads": Numbers(
+        "item_bias": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=-_LARGEST, most=_LARGEST),
+        "item_factors": StoredNumbers(
+            source=RELEASED, shape=(ITEMS, "factors"), least=-_LARGEST, most=_LARGEST
+        ),
+        "item_spreads": StoredNumbers(
             source=RELEASED, shape=(ITEMS, "pairs"), dtype=np.float32, least=-_LARGEST, most=_LARGEST
         ),
-        "ridge": Numbers(source=RELEASED, shape=(("factors", 1),), least=1e-12, most=_LARGEST),
+        "ridge": StoredNumbers(source=RELEASED, shape=(("factors", 1),), least=1e-12, most=_LARGEST),
         "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = {**LinearRatings.constants, "decisions": Notes()}

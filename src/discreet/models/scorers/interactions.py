@@ -12,18 +12,18 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.parts import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Notes,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
-
-# The ridge on a user's embedding, relative to the information in one interaction.
-_RIDGE = 0.2
-# Where times are known, the r-th latest interaction has weight (1 + r) to the minus this.
-_FADING = 1.3
-# Interactions are redundant: without times each of n has weight n to the minus this.
-_EVENLY = 0.65
-# The part of an item's squared length subtracted from its log-odds; one half is right for exact vectors.
-_LENGTH = 1.0
 
 
 @final
@@ -41,14 +41,14 @@ class InteractionScorer(Scorer):
     needs_ratings: ClassVar[bool] = False
     stored: ClassVar[Mapping[str, Stored]] = {
         # A logarithm is taken of it.
-        "popularity": Numbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
-        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
+        "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "ridge": Number(least=1e-9),
-        "fading": Number(least=0.0, most=100.0),
-        "evenly": Number(least=0.0, most=1.0),
-        "length": Number(least=0.0, most=10.0),
+        "ridge": StoredNumber(least=1e-9),
+        "fading": StoredNumber(least=0.0, most=100.0),
+        "evenly": StoredNumber(least=0.0, most=1.0),
+        "length": StoredNumber(least=0.0, most=10.0),
         "decisions": Notes(),
     }
 
@@ -67,10 +67,10 @@ class InteractionScorer(Scorer):
         return cls(
             popularity=popularity,
             item_factors=item_factors,
-            ridge=_RIDGE,
-            fading=_FADING,
-            evenly=_EVENLY,
-            length=_LENGTH,
+            ridge=tuned.LIST_RIDGE,
+            fading=tuned.LIST_FADING,
+            evenly=tuned.LIST_EVENLY,
+            length=tuned.LIST_LENGTH,
             decisions=decisions,
         )
 
@@ -98,6 +98,10 @@ class InteractionScorer(Scorer):
         """Return a score for every item."""
         people, where = folded(self, histories, rows)
         return (people[where] @ self.item_factors.T + self._item_bias()).astype(np.float32)
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the item factors, and biases by popularity."""
+        return self.item_factors, self._item_bias()
 
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit and their inputs."""

@@ -13,7 +13,15 @@ from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.parts import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Notes,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import PLAIN, log_chance, refuse_plain
 
@@ -34,12 +42,12 @@ class InteractionsAndRatings(Scorer):
     stored: ClassVar[Mapping[str, Stored]] = {
         **RatingScorer.stored,
         "popularity": InteractionScorer.stored["popularity"],
-        "crowds": Numbers(source=RELEASED, shape=(ITEMS, "directions")),
+        "crowds": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "mean": Number(),
-        "low": Number(),
-        "high": Number(),
+        "mean": StoredNumber(),
+        "low": StoredNumber(),
+        "high": StoredNumber(),
         "liking": LIKING,
         **{f"choice_{name}": InteractionScorer.constants[name] for name in _OF_CHOICE},
         "decisions": Notes(),

@@ -15,9 +15,9 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DataError
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.interactions import recency
-from discreet.models.scorers.parts import ITEMS, Constant, Notes, Number, Numbers, Stored
+from discreet.models.scorers.parts import ITEMS, Constant, Notes, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
-from discreet.models.scorers.similarity import Neighbors, false_discoveries
+from discreet.models.scorers.similarity import NearestItems, false_discoveries
 
 MOST_FADING = 100.0
 _COUNTED = "counted without noise: the label says NOT PRIVATE"
@@ -36,14 +36,14 @@ class ItemWeightsScorer(Scorer):
     needs_ratings: ClassVar[bool] = False
     history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "items": Numbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
-        "weights": Numbers(
+        "items": StoredNumbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
+        "weights": StoredNumbers(
             source=_COUNTED, shape=("weighed", "weighed"), dtype=np.float32, least=-1e15, most=1e15
         ),
-        "base": Numbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
+        "base": StoredNumbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "fading": Number(least=0.0, most=MOST_FADING),
+        "fading": StoredNumber(least=0.0, most=MOST_FADING),
         "decisions": Notes(),
     }
 
@@ -82,15 +82,15 @@ class ItemWeightsScorer(Scorer):
         every: Singles = found[place]
         return every
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
         """Return how much having chosen an item speaks for each other one; counted without noise."""
 
-        def neighbors(item: int, k: int) -> Neighbors:
+        def neighbors(item: int, k: int) -> NearestItems:
             speaks = np.zeros(self.base.size)
             place = np.flatnonzero(self.items == item)
             if place.size:
                 speaks[self.items] = self.weights[place[0]]
-            return Neighbors(np.where(speaks > 0, speaks, -np.inf), None)
+            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
 
         return neighbors
 
@@ -111,10 +111,10 @@ class NeighborScorer(Scorer):
     needs_ratings: ClassVar[bool] = False
     history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "neighbors": Numbers(
+        "neighbors": StoredNumbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS
         ),
-        "likeness": Numbers(
+        "likeness": StoredNumbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.float32, least=-1e15, most=1e15
         ),
     }
@@ -142,22 +142,22 @@ class NeighborScorer(Scorer):
         chosen = csr_matrix((np.ones(own.nnz, np.float32), own.indices, own.indptr), shape=own.shape)
         return np.asarray((chosen @ self._table().T).todense(), dtype=np.float32)
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
         """Return an item's kept neighbors; the least of them tells how near noise alone brings an item."""
 
-        def neighbors(item: int, k: int) -> Neighbors:
+        def neighbors(item: int, k: int) -> NearestItems:
             count, width = self.neighbors.shape
             found = np.full(count, -np.inf)
             kept = self.likeness[item].astype(np.float64)
             found[self.neighbors[item]] = np.where(kept > 0, kept, -np.inf)
             if not noised:
-                return Neighbors(found, None)
+                return NearestItems(found, None)
             part = min(max(width / max(count - 1, 1), 1e-9), 1.0)
             # Of symmetric noise a quarter lies above this many deviations; all of it where more is kept.
             part, edge = (0.25, np.quantile(kept, 0.75)) if part > 0.5 else (part, kept.min(initial=np.inf))
             noise = max(float(edge) / -float(ndtri(part)), np.finfo(np.float64).tiny)
             chance = ndtr(-found / noise)
-            return Neighbors(found, 1 - false_discoveries(chance))
+            return NearestItems(found, 1 - false_discoveries(chance))
 
         return neighbors
 
@@ -176,7 +176,7 @@ class PopularityScorer(Scorer):
     kind: ClassVar[str] = "popularity"
     needs_ratings: ClassVar[bool] = False
     stored: ClassVar[Mapping[str, Stored]] = {
-        "popularity": Numbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
+        "popularity": StoredNumbers(source="noisy release: weighted counts of people an item", shape=(ITEMS,))
     }
 
     popularity: Floats

@@ -15,7 +15,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.counts import COUNTS, CountedRatings, counted
 from discreet.models.scorers.factors import RatingScorer, folded
-from discreet.models.scorers.parts import ITEMS, Constant, Ids, Numbers, Stored
+from discreet.models.scorers.parts import ITEMS, Constant, Ids, Stored, StoredNumbers
 
 # A ridge that keeps biases at zero, for models without biases.
 _PINNED = 1e9
@@ -35,9 +35,9 @@ class LocalScorer(CountedRatings):
     kind: ClassVar[str] = "local-ratings"
     stored: ClassVar[Mapping[str, Stored]] = {
         "people": Ids(source="public: who took part in the collection", count="people"),
-        "user_vectors": Numbers(source=_FROM_REPORTS, shape=("people", ("factors", 1))),
-        "item_bias": Numbers(source=_FROM_REPORTS, shape=(ITEMS,)),
-        "item_factors": Numbers(source=_FROM_REPORTS, shape=(ITEMS, "factors")),
+        "user_vectors": StoredNumbers(source=_FROM_REPORTS, shape=("people", ("factors", 1))),
+        "item_bias": StoredNumbers(source=_FROM_REPORTS, shape=(ITEMS,)),
+        "item_factors": StoredNumbers(source=_FROM_REPORTS, shape=(ITEMS, "factors")),
         "ridge": replace(RatingScorer.stored["ridge"], source="computed from public constants and reports"),
         "popularity": COUNTS,
     }

@@ -15,7 +15,7 @@ from discreet.core.rows import Rows, residuals
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import COUNTS
 from discreet.models.scorers.factors import LinearRatings
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Number, Numbers, Stored
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.matrix import Projection
 from discreet.statistics.blocks import rows_of
@@ -32,10 +32,10 @@ class ProjectedGradientScorer(LinearRatings):
 
     kind: ClassVar[str] = "projected-gradient"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
-        "bases": Numbers(source=RELEASED, shape=(ITEMS, "columns")),
-        "kept": Numbers(source=RELEASED, shape=("columns",)),
-        "ranks": Numbers(
+        "item_bias": StoredNumbers(source=RELEASED, shape=(ITEMS,)),
+        "bases": StoredNumbers(source=RELEASED, shape=(ITEMS, "columns")),
+        "kept": StoredNumbers(source=RELEASED, shape=("columns",)),
+        "ranks": StoredNumbers(
             source="how many columns of the bases belong to each round; from noisy releases only",
             shape=("rounds",),
             dtype=np.int64,
@@ -94,13 +94,13 @@ class SteppedScorer(LinearRatings):
 
     kind: ClassVar[str] = "rank-one-rounds"
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_bias": Numbers(source="zeros: the method has none", shape=(ITEMS,)),
-        "directions": Numbers(source=RELEASED, shape=(ITEMS, "rounds"), least=-2.0, most=2.0),
-        "paces": Numbers(source=RELEASED, shape=("rounds",), least=0.0, most=1e15),
+        "item_bias": StoredNumbers(source="zeros: the method has none", shape=(ITEMS,)),
+        "directions": StoredNumbers(source=RELEASED, shape=(ITEMS, "rounds"), least=-2.0, most=2.0),
+        "paces": StoredNumbers(source=RELEASED, shape=("rounds",), least=0.0, most=1e15),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         **LinearRatings.constants,
-        "row_bound": Number(least=1e-15, most=1e15),
+        "row_bound": StoredNumber(least=1e-15, most=1e15),
     }
 
     directions: Floats

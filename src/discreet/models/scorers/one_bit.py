@@ -19,7 +19,16 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.counts import COUNTS, LIKING, RANKINGS, by_counts, parts_by_counts
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Ids, Number, Numbers, Stored, Word
+from discreet.models.scorers.parts import (
+    ITEMS,
+    RELEASED,
+    Constant,
+    Ids,
+    Stored,
+    StoredNumber,
+    StoredNumbers,
+    Word,
+)
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.mechanisms.additive import Laplace
 from discreet.solvers.low_rank.losses import Link, OneBitLoss, curvature_at_0
@@ -41,15 +50,15 @@ class OneBitScorer(Scorer):
     base_part: ClassVar[str] = "item mean"
     stored: ClassVar[Mapping[str, Stored]] = {
         "users": Ids(source="public: the people the promise speaks of", count="people"),
-        "left": Numbers(source=RELEASED, shape=("people", "factors")),
-        "right": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "left": StoredNumbers(source=RELEASED, shape=("people", "factors")),
+        "right": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
         "popularity": COUNTS,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "above": Number(optional=True),
-        "bound": Number(least=0.0),
+        "above": StoredNumber(optional=True),
+        "bound": StoredNumber(least=0.0),
         "link": Word(allowed=get_args(Link)),
-        "scale": Number(least=1e-9),
+        "scale": StoredNumber(least=1e-9),
         "liking": LIKING,
     }
 
@@ -236,16 +245,16 @@ class ReleasedCells(Scorer):
     kind: ClassVar[str] = "one-bit-cells"
     stored: ClassVar[Mapping[str, Stored]] = {
         "users": Ids(source="public: the people the promise speaks of", count="people"),
-        "cells": Numbers(
+        "cells": StoredNumbers(
             source="public: which cells were asked for", shape=("cells",), dtype=np.int64, least=0, most=2**62
         ),
-        "values": Numbers(
+        "values": StoredNumbers(
             source="noised one by one; each costs epsilon, and only these are in the file", shape=("cells",)
         ),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
-        "above": Number(optional=True),
-        "n_items": Number(least=1, equals=ITEMS),
+        "above": StoredNumber(optional=True),
+        "n_items": StoredNumber(least=1, equals=ITEMS),
     }
 
     users: Vocabulary

@@ -32,7 +32,7 @@ Sizes = dict[str, int]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class StoredNumbers:
     """Declare an array: `source` says why it may be published.
 
     A size is a name, a number, or a name and how much more: `("factors", 1)`. `index_of` names the size that
@@ -95,7 +95,7 @@ class Ids:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class StoredNumber:
     """Declare a constant inside [least, most]; `equals` names the size that it must equal."""
 
     least: float = -_LARGEST
@@ -141,8 +141,8 @@ class Notes:
         return value
 
 
-Stored = Numbers | Ids
-Constant = Number | Word | Notes
+Stored = StoredNumbers | Ids
+Constant = StoredNumber | Word | Notes
 
 
 def read_parts(

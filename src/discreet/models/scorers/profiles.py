@@ -12,7 +12,7 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.rows import predict_cells
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
-from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Number, Numbers, Stored
+from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, StoredNumber, StoredNumbers
 from discreet.models.scorers.scorer import Scorer
 from discreet.statistics.blocks import rows_of
 from discreet.statistics.profile_sums import Profiles
@@ -30,16 +30,16 @@ class ProfileScorer(Scorer):
     kind: ClassVar[str] = "profiles"
     needs_ratings: ClassVar[bool] = False
     stored: ClassVar[Mapping[str, Stored]] = {
-        "item_bias": Numbers(source=RELEASED, shape=(ITEMS,)),
-        "item_factors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
-        "origin": Numbers(source=RELEASED, shape=("factors",)),
-        "profile_vectors": Numbers(source=RELEASED, shape=(ITEMS, "factors")),
-        "profile_squares": Numbers(source=RELEASED, shape=(ITEMS,), least=0.0),
-        "growth": Numbers(source=RELEASED, shape=("factors",), least=0.0, may_be_empty=True),
-        "center": Numbers(source=RELEASED, shape=("factors",)),
-        "scale": Numbers(source=RELEASED, shape=("factors",)),
+        "item_bias": StoredNumbers(source=RELEASED, shape=(ITEMS,)),
+        "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "origin": StoredNumbers(source=RELEASED, shape=("factors",)),
+        "profile_vectors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        "profile_squares": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=0.0),
+        "growth": StoredNumbers(source=RELEASED, shape=("factors",), least=0.0, may_be_empty=True),
+        "center": StoredNumbers(source=RELEASED, shape=("factors",)),
+        "scale": StoredNumbers(source=RELEASED, shape=("factors",)),
     }
-    constants: ClassVar[Mapping[str, Constant]] = {"clip": Number(least=0.0)}
+    constants: ClassVar[Mapping[str, Constant]] = {"clip": StoredNumber(least=0.0)}
 
     item_bias: Floats
     item_factors: Floats

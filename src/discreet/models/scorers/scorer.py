@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +12,11 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DataError, DiscreetError, ParameterError
+from discreet.core.registry import SCORERS
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.parts import Constant, Stored, plain_number, read_parts
-from discreet.models.scorers.similarity import Directions, KnownVectors, Neighbors
+from discreet.models.scorers.similarity import Directions, KnownVectors, NearestItems
 
 #: Nobody in the data is called this: a release with rows of its own people must not take a visitor for one.
 NEWCOMER = "(a newcomer)"
@@ -76,6 +76,10 @@ class Scorer(ABC):
     @abstractmethod
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item for each of these users; call it in blocks."""
+
+    def linear(self) -> tuple[Floats, Floats] | None:
+        """Return vectors and biases of items if `worth` is `fold_in . vector + bias`, else None."""
+        return None
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return what lists are ordered by, for every item for each of these users: by default the scores."""
@@ -137,7 +141,7 @@ class Scorer(ABC):
         """Return the counts by which noise has shortened the items' vectors; None where it has not."""
         return None
 
-    def similarities(self, *, noised: bool) -> Callable[[int, int], Neighbors]:
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
         """Return what tells neighbors of one item, given how many are wanted; `noised` if noise was added."""
         vectors, counts = self.item_vectors(), self.known_by()
         if counts is not None:
@@ -158,33 +162,13 @@ def without_history(people: Interactions) -> Interactions:
     )
 
 
-_PACKAGE = "discreet.models.scorers"
-#: Every kind of release that a file may hold, by the name written in it; names keep their meaning.
-KINDS: dict[str, str] = {
-    "choice-and-stars": f"{_PACKAGE}.interactions_and_ratings:InteractionsAndRatings",
-    "clicks": f"{_PACKAGE}.interactions:InteractionScorer",
-    "implicit-factors": f"{_PACKAGE}.factors:ImplicitFactorScorer",
-    "item-weights": f"{_PACKAGE}.item_item:ItemWeightsScorer",
-    "local-ratings": f"{_PACKAGE}.local:LocalScorer",
-    "neighbours": f"{_PACKAGE}.item_item:NeighborScorer",
-    "one-bit": f"{_PACKAGE}.one_bit:OneBitScorer",
-    "one-bit-cells": f"{_PACKAGE}.one_bit:ReleasedCells",
-    "popularity": f"{_PACKAGE}.item_item:PopularityScorer",
-    "profiles": f"{_PACKAGE}.profiles:ProfileScorer",
-    "projected-gradient": f"{_PACKAGE}.low_rank:ProjectedGradientScorer",
-    "rank-one-rounds": f"{_PACKAGE}.low_rank:SteppedScorer",
-    "ratings": f"{_PACKAGE}.factors:RatingScorer",
-    "unsure-ratings": f"{_PACKAGE}.factors:UnsureRatingScorer",
-}
-
-
 def scorer_class(kind: object) -> type[Scorer]:
-    """Return the class of a kind."""
-    place = KINDS.get(kind) if isinstance(kind, str) else None
-    if place is None:
+    """Return the class of a kind; `discreet.core.registry` and installed packages know where it is."""
+    if not isinstance(kind, str) or kind not in SCORERS:
         raise DataError("This version knows no such kind of model.")
-    module, _, name = place.partition(":")
-    found: type[Scorer] = getattr(import_module(module), name)
+    found: type[Scorer] = SCORERS[kind]
+    if not (isinstance(found, type) and issubclass(found, Scorer) and found.kind == kind):
+        raise SCORERS.broken(kind, "is not a subclass of Scorer of this kind")
     return found
 
 

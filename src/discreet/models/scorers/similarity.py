@@ -32,7 +32,7 @@ _CANDIDATES = 60
 _TINY = np.finfo(np.float64).tiny
 
 
-class Neighbors(NamedTuple):
+class NearestItems(NamedTuple):
     """Hold, for one item, every item's similarity, and how sure it is that it stands out (None: no noise).
 
     Only items with at least the confidence `least` are to be named.
@@ -67,7 +67,7 @@ class KnownVectors(NamedTuple):
         spread = usual * weighed / max(float(weighed.sum()), _TINY)
         return cls(vectors, known, spread, np.sqrt(np.maximum(np.maximum(squares, usual), _TINY)), noised)
 
-    def neighbors(self, item: int, k: int) -> Neighbors:
+    def neighbors(self, item: int, k: int) -> NearestItems:
         """Return similarities less one standard error, so that items known badly come late.
 
         The confidence is the chance that the true similarity is above what most of the catalog shows.
@@ -76,7 +76,7 @@ class KnownVectors(NamedTuple):
         size = self.lengths * self.lengths[item]
         similarity = self.vectors @ own / size
         if not self.noised:
-            return Neighbors(similarity, None)
+            return NearestItems(similarity, None)
         variance = left[item] * (self.vectors**2 @ self.spread) + left * float(own**2 @ self.spread)
         variance += left * left[item] * float(self.spread @ self.spread)
         error = np.sqrt(variance) / size
@@ -85,7 +85,7 @@ class KnownVectors(NamedTuple):
         part = 1 - 2 * k / max(others.shape[1], 1)
         level = np.quantile(others, min(max(part, 0.5), _NEARER_THAN)) if others.size else 0.0
         sure = np.exp(log_chance((similarity - level) / np.maximum(error, 1e-9)))
-        return Neighbors(similarity - error, sure, _LEAST_CHANCE)
+        return NearestItems(similarity - error, sure, _LEAST_CHANCE)
 
 
 def _known(squares: Floats, popularity: Floats) -> tuple[float, Floats]:
@@ -120,18 +120,18 @@ class Directions(NamedTuple):
         values = np.linalg.eigvalsh(units.T @ units)
         return cls(units, float(values.sum() ** 2 / max(float((values**2).sum()), _TINY)), noised)
 
-    def neighbors(self, item: int, k: int) -> Neighbors:
+    def neighbors(self, item: int, k: int) -> NearestItems:
         """Return cosines, and one minus the rate of false discoveries among items as near as each."""
         cosine = self.units @ self.units[item]
         if not self.noised:
-            return Neighbors(cosine, None)
+            return NearestItems(cosine, None)
         from scipy.special import betainc
 
         inside = np.clip(1 - cosine**2, 0.0, 1.0)
         tail = betainc(max((self.dimensions - 1) / 2, 0.05), 0.5, inside) / 2
         chance = np.where(cosine > 0, tail, 1 - tail)
         chance[item] = 1.0
-        return Neighbors(cosine, 1 - false_discoveries(chance))
+        return NearestItems(cosine, 1 - false_discoveries(chance))
 
 
 def false_discoveries(chance: Floats) -> Floats:

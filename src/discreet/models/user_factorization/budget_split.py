@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from discreet.core.checks import ParameterError
+from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.accounting.gaussian import split_gaussian
-
-# The first shares: the overall mean with the number of users, and the pilot release of the items.
-MEAN, LOOK = 0.02, 0.08
-# With this many users per unit of noise item vectors are worth a release of their own. Where users have fewer
-# ratings than the second number, each counts for a part of a user.
-_MANY_USERS = 2500.0
-ENOUGH_RATINGS = 32.0
 
 
 @final
@@ -45,28 +39,39 @@ class BudgetSplit:
 class BudgetShares:
     """Hold shares of the budget for a fit from ratings, after the mean and the pilot release of the items.
 
-    `effects` is for the items' effects, `glance` for a pilot release of the second moment of ratings,
-    `choices` for co-occurrences and `places` for item embeddings, if co-occurrences are above the noise. Of
+    `effects` is for the items' effects, `pilot_moment` for a pilot release of the second moment of ratings,
+    `co_occurrences` for these and `embeddings` for item embeddings, if co-occurrences are above the noise. Of
     all that is then left, `moment` is the part of the second moment (if the pilot shows latent factors, or
-    a second release is worth it) and `scales` that of the factors' second moment. The rest goes to the refit,
-    or to effects once more.
+    a second release is worth it) and `factor_moment` that of the factors' second moment. The rest goes to the
+    refit, or to effects once more.
     """
 
-    effects: float = 0.28
-    glance: float = 0.03
-    choices: float = 0.22
-    places: float = 0.20
-    moment: float = 0.35
-    scales: float = 0.03
+    effects: float
+    pilot_moment: float
+    co_occurrences: float
+    embeddings: float
+    moment: float
+    factor_moment: float
 
     @classmethod
     def of(cls, many: bool) -> BudgetShares:
         """Return the shares for few or many users per unit of noise."""
-        return cls(effects=0.14, choices=0.18, places=0.28) if many else cls()
+        return cls(
+            effects=tuned.EFFECTS_SHARE_MANY if many else tuned.EFFECTS_SHARE,
+            pilot_moment=tuned.PILOT_MOMENT_SHARE,
+            co_occurrences=tuned.CO_OCCURRENCE_SHARE_MANY if many else tuned.CO_OCCURRENCE_SHARE,
+            embeddings=tuned.EMBEDDING_SHARE_MANY if many else tuned.EMBEDDING_SHARE,
+            moment=tuned.MOMENT_PART,
+            factor_moment=tuned.FACTOR_MOMENT_PART,
+        )
 
     def for_strong_factors(self) -> BudgetShares:
         """Return the shares where ratings are more informative than co-occurrences."""
-        return replace(self, choices=0.05, places=0.07)
+        return replace(
+            self,
+            co_occurrences=tuned.CO_OCCURRENCE_SHARE_STRONG,
+            embeddings=tuned.EMBEDDING_SHARE_STRONG,
+        )
 
 
 def users_per_noise(people: float, multiplier: float) -> float:
@@ -76,4 +81,4 @@ def users_per_noise(people: float, multiplier: float) -> float:
 
 def are_many(ratio: float, ratings_per_person: float) -> bool:
     """Return whether item vectors are worth a release, by users per unit of noise and ratings per user."""
-    return ratio * min(ratings_per_person / ENOUGH_RATINGS, 1.0) >= _MANY_USERS
+    return ratio * min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0) >= tuned.MANY_USERS_PER_NOISE

@@ -15,6 +15,7 @@ from discreet.core.arrays import Floats
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import BudgetSplit, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -26,10 +27,6 @@ from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.statistic import Statistic
 
-# The budget split: number of users, votes, and co-occurrences; the rest is spent on item embeddings, or on
-# votes once more.
-_PEOPLE, _VOTES, _MOMENT = 0.01, 0.10, 0.35
-
 
 def learn_implicit(
     data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
@@ -37,18 +34,22 @@ def learn_implicit(
     """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier."""
     public = np.zeros((data.n_items, 0)) if table is None else table
     budget = BudgetSplit(multiplier)
-    people = max(float(_noisy(data, UserCount(), budget.take(_PEOPLE), random)[0]), 1.0)
-    votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(_VOTES)
+    people = max(float(_noisy(data, UserCount(), budget.take(tuned.IMPLICIT_USERS_SHARE), random)[0]), 1.0)
+    votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(tuned.IMPLICIT_VOTES_SHARE)
     tally = VoteEstimate.of(_noisy(data, votes, noise, random), noise)
     progress("user-factorization", 1, 3)
     vectors = np.zeros((data.n_items, 0))
     ratio = users_per_noise(people, multiplier)
-    pays = may_show(people, data.n_items, multiplier / np.sqrt(_MOMENT))
+    pays = may_show(people, data.n_items, multiplier / np.sqrt(tuned.IMPLICIT_CO_OCCURRENCE_SHARE))
     decisions: dict[str, Any] = {
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "a second moment can show taste": pays,
     }
-    found = co_occurrence_directions(data, tally, people, budget.take(_MOMENT), random) if pays else None
+    found = (
+        co_occurrence_directions(data, tally, people, budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE), random)
+        if pays
+        else None
+    )
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if found and found.kept:
@@ -64,26 +65,7 @@ def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: 
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(statistic).steps(), random)
 
 
-# Co-occurrences can show factors if users are this many times the edge of their noise.
-_PEOPLE_PER_EDGE = 12.0
-# The number of items in the co-occurrences, per square root of users per unit of noise.
-_ITEMS_PER_ROOT = 5.0
-_FEWEST_ITEMS, _MOST_ITEMS = 32, 1500
-_MOST_FACTORS = 48
-# An eigenvalue is kept from the edge of the noise on: a superfluous direction is shrunk with the embeddings.
-_ABOVE_EDGE = 1.0
-# Popular items get less weight: powers of the noisy votes in the co-occurrences and in the embeddings.
-_PAIR_POWER, _PLACE_POWER = -0.5, -0.15
-# Co-occurrences are weighted by how close in time they are: the first number per step in the user's order.
-# The second is the weight at any distance, because ratings depend on a user's whole history.
-_PAIRS_NEAR, _PAIRS_APART = 0.9, 0.2
-# Item embeddings use the interactions that are close in time: the weight per step in the user's order.
-_PLACES_NEAR = 0.88
-# The weight of counts in a user's contribution, against an embedding of unit length along each direction.
-_COUNT_PART = 0.4
-
-
-class Directions(NamedTuple):
+class CoOccurrenceDirections(NamedTuple):
     """Hold the co-occurrence directions above the noise: item coordinates and their squared weights.
 
     `guess` is a first estimate of the item embeddings, up to one factor per direction.
@@ -109,23 +91,35 @@ class ItemEmbeddings(NamedTuple):
 def may_show(people: float, n_items: int, multiplier: float) -> bool:
     """Return whether co-occurrences with this noise can show more than popularity."""
     size = _co_occurrence_size(people, n_items, multiplier)
-    return people >= _PEOPLE_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
+    return people >= tuned.USERS_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
 
 def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
-    wanted = _ITEMS_PER_ROOT * math.sqrt(people / multiplier) if multiplier else _MOST_ITEMS
-    return min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), n_items)
+    wanted = (
+        tuned.CO_OCCURRENCE_ITEMS_PER_ROOT * math.sqrt(people / multiplier)
+        if multiplier
+        else tuned.MOST_CO_OCCURRENCE_ITEMS
+    )
+    return min(
+        max(int(min(wanted, tuned.MOST_CO_OCCURRENCE_ITEMS)), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items
+    )
 
 
 def co_occurrence_directions(
     data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
-) -> Directions:
+) -> CoOccurrenceDirections:
     """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
     size = _co_occurrence_size(people, data.n_items, multiplier)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
-    weight = tally.raised[top] ** _PAIR_POWER
+    weight = tally.raised[top] ** tuned.CO_OCCURRENCE_POWER
     sums = data.total(
-        CoOccurrence(n_items=data.n_items, top=top, weight=weight, near=_PAIRS_NEAR, apart=_PAIRS_APART)
+        CoOccurrence(
+            n_items=data.n_items,
+            top=top,
+            weight=weight,
+            near=tuned.CO_OCCURRENCE_NEAR,
+            apart=tuned.CO_OCCURRENCE_APART,
+        )
     )
     pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
     # The first direction is popularity, which the votes already hold.
@@ -134,9 +128,9 @@ def co_occurrence_directions(
         np.argsort(-tally.votes[top], kind="stable"),
         multiplier,
         people,
-        fewest=_FEWEST_ITEMS,
-        most=_MOST_FACTORS + 1,
-        above_edge=_ABOVE_EDGE,
+        fewest=tuned.FEWEST_CO_OCCURRENCE_ITEMS,
+        most=tuned.MOST_EMBEDDING_FACTORS + 1,
+        above_edge=tuned.CO_OCCURRENCE_ABOVE_EDGE,
         beyond=1,
     )
     top, weight, size = top[part], weight[part], part.size
@@ -149,13 +143,13 @@ def co_occurrence_directions(
     guess = np.zeros_like(vectors)
     variance = np.full(size, multiplier**2 / 2 + people / size**2)
     guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
-    return Directions(vectors, squares, guess)
+    return CoOccurrenceDirections(vectors, squares, guess)
 
 
 def item_embeddings(
     data: DataSource,
     tally: VoteEstimate,
-    found: Directions,
+    found: CoOccurrenceDirections,
     people: float,
     multiplier: float,
     table: Floats,
@@ -166,15 +160,15 @@ def item_embeddings(
     A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
     the public `table` predicts, if it has columns.
     """
-    item_weights = tally.raised**_PLACE_POWER
-    part = _COUNT_PART * math.sqrt(found.kept)
+    item_weights = tally.raised**tuned.EMBEDDING_POWER
+    part = tuned.EMBEDDING_COUNT_PART * math.sqrt(found.kept)
     context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
         item_weights=item_weights,
         count_part=part,
-        near=_PLACES_NEAR,
+        near=tuned.EMBEDDING_NEAR,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = context.split(noise.release(data.total(context).steps(), random))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -18,18 +17,17 @@ from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
 from discreet.models.user_factorization.embeddings import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
-from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.data_source import DataSource
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserFactorization(Estimator):
+class UserFactorization(SumsEstimator):
     """Factor ratings or interactions: item effects first, then the latent factors above the noise.
 
     Guarantee
@@ -67,6 +65,7 @@ class UserFactorization(Estimator):
     """
 
     name: ClassVar[str] = "user-factorization"
+    proof: ClassVar[str] = "proofs/user_factorization.md"
     source: ClassVar[str] = "ours"
 
     epsilon: float
@@ -85,13 +84,15 @@ class UserFactorization(Estimator):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
-        part = "" if self.feedback == "explicit" else "_implicit"
-        promise = joint_promise(self, facts, f"proofs/user_factorization{part}.md")
-        public = ["whether the data have times is public"]
-        if self.item_features is not None:
-            public.append("the table of item features is public")
-        promise = replace(promise, assumes=(*promise.assumes, *public))
+        implicit = "proofs/user_factorization_implicit.md"
+        proof = self.proof if self.feedback == "explicit" else implicit
+        promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
+
+    def public_inputs(self) -> Sequence[str]:
+        """Return that times are read where there are any, and the features."""
+        features = () if self.item_features is None else ("the table of item features is public",)
+        return (TIMES_ARE_PUBLIC, *features)
 
     def _refuse(self, data: DataSource) -> None:
         """Refuse, before payment, also a table of items that cannot be read."""
@@ -105,23 +106,11 @@ class UserFactorization(Estimator):
         if self.prior is not None:
             earlier_columns(self.prior)
 
-    def events(self, facts: PublicFacts) -> Sequence[Any]:
-        """Return one Gaussian release: all releases together cost this, whatever released numbers decide."""
-        if math.isinf(self.epsilon):
-            return ()
-        multiplier = gaussian_multiplier(self.epsilon, self.delta)
-        return [Gaussian(sigma=multiplier, l2_sensitivity=1.0).event()]
-
-    def rows_needed(self) -> str | None:
-        """Return None: sums over users are enough."""
-        return None
-
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
-        multiplier = 0.0 if math.isinf(self.epsilon) else gaussian_multiplier(self.epsilon, self.delta)
         table = self._public_table(data.catalog)
         if self.feedback == "implicit":
-            return learn_implicit(data, table, multiplier, random, progress)
-        return learn_ratings(data, table, multiplier, random, progress)
+            return learn_implicit(data, table, self.multiplier(), random, progress)
+        return learn_ratings(data, table, self.multiplier(), random, progress)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return the public features of items: declared ones, and those of an earlier release."""

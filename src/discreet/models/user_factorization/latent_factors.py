@@ -15,34 +15,19 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.released_items import ItemView, sum_variance
+from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
 from discreet.solvers.spectrum import clearest_part, with_fixed_signs
-from discreet.statistics.counts import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment
 
-# The number of items in the second moment, per square root of users per unit of noise.
-_ITEMS_PER_ROOT = 5.0
-_FEWEST_ITEMS, _MOST_ITEMS = 32, 768
-_MOST_FACTORS = 32
-# An eigenvalue is kept from this much above the edge of the noise; in the pilot release it must be clearer.
-_ABOVE_EDGE, _CLEARLY_ABOVE = 1.03, 1.1
-# Popular items get less weight: powers of the noisy count in the second moment and in the refit.
-_MOMENT_POWER, _REFIT_POWER = -0.25, -0.25
-# The ridges on a user's coefficients of item quality and of item popularity.
-_QUALITY_RIDGE, _FAME_RIDGE = 10.0, 200.0
-# The ridge on a user's coefficients of public features, and the most principal components used of them.
-PUBLIC_RIDGE = 100.0
-_MOST_PUBLIC = 16
-# Variance of a rating around its prediction; ridges are stated in units of it.
-_NOISE = TYPICAL_RESIDUAL**2
-# Rows are weighted by their own length, so the mean squared weight exceeds the squared mean weight by about
-# this factor.
-_WEIGHT_SPREAD = 1.3
-_LEAST_MOMENT = 0.02
+
+def _rating_variance() -> float:
+    """Return the variance of a rating around its prediction; ridges are stated in units of it."""
+    return tuned.TYPICAL_RESIDUAL**2
 
 
 class LatentFactors(NamedTuple):
@@ -62,7 +47,7 @@ def public_directions(table: Floats) -> Floats:
     spread = table.std(axis=0)
     table = (table - table.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     left, sizes, _ = np.linalg.svd(table, full_matrices=False)
-    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[:_MOST_PUBLIC]
+    kept = np.flatnonzero(sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300))[: tuned.MOST_PUBLIC]
     scores = with_fixed_signs(left[:, kept]) * sizes[kept]
     found: Floats = scores / max(np.sqrt((scores**2).sum() / len(table)), 1e-300)
     return found
@@ -75,8 +60,9 @@ def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
     """
     quality = effects - np.average(effects, weights=seen.counts)
     features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
-    ridge = np.array([USER_RIDGE, _QUALITY_RIDGE * _NOISE, _FAME_RIDGE * _NOISE])
-    ridge = np.append(ridge, seen.column_ridges * _NOISE)
+    unit = _rating_variance()
+    ridge = np.array([tuned.USER_RIDGE, tuned.QUALITY_RIDGE * unit, tuned.POPULARITY_RIDGE * unit])
+    ridge = np.append(ridge, seen.column_ridges * unit)
     return LatentFactors(seen.mean + effects, features, ridge, features.shape[1])
 
 
@@ -92,7 +78,7 @@ def pilot_spectrum(
     data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
 ) -> float:
     """Make a pilot release of the second moment; return the part of the variance that it clearly explains."""
-    found = _spectrum(data, seen, factors, multiplier, _CLEARLY_ABOVE, random)
+    found = _spectrum(data, seen, factors, multiplier, tuned.PILOT_ABOVE_EDGE, random)
     # Rows have length about 1, but a user rated only a part of the items and covers that part of a direction.
     rated = seen.typical_length * _share_of_ratings(seen, found.top) / found.top.size
     variance = seen.people * min(rated, 1.0)
@@ -104,10 +90,10 @@ def directions(
     data: DataSource, seen: ItemView, factors: LatentFactors, multiplier: float, random: PrivacyRandom
 ) -> LatentFactors:
     """Release the second moment of the residuals of the free factors, and keep factors above the noise."""
-    top, strengths, vectors = _spectrum(data, seen, factors, multiplier, _ABOVE_EDGE, random)
+    top, strengths, vectors = _spectrum(data, seen, factors, multiplier, tuned.MOMENT_ABOVE_EDGE, random)
     found = np.zeros((data.n_items, strengths.size))
     found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
-    ridge = np.concatenate([factors.ridge, np.full(strengths.size, _NOISE)])
+    ridge = np.concatenate([factors.ridge, np.full(strengths.size, _rating_variance())])
     return LatentFactors(factors.offsets, np.column_stack([factors.features, found]), ridge, factors.free)
 
 
@@ -119,12 +105,16 @@ def _spectrum(
     above_edge: float,
     random: PrivacyRandom,
 ) -> _Spectrum:
-    wanted = _ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier) if multiplier else _MOST_ITEMS
-    size = min(max(int(min(wanted, _MOST_ITEMS)), _FEWEST_ITEMS), data.n_items)
+    wanted = (
+        tuned.MOMENT_ITEMS_PER_ROOT * np.sqrt(seen.people / multiplier)
+        if multiplier
+        else tuned.MOST_MOMENT_ITEMS
+    )
+    size = min(max(int(min(wanted, tuned.MOST_MOMENT_ITEMS)), tuned.FEWEST_MOMENT_ITEMS), data.n_items)
     top = np.sort(np.argsort(-seen.raw_counts, kind="stable")[:size])
     statistic = ResidualMoment(
         top=top,
-        item_weights=seen.counts**_MOMENT_POWER,
+        item_weights=seen.counts**tuned.MOMENT_POWER,
         middle=seen.middle,
         half=seen.half,
         offsets=factors.offsets,
@@ -138,8 +128,8 @@ def _spectrum(
         np.argsort(-seen.raw_counts[top], kind="stable"),
         multiplier,
         seen.people,
-        fewest=_FEWEST_ITEMS,
-        most=_MOST_FACTORS,
+        fewest=tuned.FEWEST_MOMENT_ITEMS,
+        most=tuned.MOST_RATING_FACTORS,
         above_edge=above_edge,
     )
     return _Spectrum(top[part], found.strengths, found.vectors)
@@ -148,11 +138,12 @@ def _spectrum(
 def _row_weight(seen: ItemView, top: npt.NDArray[np.int64]) -> Floats:
     """Return, for each item, the scale of its weighted column relative to plain residuals."""
     counts = seen.counts[top]
-    item_weights = counts**_MOMENT_POWER
+    item_weights = counts**tuned.MOMENT_POWER
     typical = np.sqrt((counts * item_weights**2).sum() / counts.sum())
     share = _share_of_ratings(seen, top)
+    # Rows are weighted by their own length, so the mean squared weight exceeds the squared mean weight.
     weight: Floats = (
-        counts * item_weights / (typical * np.sqrt(share)) * np.sqrt(_WEIGHT_SPREAD / seen.people)
+        counts * item_weights / (typical * np.sqrt(share)) * np.sqrt(tuned.WEIGHT_SPREAD / seen.people)
     )
     return weight
 
@@ -177,8 +168,8 @@ def refit(
     this release.
     """
     size = factors.features.shape[1]
-    scale = np.sqrt(factors.ridge / _NOISE)
-    item_weights = seen.tally.raised**_REFIT_POWER
+    scale = np.sqrt(factors.ridge / _rating_variance())
+    item_weights = seen.tally.raised**tuned.REFIT_POWER
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,
@@ -188,21 +179,21 @@ def refit(
         scale=scale,
         longest=float(np.sqrt(size + 1)),
         item_weights=item_weights,
-        count_part=COUNT_PART,
+        count_part=tuned.COUNT_PART,
     )
     totals = data.total(vectors)
     noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
     sums, counts = vectors.split(noise.release(totals.steps("vectors"), random))
     noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
     moment = _usable(noise.release_symmetric(totals.steps("moment"), random))
-    tally = seen.tally.with_more(counts / COUNT_PART, multipliers[0] / COUNT_PART, item_weights)
-    counts = tally.expected(counts / COUNT_PART, item_weights)
+    tally = seen.tally.with_more(counts / tuned.COUNT_PART, multipliers[0] / tuned.COUNT_PART, item_weights)
+    counts = tally.expected(counts / tuned.COUNT_PART, item_weights)
     current = factors.features / scale
     current[:, 0] = 0.0
     # Free factors are shrunk toward their current values; noisy ones toward zero.
     center = np.zeros_like(current)
     center[:, 1 : factors.free] = current[:, 1 : factors.free]
-    variance = sum_variance(counts, item_weights, seen.people, multipliers[0])
+    variance = sum_variance(counts, item_weights, seen.people, multipliers[0], tuned.COUNT_PART)
     right = sums + counts[:, None] * (current @ moment)
     shrunk = shrink_vectors(right, counts, moment, variance, center)
     if table.shape[1]:
@@ -215,8 +206,8 @@ def refit(
 
 def _usable(moment: Floats) -> Floats:
     """Return the factors' second moment relative to the constant's, with all eigenvalues above zero."""
-    values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), _LEAST_MOMENT))
-    raised: Floats = (basis * np.maximum(values, _LEAST_MOMENT)) @ basis.T
+    values, basis = np.linalg.eigh(moment / max(float(moment[0, 0]), tuned.LEAST_MOMENT))
+    raised: Floats = (basis * np.maximum(values, tuned.LEAST_MOMENT)) @ basis.T
     return raised
 
 

@@ -19,11 +19,9 @@ from discreet.core.checks import DataError, ParameterError, PrivacyError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
+from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.guarantee import EARLIER, Guarantee, number_above, weaker_basis
 from discreet.solvers.spectrum import with_fixed_signs
-
-# The most principal components of its item vectors that are used.
-_MOST_DIRECTIONS = 15
 
 
 def carrying_over(promise: Guarantee, path: str | Path) -> Guarantee:
@@ -98,6 +96,6 @@ def earlier_columns(path: str | Path) -> tuple[FittedModel, Floats]:
     vectors = np.asarray(arrays.get("item_factors", np.zeros((len(effects), 0))), dtype=np.float64)
     centered = vectors - vectors.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
-    kept = sizes[:_MOST_DIRECTIONS] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
-    directions = with_fixed_signs(left[:, :_MOST_DIRECTIONS]) * sizes[:_MOST_DIRECTIONS]
+    kept = sizes[: tuned.MOST_PRIOR] > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)
+    directions = with_fixed_signs(left[:, : tuned.MOST_PRIOR]) * sizes[: tuned.MOST_PRIOR]
     return earlier, np.column_stack([effects, directions[:, kept]])

@@ -19,10 +19,8 @@ from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import (
-    ENOUGH_RATINGS,
-    LOOK,
-    MEAN,
     BudgetShares,
     BudgetSplit,
     are_many,
@@ -30,7 +28,6 @@ from discreet.models.user_factorization.budget_split import (
 )
 from discreet.models.user_factorization.embeddings import co_occurrence_directions, item_embeddings, may_show
 from discreet.models.user_factorization.latent_factors import (
-    PUBLIC_RIDGE,
     LatentFactors,
     directions,
     free_directions,
@@ -40,28 +37,21 @@ from discreet.models.user_factorization.latent_factors import (
 )
 from discreet.statistics.data_source import DataSource
 
-# Ratings follow taste if a glance at their second moment shows that it explains this part of the variance;
-# from the second number on (the third where people are few for the noise) they tell more about taste than
-# choices do. Up to there this many directions of choices say what the second moment of ratings would.
-_EXPLAINED, _STRONG, _STRONG_FOR_FEW = 0.015, 0.06, 0.10
-_ENOUGH_CROWDS = 6
-# So many coordinates of an item's crowd are features for ratings; together they are pulled by this ridge.
-_MOST_FEATURES = 32
-_EMBEDDING_RIDGE = 1000.0
-
 
 def learn_ratings(
     data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
 ) -> InteractionsAndRatings:
     """Release counts, effects and, where they show, crowds and taste; together one Gaussian release."""
     budget = BudgetSplit(multiplier)
-    view = pilot_release(data, budget.take(MEAN), budget.take(LOOK), multiplier, random)
+    view = pilot_release(
+        data, budget.take(tuned.MEAN_SHARE), budget.take(tuned.PILOT_SHARE), multiplier, random
+    )
     if table is not None:
-        view = view.with_columns(public_directions(table), PUBLIC_RIDGE)
+        view = view.with_columns(public_directions(table), tuned.PUBLIC_RIDGE)
     ratio = users_per_noise(view.people, multiplier)
     many = are_many(ratio, view.typical_length)
     shares = BudgetShares.of(many)
-    shows = may_show(view.people, data.n_items, multiplier / np.sqrt(shares.choices))
+    shows = may_show(view.people, data.n_items, multiplier / np.sqrt(shares.co_occurrences))
     decisions: dict[str, Any] = {
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "ratings a person, about": round(view.typical_length, 1),
@@ -98,17 +88,17 @@ class _Fit:
         """Release effects, glance at the ratings' second moment, and release what that calls for."""
         budget, random = self.budget, self.random
         view, factors_found = self.effects(view, budget.take(shares.effects))
-        explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.glance), random)
-        strong = explained >= (_STRONG if self.many else _STRONG_FOR_FEW)
+        explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.pilot_moment), random)
+        strong = explained >= (tuned.STRONG if self.many else tuned.STRONG_FOR_FEW)
         progress("user-factorization", 2, 4)
         crowds = np.zeros((self.data.n_items, 0))
         if self.many or not strong:
             view, crowds = self.crowds(view, shares.for_strong_factors() if strong else shares)
             factors_found = free_directions(view, view.effects().mean)
         progress("user-factorization", 3, 4)
-        pays = strong or (explained >= _EXPLAINED and crowds.shape[1] < _ENOUGH_CROWDS)
+        pays = strong or (explained >= tuned.EXPLAINED and crowds.shape[1] < tuned.ENOUGH_EMBEDDINGS)
         # A glance is rough: where nothing else shows and people have rated much, a second look is worth it.
-        looks = pays or (not crowds.shape[1] and view.typical_length >= ENOUGH_RATINGS)
+        looks = pays or (not crowds.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
         left = budget.left
         if looks:
             factors_found = directions(
@@ -118,9 +108,9 @@ class _Fit:
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
             return *self.effects(view, budget.take_rest()), crowds, said
-        scales = budget.take(shares.scales * left)
+        factor_moment = budget.take(shares.factor_moment * left)
         factors_found, tally = refit(
-            self.data, view, factors_found, (budget.take_rest(), scales), self.table, random
+            self.data, view, factors_found, (budget.take_rest(), factor_moment), self.table, random
         )
         return replace(view, tally=tally), factors_found, crowds, said
 
@@ -133,18 +123,18 @@ class _Fit:
         """Release which items are chosen together and, if that shows crowds, where an item's crowd stands."""
         budget, random = self.budget, self.random
         found = co_occurrence_directions(
-            self.data, view.tally, view.people, budget.take(shares.choices), random
+            self.data, view.tally, view.people, budget.take(shares.co_occurrences), random
         )
         if not found.kept:
             return view, found.vectors
-        multiplier = budget.take(shares.places)
+        multiplier = budget.take(shares.embeddings)
         vectors, tally = item_embeddings(
             self.data, view.tally, found, view.people, multiplier, self.table, random
         )
-        columns = vectors[:, :_MOST_FEATURES]
+        columns = vectors[:, : tuned.MOST_EMBEDDING_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))
-        ridge = _EMBEDDING_RIDGE / columns.shape[1]
+        ridge = tuned.EMBEDDING_RIDGE / columns.shape[1]
         return replace(view, tally=tally).with_columns(columns / max(size, 1e-150), ridge), vectors
 
 

@@ -29,9 +29,9 @@ from discreet.privacy.ledger.records import (
     Amount,
     Budget,
     Entry,
+    EntryState,
     Frame,
     Period,
-    State,
     budgeted_names,
     counted_entries,
     fetched,
@@ -50,18 +50,9 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 __all__ = [
-    "Account",
-    "Amount",
-    "Balance",
-    "Budget",
-    "Entry",
-    "Frame",
-    "Ledger",
-    "Period",
-    "Spending",
-    "State",
-    "report_json",
-]
+    "Account", "Amount", "Balance", "Budget", "Entry", "EntryState",
+    "Frame", "Ledger", "Period", "Spending", "report_json",
+]  # fmt: skip
 
 
 @final
@@ -301,7 +292,7 @@ class Ledger:
             dataset=dataset,
             what="planned",
             guarantee=guarantee,
-            state=State.OPEN,
+            state=EntryState.OPEN,
             process=0,
             events=tuple(records),
         )
@@ -356,7 +347,7 @@ class Ledger:
             return None
         return epsilon_at([event_from_json(record) for entry in entries for record in entry.events], delta)
 
-    def _close(self, entry: Entry, state: State) -> None:
+    def _close(self, entry: Entry, state: EntryState) -> None:
         with self._store.writing() as connection:
             values = {"id": entry.id, "time": datetime.now(UTC).isoformat(), "state": state.value}
             insert(connection, "outcomes", values)
@@ -381,7 +372,7 @@ class Spending:
         An error that ends the block gets one more sentence: that the release was paid for.
         """
         with contextlib.suppress(DiscreetError):
-            self._ledger._close(self.entry, State.DONE if kind is None else State.FAILED)
+            self._ledger._close(self.entry, EntryState.DONE if kind is None else EntryState.FAILED)
         if isinstance(error, DiscreetError) and self._ledger._is_kept:
             cost = self.entry.guarantee
             error.add_sentence(

@@ -18,7 +18,7 @@ from discreet.privacy.ledger.sealing import require_sealed
 Frame = tuple[Unit, Neighbors, Trust]
 
 
-class State(StrEnum):
+class EntryState(StrEnum):
     """Say how a spending ended; in every state it was paid."""
 
     OPEN = "open"
@@ -43,7 +43,7 @@ class Entry:
     dataset: str
     what: str
     guarantee: Guarantee
-    state: State
+    state: EntryState
     process: int
     events: tuple[dict[str, Any], ...] = ()
 
@@ -141,7 +141,7 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
         dataset=dataset,
         what=what,
         guarantee=promise,
-        state=State(state),
+        state=EntryState(state),
         process=process,
         events=tuple(json.loads(events)),
     )

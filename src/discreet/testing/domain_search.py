@@ -1,20 +1,28 @@
-"""Search the whole stated domain of every statistic for somebody who adds more than is declared.
+"""Search the whole stated domain of a statistic for a user who contributes more than is declared.
 
 Statistics are made from their classes' own statements: every field at its ends, just inside them, at
 ordinary numbers, and all mixed by chance; arrays flat, with one loud entry, with equal columns, spread over
 all magnitudes; sides as short as they may be. Rows are empty, full, at the ends of single precision, with
-repeated times. Run as a program it prints what it tried, in one line of JSON.
+repeated times. Run as a program with classes (`module:Class`) as arguments it prints what it tried, in one
+line of JSON.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import importlib
 import itertools
 import json
 import math
 import sys
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from discreet.core.arrays import Floats
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
@@ -30,12 +38,14 @@ from discreet.statistics.domain import (
     Whole,
     domains,
 )
+from discreet.statistics.fixed_point import Steps
+from discreet.statistics.statistic import Part, Statistic
 
 N_ITEMS = 5
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
-def searchable(kind):
+def searchable(kind: type) -> bool:
     """Tell whether all fields can be made from what they state."""
     return all(
         searchable(domain) if isinstance(domain, type) else not isinstance(domain, Held)
@@ -43,7 +53,7 @@ def searchable(kind):
     )
 
 
-def ends(low, high):
+def ends(low: float, high: float) -> list[float]:
     """Return numbers at, just inside and between the ends of a range, zero and subnormal ones included."""
     found = [low, high, np.nextafter(low, high), np.nextafter(high, low)]
     found += [
@@ -52,7 +62,7 @@ def ends(low, high):
     return [float(number) for number in found]
 
 
-def anywhere(rng, low, high, size=None):
+def anywhere(rng: np.random.Generator, low: float, high: float, size: tuple[int, ...] | None = None) -> Any:
     """Return numbers of all magnitudes in a range."""
     least, most = max(low, -1e300), min(high, 1e300)
     top = math.log10(max(abs(least), abs(most)))
@@ -65,20 +75,24 @@ def anywhere(rng, low, high, size=None):
 class Maker:
     """Make one statistic by chance; `extreme` fields are at the ends of their domain, the others ordinary."""
 
-    def __init__(self, rng, n_items, n_users, taste):
-        self.rng, self.taste = rng, taste
+    def __init__(self, rng: np.random.Generator, n_items: int, n_users: int, mood: str) -> None:
+        self.rng, self.mood = rng, mood
         self.sides = {"n": n_items, "u": n_users, "2": 2}
 
-    def side(self, name):
+    def side(self, name: str) -> int:
+        """Return the length of a side, which all arrays of the statistic share."""
         letter, _, more = name.partition("+")
         if letter not in self.sides:
             least = SIDES[letter][0]
             most = min(SIDES[letter][1], self.sides["n"] if letter == "t" else 3)
-            self.sides[letter] = int(self.rng.choice([least, most, self.rng.integers(least, most + 1)]))
+            self.sides[letter] = int(
+                self.rng.choice(np.array([least, most, self.rng.integers(least, most + 1)]))
+            )
         return self.sides[letter] + int(more or 0)
 
-    def make(self, kind):
-        given = {}
+    def make(self, kind: type) -> Any:
+        """Return an instance with every field made from its domain."""
+        given: dict[str, Any] = {}
         # Places need to know how many there are.
         order = sorted(domains(kind).items(), key=lambda entry: isinstance(entry[1], Places))
         for name, domain in order:
@@ -87,13 +101,14 @@ class Maker:
             given["rounds"] = max(given["rounds"], given["paces"].size, 1)
         return kind(**given)
 
-    def value(self, domain):
-        rng, taste = self.rng, self.taste if self.rng.random() < 0.8 else "ordinary"
+    def value(self, domain: object) -> Any:
+        """Return one field."""
+        rng, mood = self.rng, self.mood if self.rng.random() < 0.8 else "ordinary"
         match domain:
             case Number(low, high):
-                if taste == "ordinary":
+                if mood == "ordinary":
                     return float(np.clip(rng.choice([1.0, 0.3, 2.0]), low, high))
-                return float(rng.choice(ends(low, high)) if taste == "ends" else anywhere(rng, low, high))
+                return float(rng.choice(ends(low, high)) if mood == "ends" else anywhere(rng, low, high))
             case Length(side):
                 return self.side(side)
             case Whole(least, most):
@@ -105,10 +120,11 @@ class Maker:
             case Places():
                 return self.places(domain)
             case Numbers():
-                return self.numbers(domain, taste)
+                return self.numbers(domain, mood)
         raise TypeError(f"No way to make {domain}.")
 
-    def places(self, domain):
+    def places(self, domain: Places) -> npt.NDArray[np.int64]:
+        """Return an array of places."""
         shape = tuple(self.side(side) for side in domain.sides)
         below = self.side(domain.below)
         if not domain.different:
@@ -116,15 +132,16 @@ class Maker:
         found = self.rng.permutation(below)[: shape[0]].astype(np.int64)
         return np.sort(found) if domain.rising else found
 
-    def numbers(self, domain, taste):
+    def numbers(self, domain: Numbers, mood: str) -> Floats:
+        """Return an array of numbers."""
         rng = self.rng
         shape = tuple(self.side(side) for side in domain.sides)
         if domain.or_none and rng.random() < 0.5:
             return np.zeros(0)
         ordinary = np.clip(rng.normal(size=shape), domain.least, domain.most)
-        if taste == "ordinary":
+        if mood == "ordinary":
             found = ordinary
-        elif taste == "anywhere":
+        elif mood == "anywhere":
             found = anywhere(rng, domain.least, domain.most, shape)
         else:
             found = np.full(shape, rng.choice(ends(domain.least, domain.most)))
@@ -138,11 +155,11 @@ class Maker:
         return np.ascontiguousarray(found)
 
 
-def rows_of_kinds(rng, n_items):
+def rows_of_kinds(rng: np.random.Generator, n_items: int) -> Iterator[tuple[str, Interactions]]:
     """Yield one person each, odd in some way: what they rated, with which values and times."""
     everything = np.arange(n_items)
     some = np.sort(rng.permutation(n_items)[: max(1, n_items // 2)])
-    values = {
+    values: dict[str, Callable[[int], npt.NDArray[Any]]] = {
         "usual": lambda size: rng.uniform(-1, 1, size),
         "equal": lambda size: np.ones(size),
         "ends": lambda size: rng.choice([-_LARGEST_SINGLE, _LARGEST_SINGLE], size),
@@ -153,7 +170,10 @@ def rows_of_kinds(rng, n_items):
             yield name, person(items, made(items.size), times, n_items)
 
 
-def person(items, values, times, n_items):
+def person(
+    items: npt.NDArray[Any], values: npt.NDArray[Any], times: npt.NDArray[Any] | None, n_items: int
+) -> Interactions:
+    """Return one user's ratings on the widest scale."""
     return Interactions(
         indptr=np.array([0, items.size]),
         items=items.astype(np.int32),
@@ -165,7 +185,7 @@ def person(items, values, times, n_items):
     )
 
 
-def norm_of(part, steps):
+def norm_of(part: Part, steps: Steps) -> Fraction:
     """Return the square of the norm over that of the bound, exactly; l1 norms are squared too."""
     whole = steps + np.triu(steps, 1).T if part.symmetric else steps
     sizes = [abs(int(one)) for one in whole.ravel() if one]
@@ -183,7 +203,7 @@ class Found:
     faults: list[str] = dataclasses.field(default_factory=list)
 
 
-def search(kind, made=60, seed=0):
+def search(kind: type[Statistic], made: int = 60, seed: int = 0) -> Found:
     """Try statistics of a class, made by chance, on all odd rows."""
     rng = np.random.default_rng([seed, *kind.__name__.encode()])
     found = Found()
@@ -207,16 +227,14 @@ def search(kind, made=60, seed=0):
     return found
 
 
-def main(names):
+def main(places: list[str]) -> None:
     """Search the classes named, and print what was found."""
-    from contracts.test_statistic_contract import KINDS
-
-    told = {}
-    for name in names or sorted(KINDS):
-        if searchable(KINDS[name]):
-            found = search(KINDS[name], made=24)
-            told[name] = [found.tried, found.rows, float(found.largest) ** 0.5, len(found.faults)]
-    print(json.dumps(told))
+    searched = {}
+    for place in places:
+        module, _, name = place.partition(":")
+        found = search(getattr(importlib.import_module(module), name), made=24)
+        searched[name] = [found.tried, found.rows, float(found.largest) ** 0.5, len(found.faults)]
+    print(json.dumps(searched))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,220 @@
+"""What each tuned constant of user-factorization is worth: HR@10 and RMSE at half and at double.
+
+    nice python benchmarks/ablation.py --data movielens-100k --seeds 5        epsilon 1 and 5
+    python benchmarks/ablation.py --data movielens-1m --constants STRONG,EXPLAINED
+
+Scored on a validation part: everybody's latest item is put aside and never used, and the one before it is
+hidden. Noise is simulated; a constant is compared with the usual value seed by seed. A constant that a fit
+does not read cannot change it, so nothing is run for it. Where a constant may not be doubled (shares of the
+budget, weights of at most 1) the largest value that may be used is taken. Results go into
+benchmarks/results/ablation.json after each constant, so that a run may be stopped and continued with the
+constants that are left; docs/make_constants.py makes a page of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import harness
+import numpy as np
+
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.interactions import Interactions
+from discreet.data.splits import Split, leave_one_out
+from discreet.evaluation import measure
+from discreet.models.user_factorization import constants
+from discreet.models.user_factorization.estimator import UserFactorization
+
+RESULTS = harness.HERE / "results" / "ablation.json"
+DELTA = 1e-5
+METRICS = {"explicit": "hr@10,rmse", "implicit": "hr@10"}
+# Weights of a geometric decay, and the part of a catalog.
+AT_MOST_ONE = ("CO_OCCURRENCE_NEAR", "EMBEDDING_NEAR", "LIST_EVENLY", "NEARLY_ALL")
+# These define statistics, which read them in their own modules.
+SHARED = {
+    "COUNT_PART": ("discreet.statistics.counts", "discreet.statistics.residual_moment"),
+    "USER_RIDGE": ("discreet.statistics.counts",),
+    "TYPICAL_RESIDUAL": ("discreet.statistics.counts",),
+}
+FACTORS = {"half": (0.5, 0.75), "double": (2.0, 1.5, 1.25)}
+
+
+class Reads(types.ModuleType):
+    """Stand for the module of constants and remember which of them are read."""
+
+    seen: ClassVar[set[str]] = set()
+
+    def __getattribute__(self, name: str) -> object:
+        Reads.seen.add(name)
+        return super().__getattribute__(name)
+
+
+@contextmanager
+def reading() -> Iterator[set[str]]:
+    """Yield the names of the constants that are read from now on; what defines statistics always is."""
+    Reads.seen = set(SHARED)
+    constants.__class__ = Reads
+    try:
+        yield Reads.seen
+    finally:
+        constants.__class__ = types.ModuleType
+
+
+@contextmanager
+def replaced(name: str, value: float) -> Iterator[None]:
+    """Replace a constant in every module that reads it."""
+    modules = [constants, *(importlib.import_module(one) for one in SHARED.get(name, ()))]
+    before = getattr(constants, name)
+    try:
+        for module in modules:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module in modules:
+            setattr(module, name, before)
+
+
+def tried(name: str, factor: float) -> float:
+    """Return a constant times a factor; whole numbers stay whole."""
+    value = getattr(constants, name)
+    if isinstance(value, int):
+        return max(round(value * factor), 1)
+    return min(value * factor, 1.0) if name in AT_MOST_ONE else value * factor
+
+
+def validation(data: Interactions) -> Split:
+    """Hide everybody's second-latest item; the latest one is not there at all."""
+    return leave_one_out(leave_one_out(data, 0).train, 0)
+
+
+def scores(split: Split, epsilon: float, feedback: str, seeds: range) -> dict[str, list[float]]:
+    """Return each metric, seed by seed."""
+    found: dict[str, list[float]] = {}
+    for seed in seeds:
+        estimator = UserFactorization(epsilon=epsilon, delta=DELTA, feedback=feedback)
+        train, test = split.train, split.test
+        if feedback == "implicit":
+            train, test = (one.with_values(np.ones_like(one.values)) for one in (train, test))
+        model = estimator.fit(train, random=PrivacyRandom.simulate(seed))
+        for metric, value in measure(model, train, test, METRICS[feedback]).items():
+            found.setdefault(metric, []).append(float(value))
+    return found
+
+
+Cell = tuple[float, str]
+
+
+def measured(split: Split, cells: list[Cell], seeds: range) -> dict[Cell, dict[str, list[float]]]:
+    """Return every metric of every cell, seed by seed."""
+    return {(epsilon, feedback): scores(split, epsilon, feedback, seeds) for epsilon, feedback in cells}
+
+
+def changed(name: str, side: str, split: Split, seeds: range, usual: dict[Cell, dict]) -> dict | None:
+    """Return the differences from the usual value at half or double; None where no such value may be."""
+    for factor in FACTORS[side]:
+        value = tried(name, factor)
+        try:
+            with replaced(name, value):
+                found = measured(split, list(usual), seeds)
+        except ParameterError:
+            continue
+        differences = {
+            f"{feedback} {metric} at {epsilon:g}": np.subtract(values, usual[epsilon, feedback][metric])
+            for (epsilon, feedback), metrics in found.items()
+            for metric, values in metrics.items()
+        }
+        return {"value": value} | {
+            cell: {"mean": float(one.mean()), "error": float(one.std(ddof=1) / np.sqrt(one.size))}
+            for cell, one in differences.items()
+        }
+    return None
+
+
+def ablate(name: str, options: argparse.Namespace) -> dict:
+    """Return the usual scores of a data set, and what each constant changes where it is read."""
+    split = validation(harness.ratings(name, toy=options.toy))
+    seeds = range(options.seeds)
+    usual, reads = {}, {}
+    for epsilon in map(float, options.epsilons.split(",")):
+        for feedback in options.feedback.split(","):
+            with reading() as read:
+                usual |= measured(split, [(epsilon, feedback)], seeds)
+            reads[epsilon, feedback] = read
+    found: dict = {
+        "seeds": options.seeds,
+        "delta": DELTA,
+        "usual": {
+            f"{feedback} {metric} at {epsilon:g}": {
+                "mean": float(np.mean(values)),
+                "spread": float(np.std(values, ddof=1)),
+            }
+            for (epsilon, feedback), metrics in usual.items()
+            for metric, values in metrics.items()
+        },
+        "constants": {},
+    }
+    names = options.constants.split(",") if options.constants else list(constants.tuned())
+    for number, one in enumerate(names, 1):
+        cells = {cell: metrics for cell, metrics in usual.items() if one in reads[cell]}
+        found["constants"][one] = (
+            {side: changed(one, side, split, seeds, cells) for side in FACTORS} if cells else {}
+        )
+        if not options.toy:
+            keep(name, found)
+            print(f"{name}: {number} of {len(names)}, {one}", file=sys.stderr, flush=True)
+    return found
+
+
+def keep(name: str, found: dict) -> None:
+    """Add what is measured so far to the committed results; those of other seeds or cells are replaced."""
+    kept = json.loads(RESULTS.read_text(encoding="utf8")) if RESULTS.exists() else {}
+    kept.setdefault("data", {})
+    before = kept["data"].get(name, {})
+    if {**before, "constants": 0} == {**found, "constants": 0}:
+        found = {**found, "constants": {**before["constants"], **found["constants"]}}
+    kept["data"][name] = found
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="discreet-demo,movielens-100k", help="names separated by commas")
+    parser.add_argument("--epsilons", default="1,5")
+    parser.add_argument("--feedback", default="explicit,implicit")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--constants", default="", help="names separated by commas; all by default")
+    toy = {
+        "data": "toy",
+        "epsilons": "5",
+        "feedback": "explicit",
+        "seeds": 2,
+        "constants": "MEAN_SHARE,COUNT_PART,EFFECTS_SHARE",
+    }
+    options = harness.options(parser, toy=toy)
+    results = {"data": {name: ablate(name, options) for name in options.data.split(",")}}
+    harness.tell(results, options.json, show)
+
+
+def show(results: dict) -> None:
+    for data, found in results["data"].items():
+        for name, sides in found["constants"].items():
+            for side, cells in sides.items():
+                for cell, one in (cells or {}).items():
+                    if cell != "value":
+                        print(
+                            f"{data:16} {name:28} {side:7} {cell:24} {one['mean']:+.4f} ± {one['error']:.4f}"
+                        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""How many modules a reader meets: modules entered, and switches between them, while the library works.
+
+    python benchmarks/walk.py --json
+
+Each operation runs once to import and compile everything, and then once more under a profiler. A module is
+entered when one of its functions is called; a switch is a call into another module than that of the call
+before it. Only this library's modules count, and only the thread that asks. `layout` counts what is on disk:
+files, lines, the part of lines that are imports and module docstrings, and modules with a single importer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import harness
+
+import discreet
+from discreet import PrivacyRandom, UserFactorization
+
+ROOT = Path(discreet.__file__).parent
+
+
+def walked(work: Callable[[], object]) -> dict[str, int]:
+    """Return how many modules a piece of work enters, and how often it switches between them."""
+    work()
+    entered: list[str] = []
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            name = frame.f_globals.get("__name__", "")
+            if name.startswith("discreet.") and (not entered or entered[-1] != name):
+                entered.append(name)
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return {"modules": len(set(entered)), "switches": max(len(entered) - 1, 0)}
+
+
+def operations(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
+    """Return what users do, each as a function without arguments."""
+    estimator = UserFactorization(epsilon=5.0, delta=1e-5)
+    model = estimator.fit(data, random=PrivacyRandom.simulate(0))
+    history = {data.catalog.id_at(number): 4.0 for number in range(5)}
+    return {
+        "fit": lambda: estimator.fit(data, random=PrivacyRandom.simulate(0)),
+        "recommend": lambda: model.recommend(history, k=10),
+        "evaluate": lambda: discreet.evaluate(estimator, data, random=PrivacyRandom.simulate(0)),
+        "federated round": federated(data),
+        "Dask fit": on_dask(data, estimator, folder),
+    }
+
+
+def federated(data: Any) -> Callable[[], object]:
+    """Return a run over three parties; popularity takes one round."""
+    from discreet import Popularity
+    from discreet.federated import SharedNoise, protocol_for, simulate_parties
+
+    chosen = protocol_for(Popularity(epsilon=5.0, delta=1e-5), data.facts, SharedNoise(parties=3, missing=1))
+    return lambda: simulate_parties(chosen, data, 3, random=PrivacyRandom.simulate(0))
+
+
+def on_dask(data: Any, estimator: Any, folder: Path) -> Callable[[], object]:
+    """Return a fit on a cluster inside this process; only the driver's own work is counted."""
+    import polars as pl
+    from dask.distributed import Client, LocalCluster
+
+    from discreet.distributed.cluster import on_cluster
+    from discreet.distributed.sharding import make_shards
+    from discreet.distributed.shards import open_shards
+
+    users, items = data.users.id_at(data.rows()), data.catalog.id_at(data.items)
+    columns = {"user": users.tolist(), "item": items.tolist(), "rating": data.values}
+    pl.DataFrame(columns).write_parquet(folder / "ratings.parquet")
+    facts = data.facts
+    make_shards(
+        [folder / "ratings.parquet"],
+        folder / "shards",
+        n_shards=2,
+        low=facts.low,
+        high=facts.high,
+        step=facts.step,
+        catalog=data.catalog,
+    )
+
+    def work() -> None:
+        with (
+            LocalCluster(
+                n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            source = on_cluster(open_shards(folder / "shards"), client)
+            estimator.fit(source, random=PrivacyRandom.simulate(0))
+
+    return work
+
+
+def layout(root: Path) -> dict[str, float]:
+    """Return the size of the package: files, lines, headers, single importers, names of two classes."""
+    files = [path for path in root.rglob("*.py") if path.name != "__init__.py"]
+    lines = [len(path.read_text(encoding="utf8").splitlines()) for path in files]
+    importers: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    headers = 0
+    names = {".".join((root.name, *path.relative_to(root).with_suffix("").parts)): path for path in files}
+    for path in files:
+        tree = ast.parse(path.read_text(encoding="utf8"))
+        headers += header_lines(tree)
+        classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+        importers.update(imported(tree, names.keys()))
+    return {
+        "files": len(files),
+        "lines": sum(lines),
+        "median lines": statistics.median(lines),
+        "below 50 lines": sum(one < 50 for one in lines),
+        "above 400 lines": sum(one > 400 for one in lines),
+        "share of headers": round(headers / sum(lines), 3),
+        "single importers": sum(importers[name] == 1 for name in names),
+        "class names used twice": sum(
+            count > 1 for name, count in classes.items() if not name.startswith("_")
+        ),
+    }
+
+
+def header_lines(tree: ast.Module) -> int:
+    """Return the lines of imports and of the module's docstring."""
+    first = tree.body[:1]
+    nodes: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    if first and isinstance(first[0], ast.Expr) and isinstance(first[0].value, ast.Constant):
+        nodes.append(first[0])
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def imported(tree: ast.Module, names: Any) -> set[str]:
+    """Return the modules of the package that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = {f"{node.module}.{one.name}" for one in node.names}
+            found |= {name for name in names if name == node.module or name in parts}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="discreet-demo")
+    parser.add_argument("--only", default="", help="operations separated by commas; all by default")
+    options = harness.options(parser, toy={"only": "recommend,federated round"})
+    with tempfile.TemporaryDirectory() as folder:
+        works = operations(harness.ratings(options.data, toy=options.toy), Path(folder))
+        names = options.only.split(",") if options.only else list(works)
+        results = {"walk": {name: walked(works[name]) for name in names}, "layout": layout(ROOT)}
+    harness.tell(results, options.json, show)
+
+
+def show(results: dict) -> None:
+    for name, found in results["walk"].items():
+        print(f"{name:18} {found['modules']:4} modules {found['switches']:6} switches")
+    for name, value in results["layout"].items():
+        print(f"{name:24} {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Hold the tuned constants of user-factorization: value, meaning, and how each was chosen.
+
+All are public. They were chosen on validation parts of public data sets, never on test parts, so they cost no
+budget on other data. `benchmarks/ablation.py` measures each at half and at double; docs/constants.md has the
+table. Code reads them as attributes of this module, so that an experiment can replace one.
+
+Tolerances and starting values of iterations stay with their solvers (`solvers/empirical_bayes.py`,
+`solvers/spectrum.py`). The last group defines statistics, so it stands in `statistics/counts.py`; models read
+it here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple, get_type_hints
+
+from discreet.statistics import counts
+
+
+class Tuned(NamedTuple):
+    """Describe a constant: what it means, and the experiment that chose it."""
+
+    meaning: str
+    chosen: str
+
+
+# How constants were chosen, as far as the history of the repository says.
+UNRECORDED = "by hand on validation parts of seven public data sets; the experiment is not recorded"
+BOUND = "bound on time and memory; not tuned"
+FEW_USERS = "validation parts of Amazon and MovieLens 100K at epsilon 5"
+MANY_USERS = "validation part of MovieLens 1M at epsilon 5"
+TIMES = "validation parts of MovieLens 1M, 100K and latest-small: item before the latest hidden"
+LOW_EPSILON = "validation parts of three data sets at epsilon 0.1 to 1"
+FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
+EDGE = "theory: the edge of the noise's spectrum, with a small margin"
+
+# Budget shares of a fit from ratings.
+MEAN_SHARE: Annotated[float, Tuned("overall mean and number of users", UNRECORDED)] = 0.02
+PILOT_SHARE: Annotated[float, Tuned("pilot release of items", UNRECORDED)] = 0.08
+EFFECTS_SHARE: Annotated[float, Tuned("item effects, few users", FEW_USERS)] = 0.28
+EFFECTS_SHARE_MANY: Annotated[float, Tuned("item effects, many users", MANY_USERS)] = 0.14
+PILOT_MOMENT_SHARE: Annotated[float, Tuned("pilot release of the ratings' second moment", UNRECORDED)] = 0.03
+CO_OCCURRENCE_SHARE: Annotated[float, Tuned("co-occurrences, few users", FEW_USERS)] = 0.22
+CO_OCCURRENCE_SHARE_MANY: Annotated[float, Tuned("co-occurrences, many users", MANY_USERS)] = 0.18
+CO_OCCURRENCE_SHARE_STRONG: Annotated[float, Tuned("co-occurrences, strong rating factors", UNRECORDED)] = (
+    0.05
+)
+EMBEDDING_SHARE: Annotated[float, Tuned("item embeddings, few users", FEW_USERS)] = 0.20
+EMBEDDING_SHARE_MANY: Annotated[float, Tuned("item embeddings, many users", MANY_USERS)] = 0.28
+EMBEDDING_SHARE_STRONG: Annotated[float, Tuned("item embeddings, strong rating factors", UNRECORDED)] = 0.07
+MOMENT_PART: Annotated[float, Tuned("second moment of ratings, part of what is left", UNRECORDED)] = 0.35
+FACTOR_MOMENT_PART: Annotated[float, Tuned("factors' second moment, part of what is left", UNRECORDED)] = 0.03
+
+# Budget shares of a fit from implicit feedback; the rest goes to embeddings.
+IMPLICIT_USERS_SHARE: Annotated[float, Tuned("number of users", UNRECORDED)] = 0.01
+IMPLICIT_VOTES_SHARE: Annotated[float, Tuned("votes", UNRECORDED)] = 0.10
+IMPLICIT_CO_OCCURRENCE_SHARE: Annotated[float, Tuned("co-occurrences", UNRECORDED)] = 0.35
+
+# Decisions from released numbers.
+MANY_USERS_PER_NOISE: Annotated[
+    float, Tuned("users per unit of noise from which item vectors are worth a release", UNRECORDED)
+] = 2500.0
+ENOUGH_RATINGS: Annotated[
+    float, Tuned("ratings per user below which a user counts for a part of one", UNRECORDED)
+] = 32.0
+EXPLAINED: Annotated[
+    float, Tuned("part of the variance that the pilot must explain for rating factors", UNRECORDED)
+] = 0.015
+STRONG: Annotated[
+    float, Tuned("the same, from which ratings tell more than co-occurrences; many users", UNRECORDED)
+] = 0.06
+STRONG_FOR_FEW: Annotated[float, Tuned("the same for few users", UNRECORDED)] = 0.10
+ENOUGH_EMBEDDINGS: Annotated[
+    int, Tuned("directions of embeddings that replace weak rating factors", UNRECORDED)
+] = 6
+USERS_PER_EDGE: Annotated[
+    float, Tuned("users over the edge of the noise for co-occurrences to pay", UNRECORDED)
+] = 12.0
+
+# The pilot release and the item effects.
+PILOT_COUNT_PART: Annotated[float, Tuned("weight of counts in the pilot release", UNRECORDED)] = 0.45
+USERS_TO_COUNT: Annotated[
+    float, Tuned("weight of counts is this over users per unit of noise, if that is more", LOW_EPSILON)
+] = 150.0
+MOST_COUNT_PART: Annotated[float, Tuned("largest weight of counts", LOW_EPSILON)] = 1.5
+POPULARITY_POWER: Annotated[
+    float, Tuned("power of an item's count that weights its effect", UNRECORDED)
+] = -0.5
+USERS_TO_WEIGH: Annotated[
+    float, Tuned("users per unit of noise from which the full power is used", LOW_EPSILON)
+] = 1000.0
+MEAN_SPREAD: Annotated[
+    float, Tuned("prior deviation of the overall mean from the middle of the scale", UNRECORDED)
+] = 0.5
+
+# Co-occurrences and item embeddings.
+CO_OCCURRENCE_ITEMS_PER_ROOT: Annotated[
+    float, Tuned("items per square root of users per unit of noise", UNRECORDED)
+] = 5.0
+FEWEST_CO_OCCURRENCE_ITEMS: Annotated[int, Tuned("fewest items in co-occurrences", UNRECORDED)] = 32
+MOST_CO_OCCURRENCE_ITEMS: Annotated[int, Tuned("most items in co-occurrences", BOUND)] = 1500
+MOST_EMBEDDING_FACTORS: Annotated[int, Tuned("most directions of embeddings", BOUND)] = 48
+CO_OCCURRENCE_ABOVE_EDGE: Annotated[
+    float, Tuned("eigenvalue over the edge of the noise to be kept", TIMES)
+] = 1.0
+CO_OCCURRENCE_POWER: Annotated[float, Tuned("power of an item's votes in co-occurrences", UNRECORDED)] = -0.5
+EMBEDDING_POWER: Annotated[float, Tuned("power of an item's votes in embeddings", UNRECORDED)] = -0.15
+CO_OCCURRENCE_NEAR: Annotated[float, Tuned("weight per step in a user's order, co-occurrences", TIMES)] = 0.9
+CO_OCCURRENCE_APART: Annotated[
+    float, Tuned("weight at any distance: ratings depend on the whole history", TIMES)
+] = 0.2
+EMBEDDING_NEAR: Annotated[float, Tuned("weight per step in a user's order, embeddings", TIMES)] = 0.88
+EMBEDDING_COUNT_PART: Annotated[
+    float, Tuned("weight of counts against a unit embedding in each direction", UNRECORDED)
+] = 0.4
+MOST_EMBEDDING_FEATURES: Annotated[int, Tuned("embedding coordinates used as item features", BOUND)] = 32
+EMBEDDING_RIDGE: Annotated[
+    float, Tuned("ridge on a user's coefficients of all embedding features together", UNRECORDED)
+] = 1000.0
+
+# Latent factors of ratings.
+MOMENT_ITEMS_PER_ROOT: Annotated[
+    float, Tuned("items per square root of users per unit of noise", UNRECORDED)
+] = 5.0
+FEWEST_MOMENT_ITEMS: Annotated[int, Tuned("fewest items in the second moment", UNRECORDED)] = 32
+MOST_MOMENT_ITEMS: Annotated[int, Tuned("most items in the second moment", BOUND)] = 768
+MOST_RATING_FACTORS: Annotated[int, Tuned("most latent factors of ratings", BOUND)] = 32
+MOMENT_ABOVE_EDGE: Annotated[float, Tuned("eigenvalue over the edge of the noise to be kept", EDGE)] = 1.03
+PILOT_ABOVE_EDGE: Annotated[float, Tuned("the same in the pilot release", EDGE)] = 1.1
+MOMENT_POWER: Annotated[float, Tuned("power of an item's count in the second moment", UNRECORDED)] = -0.25
+REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", UNRECORDED)] = -0.25
+QUALITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of item quality", UNRECORDED)] = 10.0
+POPULARITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of popularity", UNRECORDED)] = 200.0
+PUBLIC_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of public features", FEATURES)] = 100.0
+MOST_PUBLIC: Annotated[int, Tuned("most principal components of public features", BOUND)] = 16
+MOST_PRIOR: Annotated[int, Tuned("most principal components of an earlier release", BOUND)] = 15
+WEIGHT_SPREAD: Annotated[
+    float, Tuned("mean squared weight of a row over the squared mean weight", UNRECORDED)
+] = 1.3
+LEAST_MOMENT: Annotated[
+    float, Tuned("least eigenvalue of the factors' second moment, of the constant's", UNRECORDED)
+] = 0.02
+
+# Lists: how a fitted model scores a user's history.
+LIST_RIDGE: Annotated[
+    float, Tuned("ridge on a user's embedding, relative to one interaction", UNRECORDED)
+] = 0.2
+LIST_FADING: Annotated[
+    float, Tuned("with times, the r-th latest interaction has weight (1 + r) to the minus this", TIMES)
+] = 1.3
+LIST_EVENLY: Annotated[
+    float, Tuned("without times, each of n interactions has weight n to the minus this", UNRECORDED)
+] = 0.65
+LIST_LENGTH: Annotated[
+    float, Tuned("part of an item's squared length subtracted from its log-odds", UNRECORDED)
+] = 1.0
+LIKING: Annotated[float, Tuned("weight of expected ratings in lists", UNRECORDED)] = 0.4
+NEARLY_ALL: Annotated[
+    float, Tuned("part of the catalog rated from which ratings do not order lists", UNRECORDED)
+] = 0.5
+
+# Statistics of all models of ratings.
+COUNT_PART: Annotated[float, Tuned("weight of counts against residuals", UNRECORDED)] = counts.COUNT_PART
+USER_RIDGE: Annotated[float, Tuned("average ratings by which a user's own mean is shrunk", UNRECORDED)] = (
+    counts.USER_RIDGE
+)
+TYPICAL_RESIDUAL: Annotated[
+    float, Tuned("deviation of a rating from its prediction, in half scales", UNRECORDED)
+] = counts.TYPICAL_RESIDUAL
+
+
+def tuned() -> dict[str, Tuned]:
+    """Return what every constant means, and how it was chosen, by name."""
+    hints = get_type_hints(__import__(__name__, fromlist=["tuned"]), include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
