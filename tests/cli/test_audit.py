@@ -53,7 +53,7 @@ def test_games_are_played_in_the_view_asked_for(discreet):
     (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
     assert 0.9 < game["refuted"] < 1 and game["curve"] is not None
     one_sentence(*discreet("audit", "neighbours", "--view", "palm"))
-    one_sentence(*discreet("audit", "covariance-svd", "--view", "report"))
+    one_sentence(*discreet("audit", "projected-gradient", "--view", "report"))
     code, out, _ = discreet("audit", "neighbours", "--view", "report", "--json")
     assert code == 0 and "report" in {finding["attack"] for finding in json.loads(out)}
 

@@ -171,7 +171,7 @@ def test_repeated_pairs_can_be_merged():
     assert cells(mean) == {(7, 1): 3, (7, 2): 4, (8, 1): 3}
     assert last.times.tolist() == [5, 30, 40] and last.indptr.tolist() == [0, 2, 3]
     with pytest.raises(ParameterError, match="duplicates"):
-        Interactions.from_arrays(*columns, duplicates="first")
+        Interactions.from_arrays(*columns, duplicates="any")
 
 
 def test_selections_keep_ids_and_values_together():

@@ -28,6 +28,7 @@ VERBS = (
     "similar",
     "explain",
     "add-items",
+    "export",
     "label",
     "sign",
     "verify",

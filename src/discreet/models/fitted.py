@@ -184,6 +184,16 @@ class FittedModel:
         vector: Floats = self.scorer.fold_in(self._person(history))[0]
         return vector
 
+    def search_vector(self, history: History) -> Singles:
+        """Return the vector that finds this person's list among exported item vectors (`discreet export`).
+
+        Its inner product with an item's vector is the score of `recommend`. It is as private as the history.
+        """
+        from discreet.models.exporting import search_vectors
+
+        vector: Singles = search_vectors(self, self._person(history))[0]
+        return vector
+
     @overload
     def similar_items(self, item: ItemId, k: int = 10) -> Listing[SimilarItem]: ...  # type: ignore[overload-overlap]
 

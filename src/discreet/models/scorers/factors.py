@@ -184,6 +184,10 @@ class ImplicitFactorScorer(Scorer):
         people, place = folded(self, histories, rows)
         return people[place].astype(np.float32) @ self.item_factors.T
 
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the item factors; there are no biases."""
+        return self.item_vectors(), np.zeros(len(self.item_factors))
+
     def explain(self) -> dict[str, Any]:
         """Return the settings, given or found."""
         return {"factors": self.item_factors.shape[1], **self.settings()}

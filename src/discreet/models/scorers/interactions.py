@@ -99,6 +99,10 @@ class InteractionScorer(Scorer):
         people, where = folded(self, histories, rows)
         return (people[where] @ self.item_factors.T + self._item_bias()).astype(np.float32)
 
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the item factors, and biases by popularity."""
+        return self.item_factors, self._item_bias()
+
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit and their inputs."""
         return dict(self.decisions)

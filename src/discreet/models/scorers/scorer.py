@@ -77,6 +77,10 @@ class Scorer(ABC):
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item for each of these users; call it in blocks."""
 
+    def linear(self) -> tuple[Floats, Floats] | None:
+        """Return vectors and biases of items if `worth` is `fold_in . vector + bias`, else None."""
+        return None
+
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return what lists are ordered by, for every item for each of these users: by default the scores."""
         return self.scores(histories, rows)

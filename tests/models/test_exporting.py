@@ -1,0 +1,88 @@
+"""Exported vectors find the lists that `recommend` makes, in every target."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet.core.checks import FileError, ParameterError
+from discreet.models.exporting import INDEX, ITEMS, LABEL, export_items, item_matrix, search_vectors
+from toy import toy_interactions
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy_interactions(n_users=300, n_items=120)
+
+
+KINDS = {
+    "user-factorization": lambda: discreet.UserFactorization(epsilon=math.inf, feedback="implicit"),
+    "private": lambda: discreet.UserFactorization(epsilon=3.0, feedback="implicit"),
+    "implicit-als": lambda: discreet.ImplicitAls(factors=8, alpha=10.0, regularization=1.0),
+}
+
+
+def by_product(vectors, wanted):
+    return np.argsort(-(wanted @ vectors.T), axis=1, kind="stable")[:, :10]
+
+
+def by_faiss(folder, wanted):
+    faiss = pytest.importorskip("faiss")
+    return faiss.read_index(str(folder / INDEX)).search(wanted, 10)[1]
+
+
+def by_hnswlib(folder, wanted):
+    hnswlib = pytest.importorskip("hnswlib")
+    index = hnswlib.Index(space="ip", dim=wanted.shape[1])
+    index.load_index(str(folder / INDEX))
+    index.set_ef(200)
+    return index.knn_query(wanted, k=10)[0].astype(int)
+
+
+@pytest.mark.parametrize("to", ["parquet", "faiss", "hnswlib"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_from_an_index_are_ours(tmp_path, data, kind, to):
+    if to != "parquet":
+        pytest.importorskip(to)
+    model = KINDS[kind]().fit(data)
+    export_items(model, tmp_path / "shop", to)
+    table = pl.read_parquet(tmp_path / "shop" / ITEMS)
+    wanted = search_vectors(model, data)
+    read = {"faiss": by_faiss, "hnswlib": by_hnswlib}
+    places = (
+        read[to](tmp_path / "shop", wanted) if to in read else by_product(table["vector"].to_numpy(), wanted)
+    )
+    ours = np.argsort(-model.worth(data, np.arange(data.n_users)), axis=1, kind="stable")[:, :10]
+    agreement = np.mean([len(set(one) & set(other)) / 10 for one, other in zip(places, ours, strict=True)])
+    assert agreement >= 0.99
+    # The twin: vectors that belong to the next item find other lists.
+    other = by_product(np.roll(table["vector"].to_numpy(), 1, axis=0), wanted)
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(other, ours, strict=True)]) < 0.9
+    assert table["item"].to_list() == model.catalog.ids.tolist()
+    label = json.loads((tmp_path / "shop" / LABEL).read_text())
+    assert label["guarantee"] == model.guarantee.to_json()
+
+
+def test_a_person_finds_their_own_list(data):
+    model = KINDS["user-factorization"]().fit(data)
+    history = model.catalog.ids[:4].tolist()
+    scores = item_matrix(model) @ model.search_vector(history)
+    for item, score in model.recommend(history, k=10):
+        assert math.isclose(scores[model.catalog.index_of([item])[0]], score, rel_tol=1e-4, abs_tol=1e-4)
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path, data):
+    with pytest.raises(ParameterError, match="not ordered by inner products"):
+        export_items(discreet.Biases(epsilon=1.0).fit(data), tmp_path / "shop", "parquet")
+    model = KINDS["implicit-als"]().fit(data)
+    with pytest.raises(ParameterError, match="to="):
+        export_items(model, tmp_path / "shop", "nothing")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(FileError, match="exists already"):
+        export_items(model, tmp_path / "there", "parquet")
+    with pytest.raises(FileError, match="does not exist"):
+        export_items(model, tmp_path / "no" / "shop", "parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there"]
