@@ -18,7 +18,7 @@ LIST_METRICS = ("hr@10", "ndcg@10")
 LIST_BARS = ("implicit-als", "ease", "item-knn")
 # RMSE that nobody would notice.
 SLIGHT = 0.001
-# How near choices and ratings together must come to choices alone at epsilon 5.
+# How near choices and ratings together must come to interactions alone at epsilon 5.
 NEAR = 0.95
 
 Failure = tuple[str, str]
@@ -85,7 +85,7 @@ def falling(found: Found) -> Iterator[Failure]:
 
 
 def far_from_choices(found: Found) -> Iterator[Failure]:
-    """At epsilon 5 lists from ratings come within 5 % of lists from choices alone."""
+    """At epsilon 5 lists from ratings come within 5 % of lists from interactions alone."""
     for metric in LIST_METRICS:
         ours, theirs = found.mean(OURS, "5", metric), found.mean("choices-only", "5", metric)
         if ours is not None and theirs is not None and ours < NEAR * theirs:
@@ -104,7 +104,7 @@ def liked_less(found: Found) -> Iterator[Failure]:
 
 
 def over_the_bar(found: Found) -> Iterator[Failure]:
-    """No private model is better than the best bar without privacy."""
+    """No private model is better than the best baseline without privacy."""
     for metric in LIST_METRICS:
         bars = [found.mean(bar, "inf", metric) for bar in LIST_BARS]
         best = max((value for value in bars if value is not None), default=math.inf)

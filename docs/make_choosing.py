@@ -1,4 +1,4 @@
-"""Fill the tables of choosing.md from benchmarks/results/accuracy.json: which model wins where."""
+"""Fill the tables of accuracy.md from benchmarks/results/accuracy.json: which model wins where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from make_readme import fill
 from making import making
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "choosing.md"
+PAGE = ROOT / "docs" / "accuracy.md"
 RESULTS = ROOT / "benchmarks" / "results" / "accuracy.json"
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 NAMES = {
@@ -25,13 +25,15 @@ NAMES = {
 }
 LISTS = ("user-factorization", "choices-only", "implicit-objective", "popularity")
 RATINGS = ("user-factorization", "covariance-svd", "frank-wolfe", "biases")
+# What a model is called on the page, where the results have another name for it.
+SHOWN = {"choices-only": "user-factorization --implicit"}
 BARS = {"hr@10": ("implicit-als", "ease", "item-knn"), "rmse": ("als",)}
 
 
 def table(results: dict[str, Any], models: tuple[str, ...], metric: str) -> str:
     """Return one row for each data set and model, the best private model of each column in bold."""
     lines = [
-        "| data (people) | model | " + " | ".join(EPSILONS) + " | best bar |",
+        "| data (users) | model | " + " | ".join(EPSILONS) + " | best baseline |",
         "|---|---|" + "---|" * (len(EPSILONS) + 1),
     ]
     for name, title in NAMES.items():
@@ -42,7 +44,7 @@ def table(results: dict[str, Any], models: tuple[str, ...], metric: str) -> str:
             cells = [_cell(found[model].get(epsilon, {}).get(metric), best[epsilon]) for epsilon in EPSILONS]
             head = f"{title} ({results['people'][name]:,})" if row == 0 else ""
             bar = _bar(found, metric) if row == 0 else ""
-            lines.append(f"| {head} | `{model}` | " + " | ".join(cells) + f" | {bar} |")
+            lines.append(f"| {head} | `{SHOWN.get(model, model)}` | " + " | ".join(cells) + f" | {bar} |")
     return "\n".join(lines)
 
 

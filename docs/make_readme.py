@@ -1,4 +1,4 @@
-"""Fill the README's generated parts: what the demo prints and the table of models."""
+"""Fill the tables of models in README.md and docs/models.md, and what the demo prints in docs/start.md."""
 
 from __future__ import annotations
 
@@ -14,23 +14,41 @@ from discreet.cli.demo import show_tour
 from discreet.recipes import describe_models
 
 README = Path(__file__).parents[1] / "README.md"
+MODELS = Path(__file__).parent / "models.md"
+START = Path(__file__).parent / "start.md"
+# The models to use first, the one to start with on top; all others stand in models.md only.
+FIRST = ("user-factorization", "popularity", "biases", "local-channel")
+
+
+def first_models_table() -> str:
+    """Return the models to use first as a Markdown table."""
+    by_name = {row["name"]: row for row in describe_models()}
+    return _table([by_name[name] for name in FIRST], ("name", "unit", "trust", "feedback", "summary"))
 
 
 def models_table() -> str:
-    """Return the models as a Markdown table."""
-    lines = [
-        "| model | protects | against | learns from | what it does | source |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in describe_models():
-        cells = (
-            f"`{row['name']}`",
-            row["unit"],
-            row["trust"],
-            row["feedback"],
-            row["summary"],
-            row["source"],
-        )
+    """Return all models as a Markdown table: first those to use first, last those without privacy."""
+
+    def order(row: dict[str, str]) -> tuple[int, bool, str]:
+        name = row["name"]
+        return FIRST.index(name) if name in FIRST else len(FIRST), row["unit"] == "nothing", name
+
+    columns = ("name", "unit", "trust", "feedback", "summary", "source")
+    return _table(sorted(describe_models(), key=order), columns)
+
+
+def _table(rows: list[dict[str, str]], columns: tuple[str, ...]) -> str:
+    titles = {
+        "name": "model",
+        "unit": "protects",
+        "trust": "against",
+        "feedback": "learns from",
+        "summary": "what it does",
+        "source": "source",
+    }
+    lines = ["| " + " | ".join(titles[one] for one in columns) + " |", "|" + "---|" * len(columns)]
+    for row in rows:
+        cells = (f"`{row[one]}`" if one == "name" else row[one] for one in columns)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -50,7 +68,9 @@ def fill(text: str, part: str, content: str) -> str:
 
 if __name__ == "__main__":
     with making(__doc__, demo="also run the demo and show what it prints") as made:
-        readme = fill(README.read_text(encoding="utf8"), "models", models_table())
+        parts = {README: ("first-models", first_models_table()), MODELS: ("models", models_table())}
         if made.options.demo:
-            readme = fill(readme, "demo", demo_output())
-        made.place(README).write_text(readme, encoding="utf8")
+            parts[START] = ("demo", demo_output())
+        for page, (part, content) in parts.items():
+            filled = fill(page.read_text(encoding="utf8"), part, content)
+            made.place(page).write_text(filled, encoding="utf8")

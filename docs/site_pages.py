@@ -16,27 +16,43 @@ import discreet
 from discreet import collect, federated
 
 ROOT = Path(__file__).parents[1]
-# What a reader meets first; pages that are not named here come below, under More.
-ORDER = {
-    "Start": [
-        "index.md",
-        "first_model.md",
-        "choosing.md",
-        "reading.md",
-        "labels.md",
-        "epsilon.md",
-        "coming_from.md",
-    ],
-    "Use": ["evaluation.md", "datasets.md", "limits.md", "troubleshooting.md"],
-    "Reference": ["reference/commands.md", "reference/api.md", "glossary.md", "formats.md", "changelog.md"],
-    "House": [
-        "papers.md",
-        "architecture.md",
-        "constants.md",
-        "adding_a_model.md",
-        "stability.md",
-        "releasing.md",
-    ],
+# The pages by what a reader wants. Every page of docs/ stands here; a new one comes under Other until it is.
+ORDER: dict[str, dict[str, str]] = {
+    "Tutorial": {
+        "Overview": "index.md",
+        "Start": "start.md",
+        "A year of releases": "a_year.md",
+        "Fresh all year": "fresh.md",
+    },
+    "How-to": {
+        "Choose a model": "choosing.md",
+        "Prepare data": "data.md",
+        "Collect locally": "collecting.md",
+        "Federate": "federated.md",
+        "Scale out": "scale.md",
+        "Evaluate": "evaluation.md",
+        "Audit": "audit.md",
+    },
+    "Reference": {
+        "CLI, API and errors": "reference.md",
+        "Commands": "reference/commands.md",
+        "Python": "reference/api.md",
+        "Errors": "troubleshooting.md",
+        "Models": "models.md",
+        "Accuracy": "accuracy.md",
+        "Results": "results.md",
+        "Labels, formats and glossary": "labels.md",
+        "Changelog": "changelog.md",
+    },
+    "Explanation": {"Guarantees and limits": "limits.md"},
+    "Contributing": {
+        "Contributing": "contributing.md",
+        "Architecture": "architecture.md",
+        "Add a model": "adding_a_model.md",
+        "Tuned constants": "constants.md",
+        "What stays the same": "stability.md",
+    },
+    "Papers": {"Papers": "papers.md"},
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -47,6 +63,8 @@ def generated() -> dict[str, str]:
     pages = {
         "index.md": _moved(ROOT / "README.md", "index.md"),
         "changelog.md": _moved(ROOT / "CHANGELOG.md", "changelog.md"),
+        "contributing.md": _moved(ROOT / "CONTRIBUTING.md", "contributing.md"),
+        "proofs/index.md": proofs_page(),
         "troubleshooting.md": troubleshooting_page(),
         "reference/commands.md": commands_page(),
         "reference/api.md": api_page(),
@@ -78,7 +96,12 @@ def relinked(text: str, source: Path, place: str) -> str:
 
 def _place(path: Path) -> str | None:
     """Return where the site keeps a file of the repository."""
-    homes = {ROOT / "README.md": "index.md", ROOT / "CHANGELOG.md": "changelog.md"}
+    homes = {
+        ROOT / "README.md": "index.md",
+        ROOT / "CHANGELOG.md": "changelog.md",
+        ROOT / "CONTRIBUTING.md": "contributing.md",
+        ROOT / "proofs": "proofs/index.md",
+    }
     if path in homes:
         return homes[path]
     if path.suffix in (".md", ".png", ".svg") and path.is_relative_to(ROOT / "docs"):
@@ -100,6 +123,20 @@ def _moved(path: Path, place: str) -> str:
     return relinked(path.read_text(encoding="utf8"), path, place)
 
 
+def proofs_page() -> str:
+    """List the proofs by the titles of their notes."""
+    lines = [
+        "# Proofs",
+        "",
+        "One note for each mechanism and estimator: assumptions, claim, proof, code.",
+        "",
+    ]
+    for path in sorted((ROOT / "proofs").glob("*.md")):
+        title = path.read_text(encoding="utf8").partition("\n")[0].lstrip("# ")
+        lines.append(f"- [{title}]({path.name})")
+    return "\n".join([*lines, ""])
+
+
 def commands_page() -> str:
     """Describe every verb from the program itself."""
     from discreet.cli.application import SEVERAL, VERBS, verb_command
@@ -114,7 +151,7 @@ def commands_page() -> str:
 
 
 def _command(called: str, command: Any) -> list[str]:
-    lines = [f"## {called}", "", (command.help or "").strip(), "", "| option | what it says |", "|---|---|"]
+    lines = [f"## {called}", "", (command.help or "").strip(), "", "| option | meaning |", "|---|---|"]
     for parameter in command.params:
         names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts else f"`{parameter.name}`"
         if parameter.param_type_name == "argument":
@@ -165,15 +202,15 @@ def troubleshooting_page() -> str:
     """List every sentence the program may refuse with, and what it comes from."""
     source = refusals.Source.of(ROOT / "src" / "discreet")
     lines = [
-        "# Troubleshooting",
+        "# Errors",
         "",
-        "Every refusal is one sentence; here are all of them, read from the program. Dots stand for what a",
-        "sentence fills in. Search for two words of yours; the right column says what was being done.",
+        "Every error is one sentence. Here are all of them, read from the program; dots stand for what a",
+        "sentence fills in. Search for two words of yours. The right column says what was being done.",
         "",
     ]
     for kind, cause in source.causes().items():
         rows = [one for one in source.refusals[0] if one.kind == kind]
-        lines += [f"## {kind}", "", cause, "", "| sentence | said while doing this |", "|---|---|"]
+        lines += [f"## {kind}", "", cause, "", "| sentence | while |", "|---|---|"]
         lines += [f"| {_cell(one.sentence)} | {_cell(one.when)} |" for one in rows] + [""]
     return "\n".join(lines)
 
@@ -187,13 +224,16 @@ def on_config(config: Any) -> Any:
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} | set(
         generated()
     )
-    named = {page for pages in ORDER.values() for page in pages}
-    nav: list[Any] = [{title: [page for page in pages if page in there]} for title, pages in ORDER.items()]
-    rest = sorted(there - named)
-    nav.insert(2, {"Models": [page for page in rest if page.startswith("models/")]})
-    nav.insert(3, {"More": [page for page in rest if "/" not in page]})
-    nav.append({"Proofs": [page for page in rest if page.startswith("proofs/")]})
-    others = [page for page in rest if "/" in page and not page.startswith(("models/", "proofs/"))]
+    named = {page for pages in ORDER.values() for page in pages.values()}
+    nav: list[Any] = [
+        {section: [{title: page} for title, page in pages.items() if page in there]}
+        for section, pages in ORDER.items()
+    ]
+    proofs = sorted(
+        page for page in there - named if page.startswith("proofs/") and page != "proofs/index.md"
+    )
+    nav.append({"Proofs": ["proofs/index.md", *proofs]})
+    others = sorted(there - named - set(proofs) - {"proofs/index.md"})
     nav += [{"Other": others}] if others else []
     config.nav = nav
     return config

@@ -1,4 +1,4 @@
-"""Documentation is executed: every Python example runs, and the README's table lists every model."""
+"""Documentation is executed: every Python example runs, links lead somewhere, tables are up to date."""
 
 import ast
 import importlib.util
@@ -13,7 +13,7 @@ import pytest
 import discreet
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 
 def blocks(page):
@@ -37,6 +37,35 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+# Names of files that users have, and parts of a path that stand for any.
+NOT_OURS = ("run.json", "label.json", "tests/formats/vX.Y/", "launch.py")
+NAMED = re.compile(r"(?<![\w/.:-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|json|toml|js|svg|png))(?![\w/])")
+FOLDERS = re.compile(r"`((?:src|tests|proofs|docs|papers|benchmarks|examples)/[\w./-]*/)`")
+
+
+def dead_names(text, known):
+    """Return files (by any last part of their path) and folders that a text names and that do not exist."""
+    text = re.sub(r"https?://\S+", "", text)
+    files = [name for name in NAMED.findall(text) if f"/{name.replace('../', '')}" not in known]
+    folders = [name for name in FOLDERS.findall(text) if not (ROOT / name).is_dir()]
+    return [name for name in files + folders if not name.endswith(NOT_OURS)]
+
+
+def test_every_file_that_a_page_names_exists():
+    known = set()
+    for folder in ("src", "tests", "proofs", "docs", "papers", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*"):
+            parts = path.relative_to(ROOT).parts
+            known |= {"/" + "/".join(parts[start:]) for start in range(len(parts))}
+    known |= {f"/{path.name}" for path in ROOT.iterdir()}
+    notes = [*(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
+    for page in [*PAGES, *notes]:
+        # Papers name what runs made elsewhere; test_adding_a_model.py writes the files of its page.
+        if page.name not in ("papers.md", "adding_a_model.md"):
+            assert not dead_names(page.read_text(encoding="utf8"), known), page.name
+    assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
 
 
 def script(name):
@@ -122,16 +151,106 @@ def test_the_page_of_constants_is_what_the_ablation_says():
     assert module.text(measured) == module.PAGE.read_text(encoding="utf8"), "Run docs/make_constants.py."
 
 
-def test_the_map_shows_every_room():
+def test_measured_tables_are_what_the_kept_results_say():
+    results, choosing = script("make_results"), script("make_choosing")
+    assert results.page() == results.PAGE.read_text(encoding="utf8"), "Run docs/make_results.py."
+    for path in sorted(results.RESULTS.glob("*.json")):
+        if path.stem not in results.WITHOUT_HOW:
+            assert set(results.HOW) <= set(results.kept(path.stem)), f"{path.name} does not say how."
+    assert {path.stem for path in results.RESULTS.glob("*.json")} >= {*results.SECTIONS, "accuracy"}
+    for page in PAGES:
+        text = page.read_text(encoding="utf8")
+        filled = choosing.filled(text, results.kept("accuracy"))
+        assert filled == text, f"{page.name} is out of date. Run docs/make_choosing.py."
+    # The twin: a changed number changes the page.
+    changed = results.kept("accuracy")
+    changed["runs"]["jester"]["user-factorization"]["10"]["rmse"] = [9.0, 9.0, 9.0]
+    assert results.shortfalls(changed) != results.shortfalls(results.kept("accuracy"))
+
+
+def test_the_map_shows_every_package():
     module = script("make_map")
     assert module.PICTURE.read_text(encoding="utf8") == module.text(), "Run docs/make_map.py."
-    rooms = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
-    drawn = {room.rstrip("/") for floor in module.floors() for room in floor}
-    assert rooms - {"py", "py.typed"} <= drawn
+    packages = {path.stem for path in (ROOT / "src" / "discreet").iterdir() if not path.name.startswith("__")}
+    drawn = {package.rstrip("/") for layer in module.layers() for package in layer}
+    assert packages - {"py", "py.typed"} <= drawn
 
 
-def test_readme_lists_every_model_as_it_is():
+def test_every_page_is_linked_and_has_its_section():
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    assert not [page for page in pages if f"(docs/{page})" not in readme]
+    ordered = {page for section in script("site_pages").ORDER.values() for page in section.values()}
+    assert pages <= ordered
+
+
+def test_links_to_sections_lead_somewhere():
+    def sections(page):
+        titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf8"), re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+    for page in PAGES:
+        for target, mark in re.findall(r"\]\(([\w./]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf8")):
+            found = sections(page.parent / target if target else page)
+            assert mark in found, f"{page.name} links to {target}#{mark}"
+
+
+def test_sentences_are_short():
+    for page in PAGES:
+        if page.name in ("papers.md", "adding_a_model.md"):
+            continue
+        lengths = [len(sentence.split()) for sentence in sentences(page.read_text(encoding="utf8"))]
+        assert not lengths or sum(lengths) / len(lengths) <= 20, page.name
+        assert max(lengths, default=0) <= 35, page.name
+
+
+def sentences(text):
+    """Return the sentences of a page's prose: no code, tables, headings or HTML."""
+    text = re.sub(r"^```.*?^```|<script>.*?</script>|<svg.*?</svg>", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = []
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        if not re.match(r"\s*(?:#|\||<)|    ", part):
+            plain = re.sub(r"\]\([^)]*\)|[*\[\]]", "", re.sub(r"`[^`]*`", "x", part))
+            prose += [one for one in re.split(r"(?<=[.!?])\s+", plain.strip()) if one]
+    return prose
+
+
+def test_tables_of_models_are_up_to_date():
     module = script("make_readme")
-    assert module.models_table() in (ROOT / "README.md").read_text(encoding="utf8"), (
-        "The README's table of models is out of date. Run docs/make_readme.py."
-    )
+    for page, table in ((module.README, module.first_models_table()), (module.MODELS, module.models_table())):
+        assert table in page.read_text(encoding="utf8"), (
+            f"{page.name} is out of date. Run docs/make_readme.py."
+        )
+
+
+def known_options():
+    """Return the options of every verb, and of the parts of verbs that have several."""
+    from discreet.cli.application import SEVERAL, VERBS, verb_command
+
+    known = {}
+    for verb in VERBS:
+        command = verb_command(verb)
+        parts = getattr(command, "commands", {}) if verb in SEVERAL else {"": command}
+        for part, one in parts.items():
+            known[verb, part] = {"--help"}.union(*({*each.opts, *each.secondary_opts} for each in one.params))
+    return known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_have_the_options_they_are_shown_with(page):
+    known = known_options()
+    text = page.read_text(encoding="utf8").replace("\\\n", " ")
+    for line in re.findall(r"(?<![\w./-])discreet ([a-z][^\n`#]*)", text):
+        verb, part = [*line.split(), "", ""][:2]
+        options = known.get((verb, part)) or known.get((verb, ""), None)
+        for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", line) if options else ():
+            assert option in options, f"{page.name}: discreet {line}"
+
+
+def test_options_named_alone_exist():
+    # Options of our scripts, of pytest and of other programs.
+    others = {"--toy", "--randomly-seed", "--check", "--search", "--seed", "--install-completion"}
+    known = set().union(*known_options().values()) | others
+    for page in PAGES:
+        for option in re.findall(r"`(--[a-z][a-z-]+)[ `=]", page.read_text(encoding="utf8")):
+            assert option in known or page.name == "papers.md", f"{page.name}: {option}"

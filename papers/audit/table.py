@@ -1,8 +1,9 @@
 """Make from a kept run (`discreet audit --all --full --out results/models.json`) what is told of it.
 
-`python papers/audit/table.py` prints the table of docs/audit.md, and writes the file that labels show; with
-`--toy` it writes nothing. `--add new.json` first takes over the audits of the models in another run
-(`discreet audit NAME --full --out new.json`).
+`python papers/audit/table.py` prints the table of docs/accuracy.md, and writes the file that labels show and
+the present fingerprints of all models, with which labels compare it; with `--toy` it writes nothing.
+`--add new.json` first takes over the audits of the models in another run (`discreet audit NAME --full --out
+new.json`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from discreet.audit import last_audits
 
 RUN = Path(__file__).parent / "results" / "models.json"
-EPSILONS = (0.5, 1.0, 4.0)
+EPSILONS = last_audits.EPSILONS
 
 
 def main():
@@ -31,6 +32,8 @@ def main():
     content = last_audits.summarized(run["found"], run["version"])
     if not options.toy:
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+        present = json.dumps(last_audits.present_fingerprints(), indent=1) + "\n"
+        shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
     print(table(run["found"]))
 
 

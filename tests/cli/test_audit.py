@@ -53,7 +53,7 @@ def test_games_are_played_in_the_view_asked_for(discreet):
     (game,) = (finding for finding in json.loads(out) if finding["attack"] == "transcript")
     assert 0.9 < game["refuted"] < 1 and game["curve"] is not None
     one_sentence(*discreet("audit", "neighbours", "--view", "palm"))
-    one_sentence(*discreet("audit", "covariance-svd", "--view", "report"))
+    one_sentence(*discreet("audit", "projected-gradient", "--view", "report"))
     code, out, _ = discreet("audit", "neighbours", "--view", "report", "--json")
     assert code == 0 and "report" in {finding["attack"] for finding in json.loads(out)}
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_no_run_of_this_version_is_left_as_it_is(discreet, tmp_pa
 
 
 def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
-    from discreet.audit import LastAudit, last_audit
+    from discreet.audit import LastAudit, last_audits
 
     found = {
         "date": "2026-11-16",
@@ -131,22 +131,33 @@ def test_labels_tell_of_the_last_audit_and_call_it_no_proof(discreet, model):
         "confidence": 0.99,
     }
     name = json.loads(discreet("label", model, "--json")[1])["name"]
-    last_audit._shipped.cache_clear()
-    known = last_audit._shipped()
+    found["fingerprints"] = dict(last_audits._present()[name])
+    last_audits._shipped.cache_clear()
+    known = last_audits._shipped()
     before = dict(known)
     known[name] = found
     try:
         _, out, _ = discreet("label", model)
         _, as_json, _ = discreet("label", model, "--json")
         _, models, _ = discreet("models", "--json")
+        # The mechanism changes: the audit was of an earlier form, and no bound of it is shown.
+        found["fingerprints"]["1"] = "0" * 16
+        _, changed, _ = discreet("label", model)
+        found["fingerprints"] = {}
+        _, unnamed, _ = discreet("label", model, "--json")
+        found["fingerprints"] = dict(last_audits._present()[name])
     finally:
         known.clear()
         known.update(before)
     assert "An audit is no proof." in " ".join(out.split()) and "2026-11-16" in out
-    assert json.loads(as_json)["last_audit"] == found
+    assert "earlier form" not in " ".join(out.split()) and "at least 0.90" in " ".join(out.split())
+    changed = " ".join(changed.split())
+    assert "audited in an earlier form" in changed and "at least" not in changed.split("Last audit")[1]
+    assert json.loads(unnamed)["last_audit"]["present"] is False
+    assert json.loads(as_json)["last_audit"] == {**found, "present": True}
     (row,) = (row for row in json.loads(models)["models"] if row["name"] == name)
     assert row["last_audit"]["curve"] == 0.9
-    assert LastAudit(**{**found, "exact": None}).sentence()
+    assert LastAudit(**{**found, "exact": None, "present": True}).sentence()
 
 
 def test_releases_from_files_are_audited_where_whole_people_are_promised(discreet, monkeypatch):

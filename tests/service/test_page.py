@@ -50,7 +50,7 @@ def shown(campaign, code):
 def test_rate_look_send_and_find_the_row(clean, collecting, films):
     service, store = collecting(films)
     page = clean.open(service.url)
-    assert "about 2.7 times surer" in page.inner_text("#promise")
+    assert "by a factor of at most about 2.7" in page.inner_text("#promise")
     # Which items were answered about is not hidden, and the first lines say so.
     assert "does see which things you answered about" in page.inner_text("#seen")
     assert page.inner_text("#left") == "0 of 20 is given away, or waits to be."

@@ -103,7 +103,8 @@ _KIND = "audits"
 class KeptFindings:
     """Store findings by model, promise and attack; with a path, each one is written at once.
 
-    A file written by another version is refused: its findings are about other code.
+    A file written by another version is refused: its findings are about other code. Findings about another
+    mechanism (`fingerprint`) are not used again.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -113,11 +114,32 @@ class KeptFindings:
         if path is not None and path.exists():
             self._rows = self._read(path)
 
+    @property
+    def is_written(self) -> bool:
+        """Return whether findings go to a file."""
+        return self._path is not None
+
     def once(
-        self, model: str, promised: float, attack: str, find: Callable[[], list[Finding]]
+        self,
+        model: str,
+        promised: float,
+        attack: str,
+        find: Callable[[], list[Finding]],
+        *,
+        fingerprint: str = "",
     ) -> list[Finding]:
-        """Return the stored findings of this attack, or run `find` and store its result."""
+        """Return the stored findings of this attack, or run `find` and store its result.
+
+        `fingerprint` names what is audited; findings with another one are replaced.
+        """
         key = {"subject": model, "asked": promised, "by": attack}
+        if fingerprint:
+            self._rows = [
+                row
+                for row in self._rows
+                if not key.items() <= row.items() or row.get("fingerprint") == fingerprint
+            ]
+            key["fingerprint"] = fingerprint
         found = [Finding.from_json(row) for row in self._rows if key.items() <= row.items()]
         if not found:
             found = find()

@@ -3,6 +3,10 @@
 `last_audits.json`, which ships with the package, is made from a full run that is kept in the repository
 (`papers/audit/table.py`). An audit tries to refute a promise, and can never prove one: the proofs are in
 proofs/.
+
+An audit is about the mechanism that it audited. `fingerprints.json` holds the present fingerprint of every
+model at the epsilons of full runs (`fingerprint`). An audit whose fingerprints differ, or that has none, is
+of an earlier form of the model, and its sentence says so.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-_SHIPPED = "last_audits.json"
+_SHIPPED, _PRESENT = "last_audits.json", "fingerprints.json"
+#: The epsilons of a full run.
+EPSILONS = (0.5, 1.0, 4.0)
 # The bounds shown are those at the most common promise.
 _SHOWN = 1.0
 
@@ -24,6 +30,8 @@ class LastAudit(NamedTuple):
     `tried` are the epsilons that were audited. At a promise of `promised`, `exact` is the exact privacy cost
     of the worst pair of neighboring datasets found (None if something leaked). `refuted` is the largest
     epsilon refuted by attacks without an assumption; `curve` assumes that the shape of the noise is known.
+    `fingerprints` names what was audited, by epsilon; empty if that was not recorded. `present` says whether
+    the model still releases the same.
     """
 
     date: str
@@ -35,9 +43,16 @@ class LastAudit(NamedTuple):
     refuted: float
     curve: float
     confidence: float
+    fingerprints: Mapping[str, str]
+    present: bool
 
     def sentence(self) -> str:
         """Return the audit in words; "not refuted" is never called a proof."""
+        if not self.present:
+            return (
+                f"audited in an earlier form ({self.date}, version {self.version}: {self.verdict}). "
+                "What the model releases now has not been audited in full. An audit is no proof."
+            )
         tried = ", ".join(f"{epsilon:g}" for epsilon in self.tried)
         worst = "unbounded (a leak)" if self.exact is None else f"{self.exact:.2f}"
         return (
@@ -49,13 +64,29 @@ class LastAudit(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the audit as JSON."""
-        return {**self._asdict(), "tried": list(self.tried)}
+        return {**self._asdict(), "tried": list(self.tried), "fingerprints": dict(self.fingerprints)}
 
 
 def last_audit(model: str) -> LastAudit | None:
     """Return the last audit of a kind of model; None if no kept run has it."""
     found = _shipped().get(model)
-    return None if found is None else LastAudit(**{**found, "tried": tuple(found["tried"])})
+    if found is None:
+        return None
+    audited = found["fingerprints"]
+    present = bool(audited) and audited == _present().get(model)
+    return LastAudit(**{**found, "tried": tuple(found["tried"]), "present": present})
+
+
+def present_fingerprints() -> dict[str, dict[str, str]]:
+    """Return the fingerprints of all models that promise something, by name and epsilon; takes a minute."""
+    from discreet import recipes
+    from discreet.audit.fingerprint import fingerprint
+
+    return {
+        name: {f"{level:g}": fingerprint(recipes.estimator(name, {"epsilon": level})) for level in EPSILONS}
+        for name in sorted(recipes.MODELS)
+        if not recipes.is_never_private(name)
+    }
 
 
 def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
@@ -64,7 +95,7 @@ def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dic
     for row in rows:
         by_model.setdefault(row["subject"], []).append(row)
     return {
-        model: _summary(found, version).to_json()
+        model: {key: value for key, value in _summary(found, version).to_json().items() if key != "present"}
         for model, found in sorted(by_model.items())
         if any(row["asked"] == _SHOWN for row in found)
     }
@@ -84,13 +115,33 @@ def _summary(rows: list[Mapping[str, Any]], version: str) -> LastAudit:
         refuted=max((row["refuted"] or 0.0 for row in games), default=0.0),
         curve=max((row["curve"] or 0.0 for row in games), default=0.0),
         confidence=min((row["confidence"] for row in games), default=1.0),
+        fingerprints=_audited(rows),
+        present=False,
     )
+
+
+def _audited(rows: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the fingerprint at each epsilon; none at all if a row has none or two rows differ."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(f"{row['asked']:g}", set()).add(row.get("fingerprint", ""))
+    known = all(len(names) == 1 and "" not in names for names in found.values())
+    return {level: names.pop() for level, names in sorted(found.items())} if known else {}
 
 
 @cache
 def _shipped() -> dict[str, dict[str, Any]]:
-    file = resources.files("discreet.audit").joinpath(_SHIPPED)
+    return _content(_SHIPPED)
+
+
+@cache
+def _present() -> dict[str, dict[str, str]]:
+    return _content(_PRESENT)
+
+
+def _content(name: str) -> dict[str, dict[str, Any]]:
+    file = resources.files("discreet.audit").joinpath(name)
     if not file.is_file():
         return {}
-    shipped: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf8"))
-    return shipped
+    content: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf8"))
+    return content

@@ -169,6 +169,7 @@ def _without_data(
     named: bool,
     edges: list[str],
 ) -> list[Finding]:
+    from discreet.audit.fingerprint import fingerprint
     from discreet.audit.from_files import audit_files, has_files
     from discreet.audit.full import views_of
     from discreet.audit.questions import has_questions
@@ -177,18 +178,17 @@ def _without_data(
     found: list[Finding] = []
     for estimator in subjects:
         name = described(estimator)
-        found += kept.once(name, estimator.epsilon, "white box", partial(quick_audit, name, estimator))
+        audited = fingerprint(estimator) if kept.is_written else ""
+        once = partial(kept.once, name, estimator.epsilon, fingerprint=audited)
+        found += once("white box", partial(quick_audit, name, estimator))
         if "files" in edges and has_files(estimator):
-            found += kept.once(name, estimator.epsilon, "files", partial(audit_files, name, estimator))
+            found += once("files", partial(audit_files, name, estimator))
         if "questions" in edges and has_questions(estimator):
-            ask = partial(_asked, name, estimator)
-            found += kept.once(name, estimator.epsilon, "questions", ask)
+            found += once("questions", partial(_asked, name, estimator))
         # What was not asked for by name is left out where a model has no such view.
         has = views if named else [one for one in views if one in views_of(estimator)]
         for view in has:
-            found += kept.once(
-                name, estimator.epsilon, view, partial(_played, name, estimator, view, seconds)
-            )
+            found += once(view, partial(_played, name, estimator, view, seconds))
     return found
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import visible
+
+if TYPE_CHECKING:
+    from discreet.audit.last_audits import LastAudit
 
 
 def label(
@@ -51,8 +54,23 @@ def label(
     table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    audited = () if last is None else (f"Last audit of this kind of model: {last.sentence()}",)
-    show(facts, table, signed, *audited)
+    show(facts, table, signed, *_audited(content, last))
+
+
+def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:
+    """Return the sentence about the last audit, which is of the default settings."""
+    if last is None:
+        return ()
+    from discreet import recipes
+
+    default = recipes.defaults(content["name"])
+    changed = [
+        key
+        for key, value in content.get("parameters", {}).items()
+        if key not in ("epsilon", "delta") and key in default and value != default[key]
+    ]
+    settings = f" It was with the default of {', '.join(changed)}, this file is not." if changed else ""
+    return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
 
 
 def _write_elsewhere(

@@ -21,7 +21,7 @@ def plan(
             "--epsilon", help="The budget for all releases together.", parser=parse_number, metavar="FLOAT"
         ),
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-6,
+    delta: Annotated[float, typer.Option("--delta", help="The budget's delta.")] = 1e-5,
     releases: Annotated[
         int, typer.Option("--releases", help="The number of releases: 12 for monthly, 52 for weekly.")
     ] = 1,
@@ -181,5 +181,5 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
             show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
     show(
         "To follow the plan: discreet budget year.ledger --name DATA --epsilon E --delta D --account "
-        "gaussian, then discreet fit DATA --ledger year.ledger --epsilon ..."
+        "gaussian, then discreet fit DATA --ledger year.ledger --epsilon ... --delta D"
     )

@@ -43,7 +43,7 @@ def refit(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit the next release on new data. Starting from the last release costs no extra budget.
+    """Fit the next release on new data and pay for it. The last release as a prior costs nothing more.
 
     The catalog is the last model's, plus new items that --items lists. A scale or a cap that was declared for
     the last model stays, unless --scale or --max-per-user changes it.

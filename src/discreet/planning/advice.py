@@ -72,14 +72,14 @@ _TABLE = {
         "local-sgd": _PUBLISHED,
     },
     ("nobody", "value", "verdicts"): {
-        "one-bit-input": "binary ratings are flipped on the device, with known odds",
+        "one-bit-input": "binary ratings are flipped on the device, with a known probability",
     },
     ("nobody", "item", "ratings"): {
         "local-nuclear": "also hides on the device which items were rated",
         "local-nuclear-plain": _PUBLISHED,
     },
     ("nobody", "item", "clicks"): {
-        "neighbours": "bits are flipped on the device, with known odds",
+        "neighbours": "bits are flipped on the device, with a known probability",
     },
     ("nobody", "person", "ratings"): {
         "private-gradients": "a whole history, against anyone; needs very many people",

@@ -35,7 +35,7 @@ class CollectionClient:
         self._url, self._timeout = url.rstrip("/"), timeout
 
     def campaign(self) -> AnyCampaign:
-        """Return the service's campaign; one that promises less than it says is refused."""
+        """Return the service's campaign; one that reveals more than it says is refused."""
         try:
             return campaign_from_json(json.loads(self._ask("/campaign")))
         except RecursionError as error:

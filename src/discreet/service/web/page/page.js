@@ -45,13 +45,14 @@ function refuse(sentence) {
 
 function introduce() {
   const { answer, most, person: whole } = priceOf(campaign);
-  const surer = about(Math.exp(answer));
-  const hidden = campaign.kind === "catalog" ? "whether and how you rated any one thing" : "how you rated any one thing";
+  const factor = about(Math.exp(answer));
+  const hidden = campaign.kind === "catalog" ? "Whether and how you rated any one thing" : "How you rated any one thing";
   document.title = `${campaign.name} – rate without being seen`;
   at("name").textContent = campaign.name;
   at("promise").textContent =
-    `Your answers are changed at random on this device before anything is sent. Nobody who reads a report, ` +
-    `not even whoever collects it, gets more than ${surer} times surer about ${hidden} (ε = ${number(answer)}).`;
+    `Your answers are changed at random on this device before anything is sent. ${hidden} changes the ` +
+    `probability of any report by a factor of at most ${factor} (ε = ${number(answer)}). That holds against ` +
+    `everybody who reads it, whoever collects it included.`;
   at("seen").textContent =
     campaign.kind === "catalog"
       ? "Whoever collects does not see which things you know: the report covers the whole list."
@@ -64,7 +65,7 @@ function introduce() {
     campaign.kind === "catalog"
       ? "Your one answer covers the whole list, so that it does not tell what you know. It is drawn once."
       : `A report may look like what you said. It could have come from any answer: from the one that makes it ` +
-        `likeliest only ${surer} times more often than from any other. It was drawn once, and stays as it is.`;
+        `likeliest only ${factor} times more often than from any other. It was drawn once, and stays as it is.`;
   at("draw").hidden = campaign.kind !== "catalog";
   for (const section of document.querySelectorAll("section")) section.hidden = false;
   at("suggestions").hidden = model === null;

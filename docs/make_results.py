@@ -1,0 +1,254 @@
+"""Write docs/results.md from benchmarks/results.
+
+Every file there is made by `benchmarks/keep.py` (accuracy.json by `benchmarks/accuracy.py`) and says how it
+was measured. No number on the page is typed in.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from make_choosing import NAMES
+from making import making
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results.md"
+RESULTS = ROOT / "benchmarks" / "results"
+HOW = ("command", "date", "version", "machine")
+# Written by scripts that do not record yet how they measured.
+WITHOUT_HOW = ("follow",)
+INTRODUCTION = """# Results
+
+This page is made by `python docs/make_results.py` from `benchmarks/results`. Each table names the command
+that measured it, the date, the version and the kind of machine. The machine was shared, so compare processor
+seconds, not the clock. `python benchmarks/keep.py SCRIPT` measures again and keeps the result.
+"""
+NOT_KEPT = """## Measured before results were kept
+
+These tables and numbers of other pages have no file in `benchmarks/results`. They were measured with earlier
+versions, on the same kind of shared machine, and cannot be checked against a file. The command that measures
+each is there.
+"""
+# Pages, what stands there, and why it was not measured again.
+EARLIER = (
+    ("[accuracy](accuracy.md#beside-another-auditor)", "the other auditor's columns", "needs jax-privacy"),
+    ("[accuracy](accuracy.md#scale)", "100 and 400 million ratings, Dask", "takes hours"),
+    (
+        "[accuracy](accuracy.md#federations)",
+        "other epsilons, and over Flower",
+        "takes hours, and needs Flower",
+    ),
+    ("[accuracy](accuracy.md#who-loses-accuracy)", "groups of users, similar items", "takes minutes"),
+    (
+        "[accuracy](accuracy.md#local-collection)",
+        "local, one-bit, low-rank methods",
+        "`discreet reproduce` does",
+    ),
+    (
+        "[accuracy](accuracy.md#audits)",
+        "audits of all models",
+        "takes hours; `papers/audit/results` has the run",
+    ),
+    ("[collecting](collecting.md)", "the service under load", "takes minutes on a free machine"),
+)
+
+
+def kept(name: str) -> dict[str, Any]:
+    """Return a kept result with how it was measured."""
+    content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf8"))
+    return content
+
+
+def page() -> str:
+    """Return the page of results."""
+    parts = [INTRODUCTION]
+    for name, (title, about, table) in SECTIONS.items():
+        content = kept(name)
+        parts.append(f"## {title}\n\n{about}\n\n{table(content['result'])}\n\n{provenance(content)}\n")
+    parts.append("## Missed goals of accuracy\n\n" + shortfalls(kept("accuracy")) + "\n")
+    parts.append(NOT_KEPT)
+    parts.append(markdown(("page", "what", "why it was not measured again"), EARLIER) + "\n")
+    return "\n".join(parts)
+
+
+def provenance(content: dict[str, Any]) -> str:
+    """Say in one line how a result was measured."""
+    machine = content["machine"]
+    return (
+        f"`{content['command']}`: {content['date']}, version {content['version']} ({content['commit']}), "
+        f"{machine['processors']} processors ({machine['system']} {machine['processor']}), load "
+        f"{content['load_before']:g} at its start, {content['processor_seconds']:,} processor seconds in all."
+    )
+
+
+def shortfalls(results: dict[str, Any]) -> str:
+    """Return for each goal of accuracy which measured numbers miss it, as `accuracy.py --check` does."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from accuracy_checks import CHECKS, failures
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    found = failures(results)
+    rows = []
+    for check in CHECKS:
+        missed: dict[str, list[str]] = {}
+        for name, entry, _ in found[check.__name__]:
+            missed.setdefault(NAMES[name], []).append(entry)
+        where = "; ".join(f"{name}: {', '.join(dict.fromkeys(entries))}" for name, entries in missed.items())
+        rows.append((str(check.__doc__).rstrip("."), len(found[check.__name__]), where))
+    return markdown(("goal", "missed", "where (epsilon and metric)"), rows)
+
+
+def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a Markdown table."""
+    titles = list(head)
+    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
+def _scale(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{one['ratings']:,}",
+            f"{one['people']:,}",
+            f"{one['items']:,}",
+            f"{one['fit_cpu_seconds']:.1f}",
+            f"{one['cpu_per_million']:.2f}",
+            f"{one['peak_mb']:,.0f} MB",
+        )
+        for one in result["sizes"]
+    ]
+    return markdown(("ratings", "users", "items", "fit", "read and fit, a million", "peak memory"), rows)
+
+
+def _distributed(result: dict[str, Any]) -> str:
+    rows = [
+        (size, way, f"{one['cpu_seconds']:.2f}", f"{one['peak_mb']:,.0f} MB", "yes" if one["equal"] else "no")
+        for way, sizes in result["ways"].items()
+        for size, one in sizes.items()
+    ]
+    return markdown(("millions of ratings", "where", "processor seconds", "peak memory", "same model"), rows)
+
+
+def _federated(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            epsilon,
+            model,
+            name.replace("_", " "),
+            f"{one['hr@10']:.3f} ± {one['std']:.3f} ({len(one['runs'])})",
+            f"{one['below_central']:+.3f}",
+        )
+        for epsilon, models in result["epsilons"].items()
+        for model, runs in models.items()
+        for name, one in runs.items()
+    ]
+    return markdown(("epsilon", "model", "run", "HR@10 ± spread (seeds)", "below central"), rows)
+
+
+def _retraining(result: dict[str, Any]) -> str:
+    rows = [
+        (name, f"{sum(runs) / len(runs):.3f}", f"{min(runs):.3f} to {max(runs):.3f}", len(runs))
+        for name, runs in result["rmse"].items()
+    ]
+    return markdown(("model", "RMSE", "range", "seeds"), rows)
+
+
+def _audit(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            one["mechanism"],
+            f"{one['samples']:,}",
+            f"{one['ours']:.2f}",
+            f"{one['ours_curve']:.2f}",
+            "-" if one["peer"] is None else f"{one['peer']:.2f}",
+        )
+        for one in result["rows"]
+    ]
+    return markdown(("mechanism", "games", "ours", "on the curve", "other auditor"), rows)
+
+
+def _als(result: dict[str, Any]) -> str:
+    rows = [
+        (side, f"{result['seconds'][side]:.1f}", *(f"{result[m][side]:.3f}" for m in ("hr@10", "ndcg@10")))
+        for side in result["seconds"]
+    ]
+    return markdown(("implementation", "seconds", "HR@10", "NDCG@10"), rows)
+
+
+def _als_ratings(result: dict[str, Any]) -> str:
+    rows = [
+        (f"`{side}`", f"{seconds:.1f}", f"{result['peak_mb'][side]:,.0f} MB")
+        for side, seconds in result["cpu_seconds"].items()
+    ]
+    return markdown(("fit", "processor seconds", "peak memory"), rows)
+
+
+def _frank_wolfe(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{one['ratings']:,}",
+            f"{one['round_seconds']:.3f}",
+            f"{one['bare_seconds']:.3f}",
+            f"{one['ratio']:.2f}",
+            f"{one['later_ratio']:.2f}",
+        )
+        for one in result["sizes"]
+    ]
+    return markdown(
+        ("ratings", "first round", "eight bare products", "ratio", "ratio of a later round"), rows
+    )
+
+
+SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
+    "scale": (
+        "A private fit from a file",
+        "`user-factorization` at epsilon 5 on generated ratings, in processor seconds.",
+        _scale,
+    ),
+    "distributed": (
+        "In memory, from shards, on a cluster",
+        "`user-factorization` at epsilon 1 on the same generated ratings; Dask has two local workers.",
+        _distributed,
+    ),
+    "federated": (
+        "Parties that do not share data",
+        "Ten parties of MovieLens 1M against one data holder; HR@10 among 99 sampled items, delta 1e-5.",
+        _federated,
+    ),
+    "retraining": (
+        "A year of monthly fits",
+        "MovieLens 1M cut by time into twelve parts, (5, 1e-6) a year; RMSE on hidden ratings of the last.",
+        _retraining,
+    ),
+    "audit": (
+        "Bounds of audits",
+        "The largest epsilon refuted of a true epsilon 1, at 99 %. The other auditor is `CanaryScoreAuditor` "
+        "of jax-privacy; a dash: it was not installed for this run.",
+        _audit,
+    ),
+    "als": (
+        "Alternating least squares on clicks",
+        "The same loss, factors and iterations as `implicit`, on MovieLens 1M; one run, by the clock.",
+        _als,
+    ),
+    "als_ratings": (
+        "Alternating least squares on ratings",
+        "A million generated ratings, default settings; `implicit` learns from clicks.",
+        _als_ratings,
+    ),
+    "frank_wolfe": (
+        "A round of private Frank-Wolfe",
+        "Processor seconds of a round of Oja's method, beside the sparse products it needs.",
+        _frank_wolfe,
+    ),
+}
+
+
+if __name__ == "__main__":
+    with making(__doc__) as made:
+        made.place(PAGE).write_text(page(), encoding="utf8")
