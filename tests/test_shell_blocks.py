@@ -28,6 +28,7 @@ NOT_RUN = {
     r"^discreet audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
     r"^discreet audit (?!biases$)": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",
     r"^discreet audit biases --": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",
+    r"top-shelf": "needs the example's package; test_adding_a_model.py installs and runs it",
     r"given:u1": "needs the original files of MovieLens 100K",
 }
 LARGE = ("movielens-1m", "movielens-100k")
