@@ -40,7 +40,15 @@ def test_links_lead_somewhere(page):
 
 
 # Names of files that users have, and parts of a path that stand for any.
-NOT_OURS = ("run.json", "label.json", "tests/formats/vX.Y/", "launch.py")
+NOT_OURS = (
+    "run.json",
+    "new.json",
+    "label.json",
+    "top_shelf.py",
+    "top_shelf.md",
+    "tests/formats/vX.Y/",
+    "launch.py",
+)
 NAMED = re.compile(r"(?<![\w/.:-])((?:[\w.-]+/)*[\w-]+\.(?:py|md|json|toml|js|svg|png))(?![\w/])")
 FOLDERS = re.compile(r"`((?:src|tests|proofs|docs|papers|benchmarks|examples)/[\w./-]*/)`")
 

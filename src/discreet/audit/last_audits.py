@@ -77,18 +77,6 @@ def last_audit(model: str) -> LastAudit | None:
     return LastAudit(**{**found, "tried": tuple(found["tried"]), "present": present})
 
 
-def present_fingerprints() -> dict[str, dict[str, str]]:
-    """Return the fingerprints of all models that promise something, by name and epsilon; takes a minute."""
-    from discreet import recipes
-    from discreet.audit.fingerprint import fingerprint
-
-    return {
-        name: {f"{level:g}": fingerprint(recipes.estimator(name, {"epsilon": level})) for level in EPSILONS}
-        for name in sorted(recipes.MODELS)
-        if not recipes.is_never_private(name)
-    }
-
-
 def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:
     """Return the last audit of each model in a kept run, by model name."""
     by_model: dict[str, list[Mapping[str, Any]]] = {}
