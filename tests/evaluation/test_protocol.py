@@ -186,7 +186,7 @@ def test_other_bad_arguments_spend_nothing(data, wrong):
 def test_a_split_that_leaks_spends_nothing(data):
     ledger = Ledger.in_memory()
     leaky = Split(train=data, test=random_split(data, 0.5, 0).test)
-    with pytest.raises(DataError, match="training data too"):
+    with pytest.raises(DataError, match="also in the training data"):
         evaluate(NoisyItemMeans(), data, ledger=ledger, split=leaky)
     assert ledger.spent(data.name).epsilon == 0
 
