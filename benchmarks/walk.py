@@ -50,7 +50,7 @@ def walked(work: Callable[[], object]) -> dict[str, int]:
 
 def operations(data: Any, folder: Path) -> dict[str, Callable[[], object]]:
     """Return what users do, each as a function without arguments."""
-    estimator = UserFactorization(epsilon=5.0, delta=1e-5)
+    estimator = UserFactorization(epsilon=1.0)
     model = estimator.fit(data, random=PrivacyRandom.simulate(0))
     history = {data.catalog.id_at(number): 4.0 for number in range(5)}
     return {

@@ -22,11 +22,10 @@ Made by `docs/make_constants.py` from `benchmarks/results/ablation.json`; do not
 
 Each constant was set to half and to double (or to the largest value that the budget allows). A model was
 fitted on a validation part: everybody's latest item is not used, and the one before it is hidden. Delta is
-1e-5, and noise is simulated. A difference is the mean over seeds, against the usual value with the same seed.
-It is in **bold** if it exceeds {errors:g} standard errors; there are few seeds and many cells, so a few bold
-ones are chance. "=" means that no seed changed and "-" that the fit does not read the constant.
-HR@10 is better when
-larger, RMSE when smaller.
+1e-5, and noise is simulated. A difference is the mean over seeds, against the usual value with the same
+seed. It is in **bold** if it exceeds {errors:g} standard errors; there are few seeds and many cells, so a few
+bold ones are chance. "=" means that no seed changed and "-" that the fit does not read the constant. HR@10 is
+better when larger, RMSE when smaller.
 """
 
 

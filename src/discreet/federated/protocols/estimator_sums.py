@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
@@ -107,7 +108,7 @@ class EstimatorSums(ItemProtocol):
         return self._answerable().write(asked) if isinstance(asked, Asked) else None
 
     def _answerable(self) -> Answerable:
-        return Answerable.of(statistics_of(self.estimator))
+        return _answerable(statistics_of(self.estimator))
 
     def read(self, question: MessagePart | Message, n_items: int) -> Asked:
         """Return what a question asks for, or raise `Refused`."""
@@ -189,6 +190,12 @@ class EstimatorSums(ItemProtocol):
         planned = gaussian_multiplier(self.planned().epsilon, self.delta)
         sigma = asked.sigma * (self._least() / planned) * (1 + _SLACK)
         return Gaussian(sigma=sigma, l2_sensitivity=asked.part.bound)
+
+
+@cache
+def _answerable(brought: tuple[type[Statistic], ...]) -> Answerable:
+    """Return what parties answer; the domains of all statistics are checked once, not for each question."""
+    return Answerable.of(brought)
 
 
 def protocol_for(estimator: Estimator, facts: PublicFacts, noise: SharedNoise) -> EstimatorSums:
