@@ -159,7 +159,7 @@ print(*[name for name in sys.modules if name.startswith("discreet")])
     loaded = found.stdout.split()
     assert len(loaded) < 70
     scorers = {name.rsplit(".", 1)[1] for name in loaded if name.startswith("discreet.models.scorers.")}
-    assert scorers == {"scorer", "parts", "factors", "counts", "similarity"}
+    assert scorers == {"scorer", "parts", "factors", "counts", "log_chance", "ranking", "similarity"}
     assert not [name for name in loaded if name.startswith(("discreet.federated", "discreet.models.local"))]
 
 
