@@ -41,7 +41,7 @@ _FOLDED = 1 << 14
 _NONE = LinearScores(np.zeros((1, 0)), np.zeros((1, 0)), np.zeros(1))
 
 
-class Exact(NamedTuple):
+class ExactScores(NamedTuple):
     """Hold the scores of `LinearScores`; the bias of closed items is minus infinity."""
 
     people: Array
@@ -148,7 +148,7 @@ def _rank_linear(
     rough[closed] = _CLOSED
     left = np.column_stack([base.people, np.ones(len(base.people))]).astype(np.float32)
     right = np.ascontiguousarray(np.column_stack([base.items, rough]).T.astype(np.float32))
-    exact = Exact(np.ascontiguousarray(base.people), np.ascontiguousarray(base.items), bias)
+    exact = ExactScores(np.ascontiguousarray(base.people), np.ascontiguousarray(base.items), bias)
     chance = Chance.of(liking, len(base.people))
     nearby = margins.astype(np.float32)
     values, (indptr, items) = out[0], seen
@@ -225,7 +225,7 @@ def _liked(person: int, item: int, chance: Chance) -> float:
 
 
 @compiled
-def _offer(person: int, item: int, exact: Exact, chance: Chance, values: Array, places: Array) -> None:
+def _offer(person: int, item: int, exact: ExactScores, chance: Chance, values: Array, places: Array) -> None:
     """Insert an item into a person's list if its exact score deserves it."""
     value = np.float32(dot(exact.people[person], exact.items[item]) + exact.bias[item])
     if chance.weight != 0 and value >= values[-1]:
@@ -260,7 +260,7 @@ def rank_tile(
     seen: Array,
     following: Array,
     margins: Array,
-    exact: Exact,
+    exact: ExactScores,
     chance: Chance,
     values: Array,
     places: Array,
