@@ -19,7 +19,7 @@ from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
-from discreet.statistics.counts import TYPICAL_RESIDUAL
+from discreet.statistics.typical import TYPICAL_RESIDUAL
 from toy import toy_interactions
 
 

@@ -29,7 +29,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.solvers.deconvolution import posterior_amounts
 from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
-from discreet.statistics.counts import TYPICAL_RESIDUAL, USER_RIDGE
+from discreet.statistics.typical import TYPICAL_RESIDUAL, USER_RIDGE
 
 Kind = Literal["popularity", "biases", "both"]
 # About what one rating weighs: what chance puts into an item's sum of few ratings follows from it.

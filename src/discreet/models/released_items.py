@@ -18,11 +18,7 @@ from discreet.models.scorers.counts import liking
 from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import EmpiricalBayes, VoteEstimate, shrink
-from discreet.statistics.counts import (
-    MEAN_LENGTH,
-    ItemResiduals,
-    UserMeans,
-)
+from discreet.statistics.counts import MEAN_LENGTH, ItemResiduals, UserMeans
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency, RecentResiduals
 

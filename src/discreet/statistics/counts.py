@@ -15,6 +15,7 @@ from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Length, Number, Numbers, OneOf, Ranges
 from discreet.statistics.fixed_point import Steps, to_fixed_point
 from discreet.statistics.statistic import Norm, Part, Statistic
+from discreet.statistics.typical import USER_RIDGE
 
 if TYPE_CHECKING:
     from discreet.statistics import row_kernels
@@ -178,11 +179,3 @@ class ScaleVotes(Statistic):
         for number, (low, high) in reversed(list(enumerate(self.scales))):
             votes[(least >= low) & (most <= high)] = number
         sums[0][:] += np.bincount(votes, minlength=len(self.scales) + 1)
-
-
-#: Weight of the counts against the residuals in a user's contribution.
-COUNT_PART = 0.2
-#: A user's own mean is shrunk as if they had rated this many average items more.
-USER_RIDGE = 3.0
-#: Typical deviation of a rating from its prediction; without noise this alone sets the shrinkage.
-TYPICAL_RESIDUAL = 0.45

@@ -20,10 +20,10 @@ from discreet.core.kernels import compiled, thread_count
 from discreet.core.rows import residuals
 from discreet.solvers.als import ridge_solutions
 from discreet.statistics.blocks import Block
-from discreet.statistics.counts import COUNT_PART
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROW_STEPS, Steps
 from discreet.statistics.statistic import Part, Statistic
+from discreet.statistics.typical import COUNT_PART
 
 
 @final

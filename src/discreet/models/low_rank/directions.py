@@ -22,9 +22,9 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import shrink
 from discreet.solvers.spectrum import outstanding
-from discreet.statistics.counts import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.scaled_rows import ScaledMoment, Scaling
+from discreet.statistics.typical import COUNT_PART, TYPICAL_RESIDUAL, USER_RIDGE
 
 # A user's coefficients have prior variance 1; this is the variance of ratings around predictions.
 FACTOR_RIDGE = TYPICAL_RESIDUAL**2

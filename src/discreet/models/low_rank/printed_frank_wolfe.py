@@ -21,9 +21,9 @@ from discreet.models.sums_estimator import SumsEstimator, gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.oja import random_signs, unit
 from discreet.solvers.spectrum import with_fixed_signs
-from discreet.statistics.counts import TYPICAL_RESIDUAL
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar, SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.statistics.typical import TYPICAL_RESIDUAL
 
 Solver = Literal["auto", "covariance", "oja"]
 

@@ -28,8 +28,8 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import SumsEstimator
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.low_rank.matrix import project_moment
-from discreet.statistics.counts import TYPICAL_RESIDUAL
 from discreet.statistics.projected_rows import advance, begin, bounded_moment
+from discreet.statistics.typical import TYPICAL_RESIDUAL
 
 # The assumed number of ratings per row without a declared cap.
 _USUAL_LENGTH = 100

@@ -19,10 +19,10 @@ from discreet.models.scorers.parts import ITEMS, RELEASED, Constant, Stored, Sto
 from discreet.models.scorers.scorer import Scorer
 from discreet.solvers.low_rank.matrix import Projection
 from discreet.statistics.blocks import rows_of
-from discreet.statistics.counts import USER_RIDGE
 from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
 from discreet.statistics.projected_rows import advance, begin
 from discreet.statistics.scaled_rows import own_places
+from discreet.statistics.typical import USER_RIDGE
 
 
 @final

@@ -5,15 +5,15 @@ budget on other data. `benchmarks/ablation.py` measures each at half and at doub
 table. Code reads them as attributes of this module, so that an experiment can replace one.
 
 Tolerances and starting values of iterations stay with their solvers (`solvers/empirical_bayes.py`,
-`solvers/spectrum.py`). The last group defines statistics, so it stands in `statistics/counts.py`; models read
-it here.
+`solvers/spectrum.py`). The last group defines statistics, so it stands in `statistics/typical.py`.
+Models read it here.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple, get_type_hints
 
-from discreet.statistics import counts
+from discreet.statistics import typical
 
 
 class Tuned(NamedTuple):
@@ -159,13 +159,13 @@ NEARLY_ALL: Annotated[
 ] = 0.5
 
 # Statistics of all models of ratings.
-COUNT_PART: Annotated[float, Tuned("weight of counts against residuals", UNRECORDED)] = counts.COUNT_PART
+COUNT_PART: Annotated[float, Tuned("weight of counts against residuals", UNRECORDED)] = typical.COUNT_PART
 USER_RIDGE: Annotated[float, Tuned("average ratings by which a user's own mean is shrunk", UNRECORDED)] = (
-    counts.USER_RIDGE
+    typical.USER_RIDGE
 )
 TYPICAL_RESIDUAL: Annotated[
     float, Tuned("deviation of a rating from its prediction, in half scales", UNRECORDED)
-] = counts.TYPICAL_RESIDUAL
+] = typical.TYPICAL_RESIDUAL
 
 
 def tuned() -> dict[str, Tuned]:
