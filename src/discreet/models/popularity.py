@@ -89,5 +89,6 @@ class Popularity(SumsEstimator):
         recency = recency_of(self.half_life, self.now)
         if recency is not None:
             asked = RecentVotes(n_items=data.n_items, norm=norm, recency=recency)
-        noisy = self._noise().release(data.total(asked).steps(), random)
+        votes = data.total(asked)
+        noisy = self._noise().release(votes.steps(), random) if self.is_private else votes.floats()
         return PopularityScorer(popularity=noisy)
