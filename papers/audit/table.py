@@ -36,6 +36,8 @@ def main():
         shipped.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
         present = json.dumps(fingerprints(), indent=1) + "\n"
         shipped.with_name("fingerprints.json").write_text(present, encoding="utf8")
+        settings = json.dumps(settings_of(content), indent=1) + "\n"
+        shipped.with_name("audited_settings.json").write_text(settings, encoding="utf8")
     print(table(run["found"]))
 
 
@@ -45,6 +47,14 @@ def fingerprints():
         name: {f"{level:g}": fingerprint(recipes.estimator(name, {"epsilon": level})) for level in EPSILONS}
         for name in sorted(recipes.MODELS)
         if not recipes.is_never_private(name)
+    }
+
+
+def settings_of(models):
+    """Return the default settings of models, as a file holds them; the promise's own numbers are left out."""
+    return {
+        name: {key: value for key, value in recipes.defaults(name).items() if key not in ("epsilon", "delta")}
+        for name in sorted(models)
     }
 
 

@@ -49,7 +49,7 @@ def exact_loss(mechanism: Any, inputs: npt.ArrayLike = ()) -> float:
     """Return the largest log-ratio of an answer between any two inputs.
 
     Example:
-        >>> from discreet.privacy.mechanisms.response import SignFlip
+        >>> from discreet.privacy.mechanisms.randomized_response import SignFlip
         >>> round(exact_loss(SignFlip(epsilon=1.0), [-1, 1]), 9)
         1.0
     """

@@ -16,7 +16,7 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.privacy.mechanisms.response import RandomizedResponse, SignFlip
+from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from discreet.privacy.mechanisms.subsampling import ImportanceSampling
 from discreet.recipes import MODELS
 from toy import toy_interactions

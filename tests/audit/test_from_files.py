@@ -74,8 +74,8 @@ def refused_unpaid(monkeypatch):
     """Refuse a file with one item before anything is paid."""
     accepted = Estimator._accepted
 
-    def refusing(self, data):
-        found = accepted(self, data)
+    def refusing(self, *given):
+        found = accepted(self, *given)
         Estimator._refuse(self, found)
         return found
 

@@ -34,6 +34,12 @@ def test_every_model_that_promises_something_was_audited_and_none_refuted():
 
 
 @pytest.mark.parametrize("name", PRIVATE)
+def test_the_audited_settings_are_the_defaults(name):
+    own = {key: value for key, value in recipes.defaults(name).items() if key not in ("epsilon", "delta")}
+    assert last_audits.audited_settings(name) == own, "Run papers/audit/table.py."
+
+
+@pytest.mark.parametrize("name", PRIVATE)
 def test_a_changed_mechanism_is_noticed(name):
     shipped = Path(last_audits.__file__).with_name("fingerprints.json")
     present = json.loads(shipped.read_text(encoding="utf8"))

@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenNumbers, HiddenStars
 from discreet.privacy.mechanisms.gaps import MARGIN, gap_scale, pretending_cells, realized
-from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.mechanisms.randomized_response import RandomizedResponse
 from evidence import cumulative, follows, samples_to_separate
 from toy import toy_interactions
 

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.evaluation import ranking
-from discreet.evaluation.ranking import Ranks
+from discreet.evaluation import ranking_metrics as ranking
+from discreet.evaluation.ranking_metrics import Ranks
 
 PER_PERSON = {
     "hit_rate": ranking.hit_rate,

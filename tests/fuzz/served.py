@@ -16,7 +16,7 @@ from discreet.federated.wire import Message, decode, encode
 from discreet.service.admission import seal, submission, unseal
 from discreet.service.answering import _question
 from discreet.service.collecting import kind_of
-from discreet.service.connections import Peers, RefusedError, body_of
+from discreet.service.limits import Peers, RefusedError, body_of
 from fuzz.models import OLD
 from fuzz.mutations import bytes_of, json_of
 

@@ -11,7 +11,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.local.neighbors import ItemNeighbors, similarities
 from discreet.privacy.guarantee import Trust, Unit
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 
 
 def choices(n_users=400, n_items=12, seed=0) -> Interactions:

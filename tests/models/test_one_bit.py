@@ -22,7 +22,7 @@ from discreet.models.scorers.one_bit import Answers, Vault, binary_ratings, publ
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.guarantee import Basis, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.additive import Laplace
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.solvers.low_rank.losses import OneBitLoss
 from evidence import follows, gap, samples_to_separate
 from toy import toy_interactions

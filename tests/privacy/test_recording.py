@@ -8,7 +8,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ModifiedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.sampling import draws
 from toy import toy_interactions
 

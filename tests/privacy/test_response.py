@@ -11,7 +11,7 @@ import pytest
 from discreet.core.checks import DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.privacy.mechanisms.channel import CountTable, log_up
-from discreet.privacy.mechanisms.response import RandomizedResponse, SignFlip
+from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from evidence import cumulative, follows, samples_to_separate
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 40.0, 44.3, 50.0, 700.0]

@@ -8,8 +8,9 @@ import pytest
 from starlette.requests import Request
 
 from discreet.core.checks import FileError, ParameterError
-from discreet.service import connections, running
-from discreet.service.connections import Doorkeeper, Peers, RateLimit, RefusedError, network_of
+from discreet.service import limits as connections
+from discreet.service import running
+from discreet.service.limits import Doorkeeper, Peers, RateLimit, RefusedError, network_of
 from ports import free_port
 from service.servers import ask, ask_json
 

@@ -10,7 +10,7 @@ from discreet.collect.wire import ReportRefusal
 from discreet.data.vocabulary import Vocabulary
 from discreet.service.admission import submission
 from discreet.service.collecting import _add_model
-from discreet.service.connections import RefusedError
+from discreet.service.limits import RefusedError
 from discreet.service.stores.opening import open_store
 
 

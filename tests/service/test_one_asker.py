@@ -11,7 +11,7 @@ from discreet.models.fitted import FittedModel
 from discreet.models.popularity import Popularity
 from discreet.service import answering
 from discreet.service.answering import answering_app
-from discreet.service.connections import RefusedError
+from discreet.service.limits import RefusedError
 from discreet.service.workers import Workers
 from service.servers import InProcess, ask, ask_json
 from toy import toy_interactions

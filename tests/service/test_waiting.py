@@ -11,7 +11,7 @@ import pytest
 from discreet.core.checks import DataError, FileError
 from discreet.service import client as client_module
 from discreet.service.client import CollectionClient
-from discreet.service.connections import RateLimit, RefusedError, body_of
+from discreet.service.limits import RateLimit, RefusedError, body_of
 
 
 class Request:
@@ -31,7 +31,7 @@ class Request:
 def clock(monkeypatch):
     """Return a clock that stands still until it is set."""
     now = SimpleNamespace(seconds=1000.0)
-    monkeypatch.setattr("discreet.service.connections.time", SimpleNamespace(monotonic=lambda: now.seconds))
+    monkeypatch.setattr("discreet.service.limits.time", SimpleNamespace(monotonic=lambda: now.seconds))
     return now
 
 

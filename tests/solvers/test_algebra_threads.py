@@ -10,10 +10,10 @@ from discreet.core.rows import one_algebra_thread
 
 @pytest.fixture(autouse=True)
 def two_threads():
-    """Give the library two threads, however many the tests around have."""
+    """Give libraries two threads, however many the tests around have; some that peers bring stay at one."""
     assert linalg.norm(np.eye(2)) > 1  # both of them bring a library
     with threadpool_limits(limits=2, user_api="blas"):
-        assert set(threads()) == {2}
+        assert 2 in threads()
         yield
 
 

@@ -6,7 +6,8 @@ proofs/.
 
 An audit is about the mechanism that it audited. `fingerprints.json` holds the present fingerprint of every
 model at the epsilons of full runs (`fingerprint`). An audit whose fingerprints differ, or that has none, is
-of an earlier form of the model, and its sentence says so.
+of an earlier form of the model, and its sentence says so. `audited_settings.json` holds the default settings,
+which are those that full runs audit; a label compares its file with them without loading any model.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-_SHIPPED, _PRESENT = "last_audits.json", "fingerprints.json"
+_SHIPPED, _PRESENT, _SETTINGS = "last_audits.json", "fingerprints.json", "audited_settings.json"
 #: The epsilons of a full run.
 EPSILONS = (0.5, 1.0, 4.0)
 # The bounds shown are those at the most common promise.
@@ -75,6 +76,11 @@ def last_audit(model: str) -> LastAudit | None:
     audited = found["fingerprints"]
     present = bool(audited) and audited == _present().get(model)
     return LastAudit(**{**found, "tried": tuple(found["tried"]), "present": present})
+
+
+def audited_settings(model: str) -> Mapping[str, Any]:
+    """Return the settings with which full runs audit a kind of model: its defaults."""
+    return _content(_SETTINGS).get(model, {})
 
 
 def summarized(rows: Iterable[Mapping[str, Any]], version: str) -> dict[str, dict[str, Any]]:

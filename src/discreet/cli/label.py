@@ -61,9 +61,9 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
     """Return the sentence about the last audit, which is of the default settings."""
     if last is None:
         return ()
-    from discreet import recipes
+    from discreet.audit.last_audits import audited_settings
 
-    default = recipes.defaults(content["name"])
+    default = audited_settings(content["name"])
     changed = [
         key
         for key, value in content.get("parameters", {}).items()

@@ -11,7 +11,7 @@ from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DiscreetError
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
-from discreet.evaluation import ranking
+from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
 from discreet.evaluation.metrics import (
     Metric,
@@ -21,7 +21,7 @@ from discreet.evaluation.metrics import (
     refuse_broken,
 )
 from discreet.evaluation.negatives import sample_negatives
-from discreet.evaluation.ranking import Ranks
+from discreet.evaluation.ranking_metrics import Ranks
 from discreet.models.lists import listable
 
 # Scores held at a time: a block of users times the catalog, in single precision (32 MB).

@@ -18,7 +18,7 @@ from discreet.core.registry import METRIC_EXAMPLES, METRICS
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
-    from discreet.evaluation.ranking import Ranks
+    from discreet.evaluation.ranking_metrics import Ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from discreet.service.connections import Peers, RateLimit, RefusedError, body_of
+from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.web_app import new_app
 from discreet.service.workers import Workers

@@ -17,7 +17,7 @@ from discreet.collect.campaign import Campaign
 from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import FileError
 from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
-from discreet.service.connections import Peers, RateLimit, RefusedError, body_of
+from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.running import ServiceCounters, log

@@ -75,7 +75,7 @@ def configured(app: FastAPI, host: str, port: int, proxies: Sequence[str] = ()) 
     """Return how applications are served: no request is logged, connections are bounded."""
     import uvicorn
 
-    from discreet.service.connections import Peers, bounded_protocol, room
+    from discreet.service.limits import Peers, bounded_protocol, room
 
     most = room()
     return uvicorn.Config(

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.core.checks import DiscreetError
-from discreet.service.connections import RefusedError
+from discreet.service.limits import RefusedError
 from discreet.service.pages import HEADERS
 
 

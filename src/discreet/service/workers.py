@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, final
 
-from discreet.service.connections import RefusedError
+from discreet.service.limits import RefusedError
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ from discreet.core.registry import METRICS
 from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metric_kinds import ListMetric, RatingMetric, ShownMetric
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.ranking import Ranks
+from discreet.evaluation.ranking_metrics import Ranks
 from discreet.testing.small_data import toy_interactions
 
 _K = 5

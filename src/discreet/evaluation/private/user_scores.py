@@ -20,11 +20,11 @@ from discreet.data.bounding import keep_per_user
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split
-from discreet.evaluation import ranking
+from discreet.evaluation import ranking_metrics as ranking
 from discreet.evaluation.list_scores import person_scores
 from discreet.evaluation.metric_kinds import ListMetric
 from discreet.evaluation.metrics import Metric, Predictor
-from discreet.evaluation.ranking import Ranks
+from discreet.evaluation.ranking_metrics import Ranks
 from discreet.models.lists import listable
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Held

@@ -23,7 +23,7 @@ from discreet.models.estimator import Estimator, check_budget, without_cap
 from discreet.models.scorers.item_item import NeighborScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.statistics.blocks import blocks
 
 Similarity = Literal["jaccard", "cosine"]

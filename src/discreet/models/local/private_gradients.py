@@ -23,7 +23,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.rounding import times_up
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.channel import local_epsilon
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.privacy.sampling.draws import uniform_below
 from discreet.solvers.als import solve_rows
 from discreet.statistics.data_source import DataSource

@@ -33,7 +33,7 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.accounting.gaussian import gaussian_multiplier, least, split_gaussian
 from discreet.privacy.guarantee import Guarantee, Trust, number_above
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
-from discreet.privacy.mechanisms.response import SignFlip
+from discreet.privacy.mechanisms.randomized_response import SignFlip
 from discreet.solvers.low_rank.losses import (
     MeteredGradient,
     OneBitLoss,

@@ -18,7 +18,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
-from discreet.models.user_factorization.embeddings import learn_implicit
+from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.privacy.guarantee import Guarantee

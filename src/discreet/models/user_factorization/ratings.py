@@ -26,7 +26,11 @@ from discreet.models.user_factorization.budget_split import (
     are_many,
     users_per_noise,
 )
-from discreet.models.user_factorization.embeddings import co_occurrence_directions, item_embeddings, may_show
+from discreet.models.user_factorization.implicit_feedback import (
+    co_occurrence_directions,
+    item_embeddings,
+    may_show,
+)
 from discreet.models.user_factorization.latent_factors import (
     LatentFactors,
     directions,

@@ -20,7 +20,7 @@ from discreet.privacy.mechanisms.bounded import ModifiedLaplace
 from discreet.privacy.mechanisms.channel import Channel, CountTable
 from discreet.privacy.mechanisms.clamped_noise import ClampedNoise
 from discreet.privacy.mechanisms.gaps import gap_scale, realized
-from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.mechanisms.randomized_response import RandomizedResponse
 from discreet.privacy.sampling.draws import uniform_below
 
 if TYPE_CHECKING:
