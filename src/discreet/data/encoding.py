@@ -130,7 +130,11 @@ def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
         raise DataError(
             f"{missing:,} of {len(series):,} times are missing; fill them in or leave the column out."
         )
-    return series.cast(pl.Int64).to_numpy()
+    try:
+        return series.cast(pl.Int64).to_numpy()
+    except pl.exceptions.PolarsError:
+        # The error of polars quotes a value, which is somebody's record.
+        raise DataError("times must be finite and fit in 64 bits with a sign; convert them first.") from None
 
 
 def sort_ratings(

@@ -338,15 +338,16 @@ def _clean(series: pl.Series, what: str, nulls: bool) -> pl.Series:
     if dtype.is_float():
         whole = (series == series.round()).all() and bool(series.is_finite().all())
         if whole:
-            return series.cast(pl.Int64)
+            return _to_int64(series, what)
     raise DataError(f"{what} must be whole numbers or text, not {dtype}; convert them first.")
 
 
 def _to_int64(series: pl.Series, what: str) -> pl.Series:
     try:
         return series.cast(pl.Int64)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{what} must fit in 64 bits with a sign; pass larger numbers as text.") from error
+    except pl.exceptions.PolarsError:
+        # The error of polars quotes a value, which is somebody's record.
+        raise DataError(f"{what} must fit in 64 bits with a sign; pass larger numbers as text.") from None
 
 
 def _convert(series: pl.Series, dtype: pl.DataType) -> pl.Series:

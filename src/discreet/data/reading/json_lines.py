@@ -1,7 +1,7 @@
 """Read JSON lines: one object a line, whose keys are the columns.
 
 How a line is read depends on that line alone: each is parsed by itself, never as part of a list. An id is
-text or a number, and a number is the same id as its text.
+text or a whole number, and a number is the same id as its text.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-_SHAPE = "a JSON object with text or a number for the person and the item"
+_SHAPE = "a JSON object with text or a whole number for the person and the item"
 # So many objects at the beginning say which keys there are.
 _MOST_SAMPLED = 100
 _MOST_KEYS = 1000
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-# A whole number that is too long comes back rounded: two ids would be one.
-_ROUNDED = r"^-?[0-9](\.[0-9]+)?e\+?([2-9][0-9]|[0-9]{3})$"
+# A number that is not whole, or too long, comes back rounded, and then two ids would be one. Texts that
+# look like such a number cannot be told from it, so they are refused as well.
+_ROUNDED = r"^-?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 
 
 def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect) -> Columns:

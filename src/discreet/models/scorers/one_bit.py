@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final, get_args
 
 import numpy as np
@@ -52,7 +52,9 @@ class OneBitScorer(Scorer):
         "users": Ids(source="public: the people the promise speaks of", count="people"),
         "left": StoredNumbers(source=RELEASED, shape=("people", "factors")),
         "right": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
-        "popularity": COUNTS,
+        "popularity": replace(
+            COUNTS, source="counts of ratings: which items were rated is public in this privacy definition"
+        ),
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "above": StoredNumber(optional=True),
