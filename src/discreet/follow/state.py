@@ -3,7 +3,7 @@
 The file is a SQLite database for the owner's eyes only. An `add` is one transaction: what entered, the sums
 and the drawn release are on the disk together or not at all, and nothing of a release leaves the process
 before that. Arrays are kept as blocks of bytes, so that no rating is handled one by one. Erased rows are
-overwritten with zeros.
+overwritten with zeros in the file; what the file system keeps of its rollback journal is not.
 """
 
 from __future__ import annotations
