@@ -77,7 +77,7 @@ def serve(
     with PartyDaemon(folder, agreement, protocol, people, book) as daemon:
         if not alone:
             daemon.start_flower(flower)
-        remark(f"{daemon.name} listens at {daemon.path}. Stop with Ctrl-C; start again to resume.")
+        remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; start again to resume.")
         daemon.run()
 
 
