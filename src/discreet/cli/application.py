@@ -52,7 +52,7 @@ SEVERAL = {
     "party": ("serve",),
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),
-    "collect": ("fit", "backup"),
+    "collect": ("fit", "backup", "invite"),
     "follow": ("start", "add", "show", "erase"),
 }
 # Other names for parts of a verb, which help does not list.

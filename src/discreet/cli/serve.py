@@ -11,6 +11,7 @@ from discreet.cli.output.printing import remark
 from discreet.core.checks import FileError, ParameterError, integer, non_negative, positive_finite
 
 if TYPE_CHECKING:
+    from discreet.collect.blind_signatures import BlindSigningKey
     from discreet.service.refitting import Refits
     from discreet.service.stores.store import ReportStore
 
@@ -51,6 +52,10 @@ def serve(
         str | None,
         typer.Option("--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Who shows it reads /metrics."),
     ] = None,
+    invitation_key: Annotated[
+        Path | None,
+        typer.Option("--invitation-key", help="The key that `campaign new --invited` wrote."),
+    ] = None,
 ) -> None:
     """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
     from discreet.models.storage import is_model
@@ -70,6 +75,7 @@ def serve(
     if refit is not None and publish is None:
         raise ParameterError("--refit needs --publish: where the model is written.")
     settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
+    settings["signer"] = _signer(invitation_key)
     kept = _opened(target, store, most_senders, host, port)
     refits = _refits(store, model, publish, refit)
     try:
@@ -78,6 +84,17 @@ def serve(
         if refits is not None:
             refits.stop()
         kept.dispose()
+
+
+def _signer(path: Path | None) -> BlindSigningKey | None:
+    from discreet.collect.blind_signatures import BlindSigningKey
+
+    if path is None:
+        return None
+    try:
+        return BlindSigningKey.from_pem(path.read_bytes())
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _answer(model: Path, host: str, port: int, per_minute: int, proxies: tuple[str, ...]) -> None:
