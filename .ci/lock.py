@@ -17,14 +17,18 @@ from urllib.request import urlopen
 
 _PINNED = re.compile(r"^([a-z0-9-]+)==([0-9][\w.]*)", re.MULTILINE)
 _LINK = re.compile(r'href="[^"#]*/([^"/#]+)#sha256=([0-9a-f]{64})"')
-_WHEEL = re.compile(r"-(?:py3|py2\.py3|cp31[1-3]|cp3\d+-abi3)[\w.-]*-(?:any|manylinux[\w.]*_(?:x86_64|aarch64))\.whl$")
+_WHEEL = re.compile(
+    r"-(?:py3|py2\.py3|cp31[1-3]|cp3\d+-abi3)[\w.-]*-(?:any|manylinux[\w.]*_(?:x86_64|aarch64))\.whl$"
+)
 
 
 def hashes_of(index: str, name: str, version: str) -> list[str]:
     """Return the hashes of the files of one version."""
     with urlopen(f"{index.rstrip('/')}/{name}/", timeout=60) as answer:
         links = {unquote(file): digest for file, digest in _LINK.findall(answer.read().decode())}
-    stem = re.compile(rf"{name.replace('-', '[-_.]')}-{re.escape(version)}(-.*\.whl|\.tar\.gz)$", re.IGNORECASE)
+    stem = re.compile(
+        rf"{name.replace('-', '[-_.]')}-{re.escape(version)}(-.*\.whl|\.tar\.gz)$", re.IGNORECASE
+    )
     own = {file: digest for file, digest in links.items() if stem.fullmatch(file)}
     wheels = [digest for file, digest in own.items() if _WHEEL.search(file)]
     found = wheels or [digest for file, digest in own.items() if file.endswith(".tar.gz")]
@@ -41,7 +45,10 @@ def main() -> None:
     pinned = sorted(dict(_PINNED.findall("\n".join([old, *more]))).items())
     blocks = []
     for name, version in pinned:
-        lines = [f"{name}=={version}", *(f"    --hash=sha256:{one}" for one in hashes_of(index, name, version))]
+        lines = [
+            f"{name}=={version}",
+            *(f"    --hash=sha256:{one}" for one in hashes_of(index, name, version)),
+        ]
         blocks.append(" \\\n".join(lines))
     Path(path).write_text("\n".join([*head, *blocks]) + "\n", encoding="utf8")
 

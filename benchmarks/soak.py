@@ -142,12 +142,8 @@ def stopped(server: Server) -> None:
 
 
 def disk_full(server: Server, seconds: float) -> None:
-    """Let every write that makes a file longer than a page fail, for a while."""
-    pid = server._process.pid
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
-    time.sleep(seconds)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    with server.full_disk():
+        time.sleep(seconds)
 
 
 def restarted(database: Postgresql) -> None:

@@ -55,9 +55,7 @@ def rfc_key():
 def test_the_test_vector_of_the_rfc():
     key = rfc_key()
     prepared = bytes.fromhex(RFC["PREFIX"] + RFC["MESSAGE"])
-    request = blind(
-        key.public, prepared, salt=bytes.fromhex(RFC["SALT"]), inverse=int(RFC["INVERSE"], 16)
-    )
+    request = blind(key.public, prepared, salt=bytes.fromhex(RFC["SALT"]), inverse=int(RFC["INVERSE"], 16))
     assert request.blinded.hex() == RFC["BLINDED"]
     answer = key.sign(request.blinded)
     assert answer.hex() == RFC["BLIND_SIGNATURE"]

@@ -95,7 +95,9 @@ def blind(
     key: BlindPublicKey, prepared: bytes, *, salt: bytes | None = None, inverse: int | None = None
 ) -> BlindRequest:
     """Return the request for a prepared message (section 4.2); salt and inverse are given in tests only."""
-    encoded = int.from_bytes(_encoded(prepared, key.size, secrets.token_bytes(_SALT_BYTES) if salt is None else salt))
+    encoded = int.from_bytes(
+        _encoded(prepared, key.size, secrets.token_bytes(_SALT_BYTES) if salt is None else salt)
+    )
     modulus = key.modulus
     if math.gcd(encoded, modulus) != 1:
         raise DataError("The key of invitations has small factors; nothing was asked.")
@@ -153,7 +155,9 @@ class BlindSigningKey:
         try:
             key = serialization.load_pem_private_key(raw, None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise FileError("This is not the key of invitations that `campaign new --invited` wrote.") from error
+            raise FileError(
+                "This is not the key of invitations that `campaign new --invited` wrote."
+            ) from error
         if not isinstance(key, rsa.RSAPrivateKey):
             raise FileError("This is not the key of invitations that `campaign new --invited` wrote.")
         return cls(key)
