@@ -1,6 +1,7 @@
 """Documentation is executed: every Python example runs, links lead somewhere, tables are up to date."""
 
 import ast
+import functools
 import importlib.util
 import json
 import re
@@ -76,6 +77,7 @@ def test_every_file_that_a_page_names_exists():
     assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
 
 
+@functools.cache
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -92,10 +94,26 @@ def script(name):
     return module
 
 
+@functools.cache
+def source_of_sentences():
+    return script("refusals").Source.of(ROOT / "src" / "discreet")
+
+
+@functools.cache
+def generated_pages():
+    """Generate all pages once; the sentences, which take longest, are those of the source above."""
+    pages = script("site_pages")
+    kept, pages.refusals.Source.of = pages.refusals.Source.of, lambda _: source_of_sentences()
+    try:
+        return pages.generated()
+    finally:
+        pages.refusals.Source.of = kept
+
+
 def test_the_site_describes_every_verb_name_proof_and_refusal():
     from discreet.cli.application import VERBS
 
-    pages = script("site_pages").generated()
+    pages = generated_pages()
     assert all(f"## discreet {verb}" in pages["reference/commands.md"] for verb in VERBS)
     for name in set(discreet.__all__) - {"__version__"}:
         assert f"### {name}\n" in pages["reference/api.md"]
@@ -105,10 +123,10 @@ def test_the_site_describes_every_verb_name_proof_and_refusal():
 
 def test_troubleshooting_knows_every_sentence():
     refusals = script("refusals")
-    found, lost = refusals.Source.of(ROOT / "src" / "discreet").refusals
+    found, lost = source_of_sentences().refusals
     assert not lost, lost
     assert len(found) > 600 and {one.kind for one in found} >= {"ParameterError", "DataError", "Refused"}
-    page = script("site_pages").generated()["troubleshooting.md"]
+    page = generated_pages()["troubleshooting.md"]
     assert page.count("\n| ") > len(found)
     # The twin: a sentence that cannot be followed is noticed, one behind a name or a function is found.
     code = """

@@ -15,7 +15,7 @@ from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
 from discreet.service.stores import store as stores
 from discreet.service.stores.opening import copy_store, open_store
-from service.browser import browsing, needs_browser, rate
+from service.browser import needs_browser, rate
 from service.node import ask as ask_node
 from service.node import needs_node
 from service.servers import ask, ask_json
@@ -188,21 +188,19 @@ def test_the_browsers_requests_are_answered_with_tokens_that_are_taken(inviting)
 
 
 @needs_browser
-def test_the_page_uses_the_invitation_in_its_address(inviting):
+def test_the_page_uses_the_invitation_in_its_address(clean, inviting):
     service, store, codes = inviting()
-    with browsing() as profile:
-        page = profile.open(service.url)
-        page.wait_for_selector("#status:text('invited people only')")
-        page.close()
-        page = profile.open(f"{service.url}/#{codes[0]}")
-        page.wait_for_function("location.hash === ''")
-        rate(page, "film 7", 4)
-        page.click("#send")
-        page.wait_for_selector("#status:text('has kept 1 of your answers')")
-        page.reload()
-        rate(page, "film 3", 4)
-        page.click("#send")
-        page.wait_for_selector("#status:text('has kept 1 of your answers')")
-        assert profile.complaints == []
+    page = clean.open(service.url)
+    page.wait_for_selector("#status:text('invited people only')")
+    page.close()
+    page = clean.open(f"{service.url}/#{codes[0]}")
+    page.wait_for_function("location.hash === ''")
+    rate(page, "film 7", 4)
+    page.click("#send")
+    page.wait_for_selector("#status:text('has kept 1 of your answers')")
+    page.reload()
+    rate(page, "film 3", 4)
+    page.click("#send")
+    page.wait_for_selector("#status:text('has kept 1 of your answers')")
     assert store.counts() == (1, 2)
     assert sum(bool(request) for _, request in store.invitations()) == 1

@@ -75,11 +75,11 @@ def serve(
     if refit is not None and publish is None:
         raise ParameterError("--refit needs --publish: where the model is written.")
     settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
-    settings["signer"] = _signer(invitation_key)
+    signer = _signer(invitation_key)
     kept = _opened(target, store, most_senders, host, port)
     refits = _refits(store, model, publish, refit)
     try:
-        _collect(kept, host, port, {**settings, "publish": publish, "proxies": proxies})
+        _collect(kept, host, port, {**settings, "signer": signer, "publish": publish, "proxies": proxies})
     finally:
         if refits is not None:
             refits.stop()
