@@ -6,6 +6,7 @@ import pytest
 
 from command_line import one_sentence
 from discreet.collect.device import Device
+from discreet.collect.invitations import code_name
 from discreet.collect.opening import open_campaign
 from discreet.service.admission import submission
 from discreet.service.stores.opening import open_store
@@ -45,6 +46,36 @@ def test_a_campaign_that_hides_what_was_rated(discreet, items, tmp_path):
     assert code == 0 and json.loads(out)["person_epsilon"] == 10.0
     code, out, _ = discreet("campaign", "check", path)
     assert code == 0 and "have epsilon 2" in out
+
+
+def test_devices_are_invited(discreet, items, asked, tmp_path):
+    path, key, codes = tmp_path / "invited.campaign", tmp_path / "films.key", tmp_path / "codes.txt"
+    made = ("campaign", "new", "--out", path, "--items", items, "--epsilon", "1", "--name", "films")
+    code, out, _ = discreet(*made, "--invited", key, "--json")
+    assert code == 0 and json.loads(out)["invited"] and key.stat().st_mode & 0o777 == 0o600
+    # A key is never replaced, not even with --force: invitations of another campaign may need it.
+    one_sentence(*discreet(*made, "--invited", key, "--force"))
+    store = f"sqlite:///{tmp_path}/invited.db"
+    open_store(store, open_campaign(path)).dispose()
+    invite = ("collect", "invite", store, "--count", "3", "--url", "https://films.example/")
+    assert discreet(*invite, "--out", codes)[0] == 0
+    links = codes.read_text().split()
+    assert len(set(links)) == 3 and all(link.startswith("https://films.example/#") for link in links)
+    assert codes.stat().st_mode & 0o777 == 0o600
+    kept = open_store(store)
+    names = {code_name(link.partition("#")[2]) for link in links}
+    assert {name for name, _ in kept.invitations()} == names
+    kept.dispose()
+    one_sentence(*discreet(*invite, "--out", codes))
+    open_store(f"sqlite:///{tmp_path}/open.db", open_campaign(asked)).dispose()
+    free = ("collect", "invite", f"sqlite:///{tmp_path}/open.db", "--out", tmp_path / "none.txt")
+    one_sentence(*discreet(*free))
+    one_sentence(*discreet("serve", path, "--store", store))
+    one_sentence(
+        *discreet("serve", asked, "--store", f"sqlite:///{tmp_path}/open.db", "--invitation-key", key)
+    )
+    one_sentence(*discreet("serve", path, "--store", store, "--invitation-key", asked))
+    one_sentence(*discreet("serve", path, "--store", store, "--invitation-key", tmp_path / "no.key"))
 
 
 def test_a_campaign_that_lies_or_is_damaged_is_one_sentence(discreet, asked, tmp_path):

@@ -150,6 +150,7 @@ json.dump({name: float(score) for name, score in scores.items()}, sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_agrees_with_ranx():
     if importlib.util.find_spec("ranx") is None:
         pytest.skip("ranx is not installed")

@@ -76,7 +76,7 @@ def serve(
         raise ParameterError("--refit needs --publish: where the model is written.")
     settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
     signer = _signer(invitation_key)
-    kept = _opened(target, store, most_senders, host, port)
+    kept = _opened(target, store, most_senders, signer, f"http://{host}:{port}/")
     refits = _refits(store, model, publish, refit)
     try:
         _collect(kept, host, port, {**settings, "signer": signer, "publish": publish, "proxies": proxies})
@@ -107,14 +107,22 @@ def _answer(model: Path, host: str, port: int, per_minute: int, proxies: tuple[s
     run(answering_app(model, per_minute=per_minute, proxies=proxies), host, port, proxies)
 
 
-def _opened(target: Path, store: str, most_senders: int, host: str, port: int) -> ReportStore:
+def _opened(
+    target: Path, store: str, most_senders: int, signer: BlindSigningKey | None, url: str
+) -> ReportStore:
     from discreet.collect.opening import open_campaign
+    from discreet.service.inviting import check_signer
     from discreet.service.pages import integrity_of, web_files
     from discreet.service.stores.opening import open_store
 
     kept = open_store(store, open_campaign(target))
     kept.most_senders = most_senders
-    remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at http://{host}:{port}/")
+    try:
+        check_signer(kept, signer)
+    except ParameterError:
+        kept.dispose()
+        raise
+    remark(f"Collecting for {kept.campaign.name!r} ({kept.campaign.digest.hex()}) at {url}")
     for path, digest in integrity_of(web_files()).items():
         remark(f"  {path} {digest}")
     return kept

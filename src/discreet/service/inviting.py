@@ -21,7 +21,9 @@ def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
     """Refuse a key of invitations that is not the one of the campaign."""
     expected = store.campaign.invitations
     if signer is None and expected is not None:
-        raise ParameterError("This campaign invites devices. Give the key of its invitations.")
+        raise ParameterError(
+            "This campaign invites devices. Give the key of its invitations (--invitation-key)."
+        )
     if signer is not None and signer.public != expected:
         raise ParameterError("This is not the key of invitations that the campaign names.")
 
