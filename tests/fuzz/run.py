@@ -35,6 +35,7 @@ TARGETS = {
     "device": "fuzz.kept:Devices",
     "shards": "fuzz.kept:Shards",
     "http": "fuzz.served:HttpBodies",
+    "invitations": "fuzz.served:Invitations",
     "keeper": "fuzz.served:KeeperMessages",
     "parquet": "fuzz.served:ParquetPages",
 }

@@ -1,6 +1,7 @@
 """What strangers send to doors: HTTP bodies, messages to the keeper, and the pages of Parquet files."""
 
 import asyncio
+import dataclasses
 import io
 import json
 import random
@@ -8,7 +9,9 @@ import random
 import polars as pl
 from starlette.requests import Request
 
+from discreet.collect.blind_signatures import BlindPublicKey
 from discreet.collect.campaign import Campaign
+from discreet.collect.invitations import TokenRequest, check_token, read_request
 from discreet.core.checks import DataError
 from discreet.data.reading.readers import read
 from discreet.federated.keeper import Keeper
@@ -60,6 +63,33 @@ class HttpBodies:
             _question(json.dumps(json_of(self.question, chance)).encode())
         except RefusedError as error:
             raise DataError(error.sentence) from error
+
+
+class Invitations:
+    """Requests for tokens, answers to them and tokens themselves, with changed bytes and shapes."""
+
+    def __init__(self, folder):
+        campaign = Campaign.from_bytes((OLD / "films.campaign").read_bytes())
+        # Nobody knows the factors of this number, and nobody needs to.
+        self.campaign = dataclasses.replace(campaign, invitations=BlindPublicKey((1 << 2047) + 12345))
+        self.request = TokenRequest.new(self.campaign, bytes(16), "a" * 24)
+        self.answer = {"signature": "5" * 512}
+
+    def honest(self):
+        read_request(self.request.body(), self.campaign.invitations)
+        assert TokenRequest.from_json(self.request.to_json()) == self.request
+
+    def attack(self, chance):
+        key, body, door = self.campaign.invitations, self.request.body(), chance.randrange(4)
+        if door == 0:
+            read_request(bytes_of(body, chance), key)
+        elif door == 1:
+            read_request(json.dumps(json_of(json.loads(body), chance)).encode(), key)
+        elif door == 2:
+            check_token(self.campaign, bytes(16), chance.choice(["", "A" * 384, "é", "=" * 9, "A" * 100_000]))
+        else:
+            kept = TokenRequest.from_json(json_of(self.request.to_json(), chance))
+            kept.token(self.campaign, json.dumps(json_of(self.answer, chance)).encode())
 
 
 def _request(headers, body, chance: random.Random):
