@@ -185,4 +185,5 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
         f"{facts['items']:,} items. For a person who gives all answers, epsilon is "
         f"{facts['person_epsilon']:g}. {campaign.guarantee().sentence()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
+        *(["Only invited devices may send."] if facts["invited"] else []),
     )
