@@ -11,6 +11,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; `make browser` brings it"
 )
+PATIENCE = 300
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -31,6 +32,8 @@ def browsing(**options):
         context = playwright.chromium.launch_persistent_context(
             folder, executable_path=CHROMIUM, headless=True, args=_FLAGS, **options
         )
+        # Long enough for a machine with much else to do.
+        context.set_default_timeout(1000 * PATIENCE)
         yield Profile(context)
         context.close()
 

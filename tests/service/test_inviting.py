@@ -194,7 +194,8 @@ def test_the_page_uses_the_invitation_in_its_address(clean, inviting):
     page.wait_for_selector("#status:text('invited people only')")
     page.close()
     page = clean.open(f"{service.url}/#{codes[0]}")
-    page.wait_for_function("location.hash === ''")
+    page.wait_for_selector("#status:text('Your invitation was taken')")
+    assert "#" not in page.url
     rate(page, "film 7", 4)
     page.click("#send")
     page.wait_for_selector("#status:text('has kept 1 of your answers')")

@@ -79,9 +79,10 @@ function introduce() {
 /** Exchange the invitation in this page's address for a token, before anything is answered. */
 async function redeem() {
   const code = location.hash.slice(1);
-  await person.redeem(isCode(code) ? code : null, ask);
+  const redeemed = await person.redeem(isCode(code) ? code : null, ask);
   history.replaceState(null, "", location.pathname);
-  if ((await person.token()) === null) {
+  if (redeemed) say("Your invitation was taken. What you send cannot be joined with it.");
+  else if ((await person.token()) === null) {
     say("This campaign takes answers of invited people only. Open the link that you were given.");
   }
 }

@@ -50,14 +50,14 @@ export class Person {
     return this.#keeping.setting(`token ${this.key}`, null);
   }
 
-  /** Exchange an invitation for a token, once; the request is kept before it leaves, and repeated if need be. */
+  /** Exchange an invitation for a token, once, and tell whether it was now; the request is kept before it leaves. */
   redeem(code, ask) {
     return alone(async () => {
-      if (await this.token()) return;
+      if (await this.token()) return false;
       const name = `invitation ${this.key}`;
       const { sender } = await this.#keeping.get("campaigns", this.key);
       const kept = await this.#keeping.setting(name, null);
-      if (kept === null && code === null) return;
+      if (kept === null && code === null) return false;
       const request = kept ?? (await requestToken(this.#campaign, sender, code));
       await this.#keeping.set(name, request);
       const answer = await ask({ code: request.code, blinded: request.blinded });
@@ -67,6 +67,7 @@ export class Person {
       }
       await this.#keeping.set(`token ${this.key}`, await tokenOf(this.#campaign, sender, request, answer));
       await this.#keeping.set(name, null);
+      return true;
     });
   }
 
