@@ -52,7 +52,15 @@ ORDER: dict[str, dict[str, str]] = {
         "Tuned constants": "constants.md",
         "What stays the same": "stability.md",
     },
-    "Papers": {"Papers": "papers.md"},
+    "Papers": {
+        "Papers": "papers.md",
+        "One-bit": "papers/one-bit.md",
+        "Frank-Wolfe": "papers/frank-wolfe.md",
+        "Local mixture": "papers/local-mixture.md",
+        "Collection": "papers/collection.md",
+        "Implicit": "papers/implicit.md",
+        "Claims under audit": "papers/audit.md",
+    },
 }
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
