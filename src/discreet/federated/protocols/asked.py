@@ -37,6 +37,7 @@ from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
+from discreet.statistics.recency import RecentResiduals, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
 from discreet.statistics.statistic import Part as Added
@@ -48,6 +49,8 @@ ANSWERED: tuple[type[Statistic], ...] = (
     UserMeans,
     ItemVotes,
     ItemResiduals,
+    RecentVotes,
+    RecentResiduals,
     ResidualMoment,
     ItemVectors,
     CoOccurrence,
