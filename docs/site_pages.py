@@ -32,6 +32,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",
         "Audit": "audit.md",
+        "Use a model in other tools": "exporting.md",
     },
     "Reference": {
         "CLI, API and errors": "reference.md",
