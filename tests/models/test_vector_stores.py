@@ -14,7 +14,7 @@ import discreet
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.exporting import export_items, load_items
-from discreet.models.vector_stores import QDRANT, SQL, ItemTable, write_pgvector
+from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
 from service.servers import Postgresql, postgresql_programs
 from toy import toy_interactions
 
@@ -156,7 +156,7 @@ def test_odd_ids_come_back_as_they_were(tmp_path, database):
     psycopg = pytest.importorskip("psycopg")
     odd = ["a\tb", "back\\slash", "line\nend", "\\.", "it's", 'say "x"', "\r", "\\N", "ü'; DROP TABLE x; --"]
     vectors = np.random.default_rng(1).normal(size=(len(odd), 3)).astype(np.float32)
-    table = ItemTable(catalog=Vocabulary.of(odd), vectors=vectors, label={"it's": "\\ a label"})
+    table = VectorTable(catalog=Vocabulary.of(odd), vectors=vectors, label={"it's": "\\ a label"})
     write_pgvector(table, tmp_path)
     url = database.fresh()
     command = [postgresql_programs() / "psql", "-q", "-v", "ON_ERROR_STOP=1", url, "-f", tmp_path / SQL]
@@ -193,7 +193,7 @@ def test_what_no_store_takes_is_refused(model, tmp_path):
         load_items(model, "postgresql://", "pgvector", name='x"; DROP TABLE y; --')
     with pytest.raises(ParameterError, match="to="):
         load_items(model, "postgresql://", "faiss")
-    nul = ItemTable(catalog=Vocabulary.of(["a\0b"]), vectors=np.ones((1, 2), dtype=np.float32), label={})
+    nul = VectorTable(catalog=Vocabulary.of(["a\0b"]), vectors=np.ones((1, 2), dtype=np.float32), label={})
     with pytest.raises(DataError, match="NUL"):
         write_pgvector(nul, tmp_path)
 

@@ -22,7 +22,7 @@ from discreet.core.exports import Later
 from discreet.models.vector_stores import (
     CANDIDATES,
     LINKS,
-    ItemTable,
+    VectorTable,
     library,
     load_pgvector,
     load_qdrant,
@@ -97,13 +97,13 @@ def load_items(model: FittedModel, url: str, to: str, *, name: str = "items") ->
     LIVE[to](item_table(model, name), url)
 
 
-def item_table(model: FittedModel, name: str = "items") -> ItemTable:
+def item_table(model: FittedModel, name: str = "items") -> VectorTable:
     """Return what a store gets of a model."""
     label = {"model": model.name, "guarantee": model.guarantee.to_json()}
-    return ItemTable(catalog=model.catalog, vectors=item_matrix(model), label=label, name=name)
+    return VectorTable(catalog=model.catalog, vectors=item_matrix(model), label=label, name=name)
 
 
-def _write(table: ItemTable, folder: Path, to: str) -> None:
+def _write(table: VectorTable, folder: Path, to: str) -> None:
     vectors, ids = table.vectors, table.catalog.ids.tolist()
     kind = pl.Array(pl.Float32, vectors.shape[1])
     pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)}).write_parquet(folder / ITEMS)

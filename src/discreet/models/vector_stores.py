@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemTable:
+class VectorTable:
     """What a store gets: items with equally long vectors, the label, and the name to store them under."""
 
     catalog: Vocabulary
@@ -93,7 +93,7 @@ def _escaped(item: str | int) -> str:
     return found.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def write_pgvector(table: ItemTable, folder: Path) -> None:
+def write_pgvector(table: VectorTable, folder: Path) -> None:
     """Write a script that `psql` reads: all in one transaction."""
     create, copy = table.create_sql()
     with (folder / SQL).open("w", encoding="utf-8", newline="\n") as script:
@@ -103,7 +103,7 @@ def write_pgvector(table: ItemTable, folder: Path) -> None:
         script.write(f"\\.\n{table.index_sql()}COMMIT;\n")
 
 
-def load_pgvector(table: ItemTable, url: str) -> None:
+def load_pgvector(table: VectorTable, url: str) -> None:
     """Make a table of items in a database, in one transaction; one of this name is left as it is."""
     psycopg = library("psycopg", "discreet[pgvector]")
     create, copy = table.create_sql()
@@ -117,7 +117,7 @@ def load_pgvector(table: ItemTable, url: str) -> None:
 
 
 @contextmanager
-def _said(table: ItemTable, psycopg: Any) -> Iterator[None]:
+def _said(table: VectorTable, psycopg: Any) -> Iterator[None]:
     """Turn what the server refuses into one sentence; its own words may hold the address."""
     errors = psycopg.errors
     try:
@@ -144,7 +144,7 @@ def _said(table: ItemTable, psycopg: Any) -> Iterator[None]:
         ) from error
 
 
-def write_qdrant(table: ItemTable, folder: Path) -> None:
+def write_qdrant(table: VectorTable, folder: Path) -> None:
     """Write a folder that `QdrantClient(path=...)` opens."""
     client = library("qdrant_client", "discreet[qdrant]").QdrantClient(path=str(folder / QDRANT))
     try:
@@ -153,7 +153,7 @@ def write_qdrant(table: ItemTable, folder: Path) -> None:
         client.close()
 
 
-def load_qdrant(table: ItemTable, url: str) -> None:
+def load_qdrant(table: VectorTable, url: str) -> None:
     """Make a collection on a server; one of this name is left as it is."""
     qdrant = library("qdrant_client", "discreet[qdrant]")
     refused = import_module("qdrant_client.http.exceptions")
@@ -174,7 +174,7 @@ def load_qdrant(table: ItemTable, url: str) -> None:
         client.close()
 
 
-def _fill(client: Any, table: ItemTable) -> None:
+def _fill(client: Any, table: VectorTable) -> None:
     models = import_module("qdrant_client.models")
     space = models.VectorParams(size=table.vectors.shape[1], distance=models.Distance.DOT)
     graph = models.HnswConfigDiff(m=LINKS, ef_construct=CANDIDATES)
