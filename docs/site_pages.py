@@ -32,6 +32,8 @@ ORDER: dict[str, dict[str, str]] = {
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",
         "Audit": "audit.md",
+        "Serve a model": "serving.md",
+        "Use a model in other tools": "exporting.md",
     },
     "Reference": {
         "CLI, API and errors": "reference.md",

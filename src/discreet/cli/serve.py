@@ -68,7 +68,8 @@ def serve(
         raise FileError(f"{target} is not a file. Give a campaign or a model.")
     proxies = tuple(trusted_proxy or ())
     if is_model(target):
-        _answer(target, host, port, per_minute, proxies)
+        asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}
+        _answer(target, host, port, asked)
         return
     non_negative("--batch-seconds", batch_seconds)
     integer("--most-senders", most_senders, least=1)
@@ -97,14 +98,14 @@ def _signer(path: Path | None) -> BlindSigningKey | None:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _answer(model: Path, host: str, port: int, per_minute: int, proxies: tuple[str, ...]) -> None:
+def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None:
     from discreet.models.storage import load
     from discreet.service.answering import answering_app
     from discreet.service.running import run
 
     load(model)
     remark(f"Answering for {model} at http://{host}:{port}/docs")
-    run(answering_app(model, per_minute=per_minute, proxies=proxies), host, port, proxies)
+    run(answering_app(model, **settings), host, port, settings["proxies"])
 
 
 def _opened(target: Path, store: str, most_senders: int, host: str, port: int) -> ReportStore:
