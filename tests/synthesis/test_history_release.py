@@ -16,7 +16,7 @@ from discreet.models.user_factorization.history_release import (
     history_question,
     release_histories,
 )
-from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.statistics.history_summary import LENGTH_STARTS, SummedHistories
 from toy import toy_interactions
 
 
@@ -92,6 +92,18 @@ def test_the_question_depends_on_public_facts():
     assert history_question(facts, rated=False).levels == 1
     assert history_question(PublicFacts(n_items=100, max_per_user=1), rated=True).bins == 1
     assert history_question(PublicFacts(n_items=10, low=0.0, high=1.0), rated=True).levels > 10
+
+
+def test_noise_alone_makes_no_history():
+    """A few users as long as the catalog would outweigh all others."""
+    lengths = np.array([0.0, 900.0, 500.0, 4.0, -6.0, 11.0])
+    noisy = SummedHistories(lengths, 1000.0, np.array([1400.0]))
+    found = ReleasedHistories.cleaned(noisy, 5.0)
+    assert found.lengths[3:].tolist() == [0.0, 0.0, 0.0] and found.lengths.sum() == pytest.approx(1409)
+    # The twin: with less noise the last bin stands out.
+    assert ReleasedHistories.cleaned(noisy, 1.0).lengths[5] > 0
+    alone = ReleasedHistories.cleaned(noisy._replace(lengths=np.array([-3.0, 2.0])), 5.0)
+    assert alone.lengths.tolist() == [0.0, 1.0]
 
 
 def test_nearest_counts_keep_the_total():

@@ -12,13 +12,8 @@ from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
 from discreet.synthesis.comparison import Profile, agreement, distance
-from discreet.synthesis.files import (
-    is_synthetic,
-    label_path,
-    read_synthetic_label,
-    summary,
-    write_synthetic,
-)
+from discreet.synthesis.files import write_synthetic
+from discreet.synthesis.labels import is_synthetic, label_path, read_synthetic_label, summary
 from discreet.synthesis.making import make
 from toy import toy_interactions
 

@@ -60,7 +60,7 @@ def label(
 def _read(file: Path) -> dict[str, Any]:
     """Return the label of a model, or of synthetic data."""
     from discreet.models.storage import read_label
-    from discreet.synthesis.files import is_synthetic, read_synthetic_label
+    from discreet.synthesis.labels import is_synthetic, read_synthetic_label
 
     return read_synthetic_label(file) if is_synthetic(file) else read_label(file)
 

@@ -58,7 +58,8 @@ def synthesize(
     `discreet label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of histories.
     """
     from discreet.models.storage import load
-    from discreet.synthesis.files import label_path, refuse_target, summary, write_synthetic
+    from discreet.synthesis.files import refuse_target, write_synthetic
+    from discreet.synthesis.labels import label_path, summary
     from discreet.synthesis.making import make
 
     if compare_with is not None and page is None:

@@ -19,7 +19,7 @@ from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
 from discreet.synthesis.comparison import Profile, agreement, distance, length_names, most_listed
-from discreet.synthesis.files import NOT_FOR, summary
+from discreet.synthesis.labels import NOT_FOR, summary
 from discreet.synthesis.making import Synthetic, is_rated
 
 #: The name of such a page in messages.

@@ -15,6 +15,8 @@ from discreet.core.arrays import Floats
 from discreet.models.scorers.parts import RELEASED, Stored, StoredNumbers
 from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, SummedHistories
 
+# A bin of lengths counts from this many deviations of its noise.
+_CLEAR = 3.0
 #: The arrays of a scorer, all of them optional; files of older versions have none.
 HISTORIES: Mapping[str, Stored] = {
     "history_lengths": StoredNumbers(source=RELEASED, shape=("length bins",), least=0.0, optional=True),
@@ -33,11 +35,18 @@ class ReleasedHistories:
     levels: Floats
 
     @classmethod
-    def cleaned(cls, noisy: SummedHistories) -> Self:
-        """Return possible numbers near noisy ones: no count below 0, and totals as they were released."""
+    def cleaned(cls, noisy: SummedHistories, noise: float) -> Self:
+        """Return possible numbers near noisy ones: no count below 0, and totals as they were released.
+
+        Bins of lengths that do not stand out of the `noise` are empty: a few users with histories as long as
+        the catalog, which noise alone can make, would outweigh all others.
+        """
         people = max(float(noisy.lengths.sum()), 1.0)
+        clear = noisy.lengths >= min(_CLEAR * noise, float(noisy.lengths.max()))
+        lengths = np.zeros(clear.size)
+        lengths[clear] = nearest_counts(noisy.lengths[clear], people)
         return cls(
-            lengths=nearest_counts(noisy.lengths, people),
+            lengths=lengths,
             ordered=float(np.clip(noisy.ordered / people, 0.0, 1.0)),
             levels=nearest_counts(noisy.levels / people, 1.0),
         )

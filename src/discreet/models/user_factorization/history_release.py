@@ -15,7 +15,7 @@ from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.privacy.accounting.gaussian import split_gaussian
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.statistics.data_source import DataSource
-from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, HistorySummary
+from discreet.statistics.history_summary import LENGTH_PART, LENGTH_STARTS, MOST_LEVELS, HistorySummary
 
 #: The share of the budget that a fit with `for_synthesis` spends on histories; the model gets the rest.
 HISTORY_SHARE = 0.03
@@ -59,4 +59,4 @@ def release_histories(
     """Release the summary of all users' histories; a user's contribution has length at most 1."""
     question = history_question(data.facts, rated=rated)
     noisy = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(data.total(question).steps(), random)
-    return ReleasedHistories.cleaned(question.split(noisy))
+    return ReleasedHistories.cleaned(question.split(noisy), multiplier / LENGTH_PART)
