@@ -31,6 +31,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Federate": "federated.md",
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",
+        "Give data away": "give_data_away.md",
         "Audit": "audit.md",
         "Serve a model": "serving.md",
         "Use a model in other tools": "exporting.md",

@@ -29,6 +29,7 @@ VERBS = (
     "explain",
     "add-items",
     "export",
+    "synthesize",
     "label",
     "sign",
     "verify",

@@ -34,6 +34,7 @@ from discreet.statistics.domain import (
     entries_of,
 )
 from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
@@ -47,6 +48,7 @@ from discreet.statistics.statistic import Statistic
 ANSWERED: tuple[type[Statistic], ...] = (
     UserCount,
     UserMeans,
+    HistorySummary,
     ItemVotes,
     ItemResiduals,
     RecentVotes,
