@@ -16,7 +16,11 @@ def export(
     out: Annotated[Path, typer.Option("--out", help="The folder to create.")],
     to: Annotated[
         str,
-        typer.Option("--to", help="What to write besides the vectors: parquet (nothing), faiss or hnswlib."),
+        typer.Option(
+            "--to",
+            help="What to write besides the vectors: parquet (nothing), faiss or hnswlib. Or onnx: a graph "
+            "from histories to lists instead of vectors.",
+        ),
     ] = "parquet",
     as_json: AsJson = False,
 ) -> None:
@@ -33,4 +37,5 @@ def export(
     if as_json:
         emit({"folder": str(out), "to": to, "items": len(fitted.catalog), "name": fitted.name})
         return
-    show(f"Written to {out}: vectors of {len(fitted.catalog):,} items, and the label that goes with them.")
+    what = "a graph that ranks" if to == "onnx" else "vectors of"
+    show(f"Written to {out}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from discreet.service.bundles import add_bundle
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.web_app import new_app
@@ -78,13 +79,16 @@ class NeighborsAnswer(BaseModel):
     items: list[Neighbor]
 
 
-def answering_app(model: Path, *, per_minute: int = 0, proxies: Sequence[str] = ()) -> FastAPI:
+def answering_app(
+    model: Path, *, per_minute: int = 0, proxies: Sequence[str] = (), bundle: bool = False
+) -> FastAPI:
     """Return the application that answers for a model file, read again whenever it is replaced.
 
     Parameters:
         model: The model file.
         per_minute: How many questions one peer may ask a minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
+        bundle: Whether /bundle/ hands out what recommends on the device (`discreet bundle`).
     """
     shelf = ModelShelf(model)
     app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
@@ -134,6 +138,8 @@ def answering_app(model: Path, *, per_minute: int = 0, proxies: Sequence[str] = 
     def health() -> dict[str, str]:
         return {"status": "ok" if shelf.newest() else "no model yet"}
 
+    if bundle:
+        add_bundle(app, newest, workers, lambda request: rate.check(peers.of(request)))
     return app
 
 
