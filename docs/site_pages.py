@@ -28,6 +28,7 @@ ORDER: dict[str, dict[str, str]] = {
         "Choose a model": "choosing.md",
         "Prepare data": "data.md",
         "Collect locally": "collecting.md",
+        "Recommend on the device": "on_device.md",
         "Federate": "federated.md",
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",

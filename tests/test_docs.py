@@ -45,6 +45,8 @@ NOT_OURS = (
     "run.json",
     "new.json",
     "label.json",
+    "bundle.json",
+    "items.json",
     "top_shelf.py",
     "top_shelf.md",
     "tests/formats/vX.Y/",

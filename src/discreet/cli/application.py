@@ -29,6 +29,7 @@ VERBS = (
     "explain",
     "add-items",
     "export",
+    "bundle",
     "synthesize",
     "label",
     "sign",
