@@ -147,7 +147,7 @@ def add(
             f"Release {added.release}. For you alone: {added.entered:,} ratings entered, "
             f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
         )
-    printing.show(added.model.guarantee.sentence(), f"The model is in {out}; this cost nothing more.")
+    printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
 
 
 def _batch(
