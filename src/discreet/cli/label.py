@@ -49,12 +49,13 @@ def label(
     from discreet.cli.output.label import label_table
     from discreet.models.signatures import signer
 
-    facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
+    promise = Guarantee.from_json(content["guarantee"])
+    facts = label_table(promise, f"Privacy facts: {content['name']}")
     table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    show(facts, table, signed, *limits, *_audited(content, last))
+    show(facts, promise.sentence(), table, signed, *limits, *_audited(content, last))
 
 
 def _read(file: Path) -> dict[str, Any]:
