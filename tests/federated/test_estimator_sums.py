@@ -34,6 +34,8 @@ KINDS = {
     "recent biases": (Biases, {"half_life": 5.0, "now": "1970-01-02"}),
     "ratings": (UserFactorization, {}),
     "choices": (UserFactorization, {"feedback": "implicit"}),
+    "lists": (UserFactorization, {"purpose": "lists"}),
+    "ratings alone": (UserFactorization, {"purpose": "ratings"}),
 }
 
 
