@@ -211,6 +211,8 @@ def _exports(result: dict[str, Any]) -> str:
         if "same" in one
     ]
     return markdown(("data, epsilon, target", "users", "items in common", "same item at the same rank"), rows)
+
+
 def _bundle(result: dict[str, Any]) -> str:
     rows = [
         (

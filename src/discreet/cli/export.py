@@ -19,8 +19,8 @@ def export(
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. Or "
-            "onnx: a graph from histories to lists instead of vectors.",
+            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. "
+            "Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
     url: Annotated[
