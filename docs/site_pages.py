@@ -197,7 +197,8 @@ def _command(called: str, command: Any) -> list[str]:
 
 # The names of `discreet` that are no models, by page.
 _NAMES = {
-    "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale",
+    "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale "
+    "synthesize",
     "privacy": "Guarantee Unit Neighbors Trust Basis Ledger PrivacyRandom",
     "evaluation": "evaluate compare Evaluation write_report "
     "evaluate_privately choose_privately fit_and_evaluate",
