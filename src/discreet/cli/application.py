@@ -29,6 +29,8 @@ VERBS = (
     "explain",
     "add-items",
     "export",
+    "bundle",
+    "synthesize",
     "label",
     "sign",
     "verify",

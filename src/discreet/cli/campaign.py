@@ -183,7 +183,7 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
     printing.show(
         label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
         f"{facts['items']:,} items. For a person who gives all answers, epsilon is "
-        f"{facts['person_epsilon']:g}. {campaign.guarantee().sentence()}",
+        f"{facts['person_epsilon']:g}. {campaign.guarantee().short()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
         *(["Only invited devices may send."] if facts["invited"] else []),
     )

@@ -50,7 +50,7 @@ def fit(
         return
     show(
         f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
-        f"{fitted.guarantee.sentence()}"
+        f"{fitted.guarantee.short()}"
     )
 
 

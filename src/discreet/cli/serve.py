@@ -56,6 +56,9 @@ def serve(
         Path | None,
         typer.Option("--invitation-key", help="The key that `campaign new --invited` wrote."),
     ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Of a model: hand out at /bundle/ what recommends on the device.")
+    ] = False,
 ) -> None:
     """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
     from discreet.models.storage import is_model
@@ -68,8 +71,13 @@ def serve(
         raise FileError(f"{target} is not a file. Give a campaign or a model.")
     proxies = tuple(trusted_proxy or ())
     if is_model(target):
-        _answer(target, host, port, per_minute, proxies)
+        asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}
+        _answer(target, host, port, {**asked, "bundle": bundle})
         return
+    if bundle:
+        raise ParameterError(
+            "--bundle is for a model; the page of a campaign recommends on the device anyway."
+        )
     non_negative("--batch-seconds", batch_seconds)
     integer("--most-senders", most_senders, least=1)
     if refit is not None and publish is None:
@@ -97,14 +105,19 @@ def _signer(path: Path | None) -> BlindSigningKey | None:
         raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _answer(model: Path, host: str, port: int, per_minute: int, proxies: tuple[str, ...]) -> None:
+def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None:
+    from discreet.models.bundle.parts import parts_of
     from discreet.models.storage import load
     from discreet.service.answering import answering_app
     from discreet.service.running import run
 
-    load(model)
+    fitted = load(model)
     remark(f"Answering for {model} at http://{host}:{port}/docs")
-    run(answering_app(model, per_minute=per_minute, proxies=proxies), host, port, proxies)
+    if settings["bundle"]:
+        # What cannot be bundled is refused now, not when the first browser asks.
+        parts_of(fitted)
+        remark(f"Recommending on the device at http://{host}:{port}/bundle/")
+    run(answering_app(model, **settings), host, port, settings["proxies"])
 
 
 def _opened(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import hmac
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
 from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.campaign import Campaign
@@ -24,7 +23,7 @@ from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
 from discreet.service.running import ServiceCounters, log
 from discreet.service.stores.store import ReportStore
-from discreet.service.web_app import new_app, sentence
+from discreet.service.web_app import add_metrics, new_app, sentence
 from discreet.service.writer import GroupWriter
 
 _STATUS = {
@@ -83,7 +82,7 @@ def collecting_app(
     if signer is not None:
         add_invitations(app, store, signer, limit, writer.note_order)
     _add_facts(app, store)
-    _add_metrics(app, tally, metrics_token)
+    add_metrics(app, tally.text, metrics_token)
     _add_model(app, store, ModelShelf(publish))
     _add_pages(app)
     return app
@@ -171,18 +170,6 @@ def _add_facts(app: FastAPI, store: ReportStore) -> None:
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(packed, media_type=_JSON, headers={"content-encoding": "gzip"})
         return Response(text, media_type=_JSON)
-
-
-def _add_metrics(app: FastAPI, tally: ServiceCounters, token: str | None) -> None:
-    """Tell counts to whoever has the token: to strangers they would tell when reports come."""
-    expected = f"Bearer {token}".encode()
-
-    @app.get("/metrics", summary="Counts for the operator, as Prometheus reads them; needs the token")
-    async def metrics(request: Request) -> PlainTextResponse:
-        shown = request.headers.get("authorization", "").encode()
-        if token is None or not hmac.compare_digest(shown, expected):
-            raise RefusedError(404, "There is nothing here.")
-        return PlainTextResponse(tally.text())
 
 
 def _add_model(app: FastAPI, store: ReportStore, shelf: ModelShelf) -> None:
