@@ -113,6 +113,20 @@ def test_a_closed_collection_signs_no_more(inviting):
     assert status == 403 and "closed" in answer["error"]
 
 
+def test_a_store_that_fails_signs_nothing_and_says_so(inviting, monkeypatch):
+    service, store, codes = inviting()
+
+    def fail(*_):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    request = json.loads(TokenRequest.new(store.campaign, bytes(16), codes[0]).body())
+    monkeypatch.setattr(type(store), "redeem", fail)
+    status, answer = ask_json(f"{service.url}/invitations", request)
+    assert status == 503 and "send it again later" in answer["error"]
+    monkeypatch.undo()
+    assert ask_json(f"{service.url}/invitations", request)[0] == 200
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
