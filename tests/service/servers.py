@@ -43,7 +43,7 @@ class Server:
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             assert self._process.poll() is None, "the service ended by itself"
-            with contextlib.suppress(URLError, OSError), urlopen(f"{self.url}/health", timeout=5):
+            with contextlib.suppress(URLError, OSError), urlopen(f"{self.url}/health", timeout=60):
                 return self
             time.sleep(0.05)
         raise AssertionError("the service did not start")
