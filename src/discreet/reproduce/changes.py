@@ -28,9 +28,9 @@ def changes(verdicts: dict[str, Sequence[Verdict]]) -> list[str]:
     return [*lines, ""]
 
 
-_TEXT = """Before, a mean on the right side of a threshold was a yes and everything else a no. Now standard errors,
-a paper's own set-up and what it really prints decide. Claims are counted one by one here; those that another
-measurement replaced are withdrawn."""
+_TEXT = """Before, a mean on the right side of a threshold was a yes and everything else a no. Now standard
+errors, a paper's own set-up and what it really prints decide. Claims are counted one by one here; those that
+another measurement replaced are withdrawn."""
 
 
 def _of_paper(paper: str, verdicts: Sequence[Verdict], earlier: dict[str, list[str]]) -> list[str]:
