@@ -165,7 +165,7 @@ def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     assert "- Found: a sum of 2.5" in details and "- Draws: 4" in details
     assert "](sums/results/sums.svg)" in details
     assert '<details markdown="1"><summary>2 claims</summary>' in details
-    assert details.index("| the difference |") < details.index("| the sum |")
+    assert details.index("| the difference (Section 2) |") < details.index("| the sum |")
     assert "1 sanity checks, not counted" in details
     # The twin: where the difference is said to be what it is, nothing fails.
     path = sums / "papers" / "sums" / "claims.toml"

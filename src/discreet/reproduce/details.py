@@ -55,9 +55,8 @@ def _folded(what: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in ordered:
         claim = verdict.claim
         draws = "calculated" if claim.exact else str(verdict.runs)
-        yield line(
-            claim.measure, claim.by, claim.asked(), measured(verdict), draws, verdict.outcome, verdict.why
-        )
+        what = claim.measure if claim.where == claim.row else f"{claim.measure} ({claim.where})"
+        yield line(what, claim.by, claim.asked(), measured(verdict), draws, verdict.outcome, verdict.why)
     yield ""
     yield "</details>"
     yield ""

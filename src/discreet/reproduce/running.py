@@ -47,7 +47,7 @@ def save_plot(figure: Any, path: Path) -> None:
     import matplotlib
 
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "discreet", "path.simplify": True}):
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None}, bbox_inches="tight")
 
 
 class NotReached(Exception):
