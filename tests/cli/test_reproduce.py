@@ -157,7 +157,7 @@ def test_time_left_comes_from_the_earlier_run(sums):
 def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     reproduce.reproduce("sums", out=sums / "papers")
     pages = papers_pages(sums / "papers", sums)
-    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 0.00 |"
+    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 4 | 0.00 |"
     assert steps in pages["papers.md"]
     first = "| [Figure 1](papers/sums.md#figure-1) | 1 holds, 1 **fails** | nothing is negative |"
     assert first in pages["papers.md"]
