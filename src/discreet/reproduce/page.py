@@ -25,9 +25,10 @@ claim and its draws.
 | other set-up | data, size or settings differ so that nothing follows |
 | cannot be said | the data is not at hand, or the paper does not say enough |
 
-What a paper says and what we say in its place are counted apart. Several measurements of one statement count
-once in the table, also where two parts show them. A sanity check guards our own code and is not counted. A
-statement that is settled by reading or by a proof has no draws.
+What a paper says is counted apart from what is ours: what we say in its place, and what we read into it
+where it leaves room. Several measurements of one statement count once in the table, also where two parts show
+them. A sanity check guards our own code and is not counted. A statement that is settled by reading or by a
+proof has no draws.
 """
 _TOTAL = """Every draw is a kept step: {steps:,} steps, {hours:.1f} hours of one processor. Steps of
 earlier runs count with the time that went by, which is longer. `discreet reproduce PAPER --out papers` makes
