@@ -31,6 +31,8 @@ def draw(found: Mapping[str, Any], folder: Path, part: Callable[..., Any]) -> No
     import matplotlib.pyplot as plt
 
     here = {label: found[label] for label in TITLES if found.get(label)}
+    if not here:
+        return
     for side in ("items", "users"):
         part(_save, plt, here, folder / f"tables_{side}.svg", lambda *at, s=side: _table(*at, s))
     for name, side in (("figure7", "items"), ("figure8", "users")):

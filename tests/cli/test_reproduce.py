@@ -125,10 +125,9 @@ def test_minutes_and_draws_limit_a_run_and_what_was_reached_is_judged(sums):
 
 
 def test_a_part_without_a_draw_is_left_out_and_said(sums):
-    said = []
-    run = Run("full", None, say=said.append, minutes=0)
+    run = Run("full", None, minutes=0)
     never = run.part(lambda: {"a": run.draws(3, lambda seed: run.step(f"draw {seed}", int, "1"))})
-    assert never == {} and said == ["not reached: draw 0"] and not run.complete
+    assert never == {} and run.missing == ["draw 0"] and not run.complete
     there = Run("full", None)
     assert there.part(lambda: {"a": there.draws(3, lambda seed: seed)}) == {"a": [0, 1, 2]} and there.complete
 

@@ -62,7 +62,7 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
 def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
     """Return how many statements got which verdict, in words: the paper's, then ours."""
     said = ((by, tally(paper, verdicts, by)) for by in ("paper", "ours"))
-    return "; ".join(f"{by}: {_listed(counts)}" for by, counts in said if counts)
+    return "; ".join(f"{by}: {_listed(counts).replace('**', '')}" for by, counts in said if counts)
 
 
 def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) -> list[str]:
