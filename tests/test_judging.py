@@ -1,10 +1,11 @@
 """A claim is decided beyond two standard errors, from three draws on; each rule has a twin."""
 
+import json
 import math
 
 import pytest
 
-from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, judge, ratio_of_means
+from discreet.reproduce import Claim, DrawnValues, Outcome, PaperRow, changes, judge, ratio_of_means
 from discreet.reproduce.claims import Paper
 from discreet.reproduce.judging import standard_error, statements, tally, together
 
@@ -107,3 +108,21 @@ def test_a_ratio_of_means_knows_its_error():
     assert steady.values == [2.0] and steady.error == pytest.approx(0.0)
     assert loose.values == [2.0] and loose.error > 0.5
     assert ratio_of_means([1.0], [2.0]).error is None
+
+
+def test_the_list_of_changes_says_what_was_and_why(tmp_path, monkeypatch):
+    earlier = {"sums": {"held": ["same", "few", "gone"], "did not hold": ["other"]}}
+    (tmp_path / "earlier.json").write_text(json.dumps({"verdicts": earlier}))
+    monkeypatch.setattr(changes, "papers_folder", lambda: tmp_path)
+    verdicts = [
+        judge(claim("same"), [1.0] * 3),
+        judge(claim("few"), [1.0]),
+        judge(claim("other", setup="Other data."), [-1.0] * 3),
+    ]
+    text = "\n".join(changes.changes({"sums": verdicts}))
+    moved = "| sums, Figure 1 | 1 held → undecided; 1 did not hold → other set-up |"
+    assert f"{moved} fewer than 3 draws; Other data |" in text
+    assert "| sums, all parts | 1 withdrawn |" in text
+    # The twin: nothing to compare with, nothing to say.
+    (tmp_path / "earlier.json").unlink()
+    assert changes.changes({"sums": verdicts}) == []

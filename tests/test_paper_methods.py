@@ -89,6 +89,27 @@ def test_methods_without_item_biases_learn_a_matrix_of_rank_one():
     assert frame.mcsherry_mironov(split, 0.1, 0) > frame.svd_without_biases(split, 0.1, 0)
 
 
+def test_a_copy_of_netflix_is_cut_as_the_poster_says(tmp_path):
+    """The most rated films are kept, and at most 80 ratings a person; the rest is the reader's."""
+    data, run = part("frank_wolfe", "data"), part("frank_wolfe", "run")
+    draw = np.random.default_rng(0)
+    for file, films in ((1, range(1, 301)), (2, range(301, 451))):
+        lines = []
+        for film in films:
+            lines.append(f"{film}:")
+            raters = draw.choice(120, 40 if film <= 400 else 5, replace=False) + 1
+            lines += [f"{user},{draw.integers(1, 6)},2005-01-{draw.integers(10, 29)}" for user in raters]
+        (tmp_path / f"combined_data_{file}.txt").write_text("\n".join(lines) + "\n")
+    split = data.netflix(tmp_path, 0)
+    whole = np.diff(split.train.indptr) + np.bincount(split.test.rows(), minlength=split.train.n_users)
+    assert split.train.n_items == 400 and whole.max() == 80
+    assert split.test.n_ratings == pytest.approx(0.01 * whole.sum(), rel=0.3)
+    limited = reproduce.Run("quick", None, data={"netflix": tmp_path})
+    found = run._on_netflix(limited)
+    assert set(found) == {f"netflix-{epsilon}" for epsilon in ("0.1", "0.5", "1", "2", "5")}
+    assert all(len(values) == 1 and values[0] > 0 for values in found.values())
+
+
 def test_newton_finds_what_bisection_found():
     """On the sphere the point solves (A + shift I) x = b; indefinite matrices and tiny b included."""
     rng = np.random.default_rng(0)

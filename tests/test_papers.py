@@ -73,3 +73,21 @@ def test_a_paper_runs_at_toy_size(paper, toy_data):
     assert any(verdict.runs for verdict in found)
     assert all(verdict.measured is None or math.isfinite(verdict.measured) for verdict in found)
     assert before == {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+
+
+STEPPED = [
+    name
+    for name in reproduce.names()
+    if (reproduce.papers_folder() / name.replace("-", "_") / "results" / "steps.jsonl").exists()
+]
+
+
+@pytest.mark.parametrize("paper", STEPPED)
+def test_a_paper_of_which_nothing_was_reached_is_judged_all_the_same(paper, toy_data):
+    """Calculations and what others reported still speak; every draw cannot be said."""
+    said = []
+    found = reproduce.reproduce(paper, minutes=0, say=said.append)
+    assert any("not reached" in words for words in said)
+    unsaid = [verdict for verdict in found if verdict.outcome is reproduce.Outcome.UNSAID]
+    assert len(unsaid) > len(found) / 2
+    assert all(verdict.measured is None for verdict in unsaid)

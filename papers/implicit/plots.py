@@ -31,6 +31,8 @@ def draw(found: Mapping[str, Any], folder: Path, part: Callable[..., Any]) -> No
     import matplotlib.pyplot as plt
 
     here = {label: found[label] for label in TITLES if found.get(label)}
+    if not here:
+        return
     for side in ("items", "users"):
         part(_save, plt, here, folder / f"tables_{side}.svg", lambda *at, s=side: _table(*at, s))
     for name, side in (("figure7", "items"), ("figure8", "users")):
@@ -85,9 +87,9 @@ def _overall(axis: Any, label: str, parts: Mapping[str, Any], column: int, side:
     for name in ("DPLCF", "LDPICF"):
         near = _mean(parts["neighbors"], name, column)
         axis.plot(tables.FEW_EPSILONS, near, "s:", color=COLORS[name], markersize=3, label=name)
-    for name in LOWERED:
+    for (name, _), color in zip(LOWERED.items(), ("gray", "black"), strict=True):
         lower = _mean(parts[f"figures lower noise {side}"], name, column)
-        axis.plot(tables.HIGH_EPSILONS, lower, ":", color="gray", label=f"{name}, NOT PRIVATE")
+        axis.plot(tables.HIGH_EPSILONS, lower, ":", color=color, label=f"{name}, NOT PRIVATE")
     few = _mean(parts[f"two rounds all shared {side}"], "opt", column)
     axis.plot(tables.HIGH_EPSILONS, few, "*", color=COLORS["opt"], markersize=6, label="opt, ten parties")
     if label in AT_TEN:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .methods import TUNED
-from .sweep import FIGURE3_END, THINNED, Errors
+from .sweep import FIGURE3_END, THINNED, Errors, Reached
 
 PAPER, OURS, GRADIENTS = "weighted PCA rank 1", "local-mixture", "private-gradients"
 RIVALS = (OURS, "local-sgd as described", TUNED, "debiased item mean")
@@ -35,7 +35,7 @@ def compare(name: str, errors: Mapping[str, Errors]) -> Found:
 
 def _at(name: str, epsilon: str, own: Errors) -> Found:
     """Return the claims of one epsilon; methods that were not run at it make none."""
-    at = {method: by_epsilon[epsilon] for method, by_epsilon in own.items() if epsilon in by_epsilon}
+    at = Reached({method: of[epsilon] for method, of in own.items() if epsilon in of})
     key = f"{name}-{epsilon}"
     found: Found = {}
     if PAPER in at:

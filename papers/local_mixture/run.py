@@ -40,7 +40,7 @@ def measure(run: Run) -> Found:
         if catalog.find(name.removesuffix("-thinned")) is not None
     }
     for name in errors:
-        found |= compare(name, errors)
+        found |= run.part(compare, name, errors)
     if "jester" in errors:
         jokes = catalog.load("jester")
         found["jester-sparser"] = [_density(jokes) / _density(data)]

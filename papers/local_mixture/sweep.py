@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from discreet.core.randomness import experiment_generator
 from discreet.data.datasets import catalog
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, kfold
 from discreet.reproduce import Run
+from discreet.reproduce.running import NotReached
 
 from .methods import METHODS, RANKS, TUNED, TUNING, tune, tuned_error
 
@@ -29,6 +30,13 @@ COMPARED = (*(name for name in METHODS if name not in (*ALS_RANKS, *PCA_RANKS, F
 THINNED, PRINTED_DENSITY = "jester-thinned", 2e6 / (73_421 * 100)
 
 Errors = dict[str, dict[str, list[float]]]
+
+
+class Reached(dict[str, Any]):
+    """Hold errors by method or epsilon; one that was not reached stops what needs it."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NotReached(name)
 
 
 class Part(NamedTuple):
@@ -64,13 +72,13 @@ TOY = {"movielens-100k": (Part((*COMPARED, *ALS_RANKS, FIGURE3[1]), (1.0,), 1),)
 def sweep(name: str, parts: Sequence[Part], run: Run) -> Errors:
     """Return {method: {epsilon: [error of each fold]}}; the first fold's training part is tuned on."""
     splits = list(islice(kfold(_load(name), 10, SEED), max(part.folds for part in parts)))
-    found: Errors = {}
+    found: Errors = Reached()
     for part in parts:
         for epsilon in part.epsilons:
             for method in part.methods:
                 own = run.part(_folds, name, method, epsilon, splits[: part.folds], run)
                 for key, values in own.items():
-                    found.setdefault(method, {})[key] = values
+                    found.setdefault(method, Reached())[key] = values
     run.write(f"rmse_{name}.json", found)
     return found
 

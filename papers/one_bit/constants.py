@@ -38,19 +38,19 @@ def constants(name: str, epsilon: float = math.inf) -> Constants:
     """Return L and beta of a link whose verdicts are flipped with probability 1 / (1 + e^epsilon)."""
     flip = 0.0 if math.isinf(epsilon) else 1 / (1 + math.exp(epsilon))
     plain, slope = link(name, np.linspace(-ALPHA, ALPHA, _POINTS))
-    told, slope = (1 - flip) * plain + flip * (1 - plain), (1 - 2 * flip) * slope
-    spread = told * (1 - told)
+    flipped, slope = (1 - flip) * plain + flip * (1 - plain), (1 - 2 * flip) * slope
+    spread = flipped * (1 - flipped)
     return Constants(float(np.max(np.abs(slope) / spread)), float(np.max(spread / slope**2)))
 
 
 def printed(name: str, epsilon: float) -> Constants:
     """Return the bounds that stand behind Theorem 1."""
-    told = math.tanh(epsilon / 2)  # 1 - 2p
+    reliable = math.tanh(epsilon / 2)  # 1 - 2p
     if name == "logistic":
-        return Constants(told, 1 / (2 * told**2) + math.exp(ALPHA) / 2)
-    steepness = 8 * told * (ALPHA / SIGMA + 1) / SIGMA
+        return Constants(reliable, 1 / (2 * reliable**2) + math.exp(ALPHA) / 2)
+    steepness = 8 * reliable * (ALPHA / SIGMA + 1) / SIGMA
     return Constants(
-        steepness, 1 / (2 * told**2) + math.pi * SIGMA**2 * math.exp(ALPHA**2 / (2 * SIGMA**2)) / 2
+        steepness, 1 / (2 * reliable**2) + math.pi * SIGMA**2 * math.exp(ALPHA**2 / (2 * SIGMA**2)) / 2
     )
 
 

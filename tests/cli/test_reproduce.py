@@ -125,10 +125,9 @@ def test_minutes_and_draws_limit_a_run_and_what_was_reached_is_judged(sums):
 
 
 def test_a_part_without_a_draw_is_left_out_and_said(sums):
-    said = []
-    run = Run("full", None, say=said.append, minutes=0)
+    run = Run("full", None, minutes=0)
     never = run.part(lambda: {"a": run.draws(3, lambda seed: run.step(f"draw {seed}", int, "1"))})
-    assert never == {} and said == ["not reached: draw 0"] and not run.complete
+    assert never == {} and run.missing == ["draw 0"] and not run.complete
     there = Run("full", None)
     assert there.part(lambda: {"a": there.draws(3, lambda seed: seed)}) == {"a": [0, 1, 2]} and there.complete
 
@@ -157,7 +156,7 @@ def test_time_left_comes_from_the_earlier_run(sums):
 def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     reproduce.reproduce("sums", out=sums / "papers")
     pages = papers_pages(sums / "papers", sums)
-    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 0.00 |"
+    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 4 | 0.00 |"
     assert steps in pages["papers.md"]
     first = "| [Figure 1](papers/sums.md#figure-1) | 1 holds, 1 **fails** | nothing is negative |"
     assert first in pages["papers.md"]
@@ -165,7 +164,7 @@ def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     assert "- Found: a sum of 2.5" in details and "- Draws: 4" in details
     assert "](sums/results/sums.svg)" in details
     assert '<details markdown="1"><summary>2 claims</summary>' in details
-    assert details.index("| the difference |") < details.index("| the sum |")
+    assert details.index("| the difference (Section 2) |") < details.index("| the sum |")
     assert "1 sanity checks, not counted" in details
     # The twin: where the difference is said to be what it is, nothing fails.
     path = sums / "papers" / "sums" / "claims.toml"

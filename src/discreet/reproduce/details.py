@@ -39,10 +39,15 @@ def _row(row: PaperRow, own: Sequence[Verdict], by_id: Mapping[str, Verdict]) ->
         yield f"- Verdict: {row.verdict}"
     yield f"- Why: {row.why}"
     yield "- Code: " + ", ".join(f"`{place}`" for place in row.code.split(", "))
-    draws = sorted({verdict.runs for verdict in own if not verdict.claim.exact and verdict.runs})
-    if draws:
-        yield "- Draws: " + (str(draws[0]) if len(draws) == 1 else f"{draws[0]} to {draws[-1]}")
+    if draws := draws_of(own):
+        yield f"- Draws: {draws}"
     yield ""
+
+
+def draws_of(verdicts: Sequence[Verdict]) -> str:
+    """Return the least and the largest number of draws; calculations have none."""
+    draws = sorted({one.runs for one in verdicts if not one.claim.exact and one.runs})
+    return "" if not draws else str(draws[0]) if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
 
 
 def _folded(what: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -55,9 +60,8 @@ def _folded(what: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in ordered:
         claim = verdict.claim
         draws = "calculated" if claim.exact else str(verdict.runs)
-        yield line(
-            claim.measure, claim.by, claim.asked(), measured(verdict), draws, verdict.outcome, verdict.why
-        )
+        what = claim.measure if claim.where == claim.row else f"{claim.measure} ({claim.where})"
+        yield line(what, claim.by, claim.asked(), measured(verdict), draws, verdict.outcome, verdict.why)
     yield ""
     yield "</details>"
     yield ""

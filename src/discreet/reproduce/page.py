@@ -8,7 +8,7 @@ from pathlib import Path
 
 from discreet.reproduce.changes import changes
 from discreet.reproduce.claims import Outcome, Paper, PaperRow, read_claims
-from discreet.reproduce.details import anchor, details_page, line, table
+from discreet.reproduce.details import anchor, details_page, draws_of, line, table
 from discreet.reproduce.judging import Verdict, statements, tally
 from discreet.reproduce.papers import committed, names, papers_folder, processor_hours
 
@@ -25,10 +25,14 @@ claim and its draws.
 | other set-up | data, size or settings differ so that nothing follows |
 | cannot be said | the data is not at hand, or the paper does not say enough |
 
-What a paper says and what we say in its place are counted apart. Several measurements of one statement count
-once. A sanity check guards our own code and is not counted. A statement that is settled by reading or by a
+What a paper says is counted apart from what is ours: what we say in its place, and what we read into it
+where it leaves room. Several measurements of one statement count once in the table, also where two parts show
+them. A sanity check guards our own code and is not counted. A statement that is settled by reading or by a
 proof has no draws.
 """
+_TOTAL = """Every draw is a kept step: {steps:,} steps, {hours:.1f} hours of one processor. Steps of
+earlier runs count with the time that went by, which is longer. `discreet reproduce PAPER --out papers` makes
+the draws that are missing, and goes on after a stop."""
 _SHORT = {
     Outcome.HOLDS: "holds",
     Outcome.FAILS: "**fails**",
@@ -42,7 +46,7 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     """Return all pages by their place under `beside`, for the results under `out`."""
     pages: dict[str, str] = {}
     judged: dict[str, Sequence[Verdict]] = {}
-    overview, parts = table("paper", "whose", *Outcome, "steps", "processor hours"), []
+    overview, parts = table("paper", "whose", *Outcome, "draws", "steps", "processor hours"), []
     for name in names():
         paper = read_claims(papers_folder() / name.replace("-", "_") / "claims.toml")
         verdicts = judged[name] = committed(name, out)
@@ -50,13 +54,15 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
         overview += _counted(name, paper, verdicts, out)
         parts.append(_section(name, paper, verdicts))
     parts += changes(judged)
-    return {"papers.md": "\n".join([_INTRODUCTION, *overview, "", *parts])} | pages
+    spent = [processor_hours(name, out) for name in names()]
+    total = _TOTAL.format(steps=sum(steps for steps, _ in spent), hours=sum(hours for _, hours in spent))
+    return {"papers.md": "\n".join([_INTRODUCTION, *overview, "", total, "", *parts])} | pages
 
 
 def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
     """Return how many statements got which verdict, in words: the paper's, then ours."""
     said = ((by, tally(paper, verdicts, by)) for by in ("paper", "ours"))
-    return "; ".join(f"{by}: {_listed(counts)}" for by, counts in said if counts)
+    return "; ".join(f"{by}: {_listed(counts).replace('**', '')}" for by, counts in said if counts)
 
 
 def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) -> list[str]:
@@ -67,7 +73,8 @@ def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) ->
         counts = tally(paper, verdicts, by)
         if counts:
             link = f"[{name}](#{name})" if not lines else ""
-            lines.append(line(link, by, *(str(counts[one] or "") for one in Outcome), *spent))
+            draws = draws_of([one for one in verdicts if one.claim.by == by])
+            lines.append(line(link, by, *(str(counts[one] or "") for one in Outcome), draws, *spent))
             spent = ("", "")
     return lines
 

@@ -73,6 +73,8 @@ def reproduce(
         data=data,
     )
     found = load_paper(source).measure(run)
+    if run.missing:
+        say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
     run.write(FOUND, {"size": size, "claims": records})
     return [judge(claim, found.get(claim.id, ()), absent=_ABSENT[size]) for claim in claims]

@@ -47,7 +47,7 @@ def save_plot(figure: Any, path: Path) -> None:
     import matplotlib
 
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "discreet", "path.simplify": True}):
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None}, bbox_inches="tight")
 
 
 class NotReached(Exception):
@@ -67,8 +67,8 @@ class Tick(NamedTuple):
 class Run:
     """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing).
 
-    `data` names copies of data sets that may not be passed on, by what a paper calls them. `complete` says
-    whether every part has at least one draw.
+    `data` names copies of data sets that may not be passed on, by what a paper calls them. `missing` lists
+    the parts without a single draw.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Run:
     ) -> None:
         self.size = size
         self.data = dict(data or {})
-        self.complete = True
+        self.missing: list[str] = []
         self._most = most
         self._ends = time.monotonic() + 60 * minutes
         self.folder = folder
@@ -94,6 +94,11 @@ class Run:
         self._earlier = dict(earlier or {})
         self._kept = KeptSteps(folder / "steps.jsonl", size) if folder else None
         self._seconds: dict[str, float] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every part so far has at least one draw."""
+        return not self.missing
 
     def pick(self, *, full: Option, quick: Option, toy: Option) -> Option:
         """Return the option for this run's size."""
@@ -116,8 +121,7 @@ class Run:
         try:
             return work(*args) or {}
         except NotReached as missing:
-            self.complete = False
-            self.say(f"not reached: {missing}")
+            self.missing.append(str(missing))
             return {}
 
     def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
