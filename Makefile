@@ -37,10 +37,12 @@ lint: $(VENV)/.ready-test
 	$(BIN)/lint-imports
 
 # Programs the tests of the service use where they are found: a browser, PostgreSQL, nginx and node. For root on Debian.
+# pgvector is packaged from Debian 13 on.
 browser:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    chromium postgresql nginx-light fonts-dejavu-core
+	apt-get install --quiet=2 --yes --no-install-recommends 'postgresql-[0-9]+-pgvector' || echo "Debian 13 and later have pgvector."
 	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
 
 docs: $(VENV)/.ready-test

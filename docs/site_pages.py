@@ -38,9 +38,13 @@ ORDER: dict[str, dict[str, str]] = {
     "How-to": {
         "Choose a model": "choosing.md",
         "Prepare data": "data.md",
+        "Recommend on the device": "on_device.md",
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",
+        "Give data away": "give_data_away.md",
         "Audit": "audit.md",
+        "Serve a model": "serving.md",
+        "Use a model in other tools": "exporting.md",
     },
     "Reference": {
         "CLI, API and errors": "reference.md",
@@ -68,7 +72,15 @@ ORDER: dict[str, dict[str, str]] = {
         "Tuned constants": "constants.md",
         "What stays the same": "stability.md",
     },
-    "Papers": {"Papers": "papers.md"},
+    "Papers": {
+        "Papers": "papers.md",
+        "One-bit": "papers/one-bit.md",
+        "Frank-Wolfe": "papers/frank-wolfe.md",
+        "Local mixture": "papers/local-mixture.md",
+        "Collection": "papers/collection.md",
+        "Implicit": "papers/implicit.md",
+        "Claims under audit": "papers/audit.md",
+    },
 }
 # What new users searched for and did not find.
 SEARCHED = ("timestamp", "baseline", "embedding", "implicit feedback", "vector store", "duplicates")
@@ -185,7 +197,8 @@ def _command(called: str, command: Any) -> list[str]:
 
 # The names of `discreet` that are no models, by page.
 _NAMES = {
-    "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale",
+    "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale "
+    "synthesize",
     "privacy": "Guarantee Unit Neighbors Trust Basis Ledger PrivacyRandom",
     "evaluation": "evaluate compare Evaluation write_report "
     "evaluate_privately choose_privately fit_and_evaluate",

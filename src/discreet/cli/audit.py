@@ -46,8 +46,8 @@ def audit(
         str | None,
         typer.Option(
             "--view",
-            help="What the attacker sees: transcript, file or report (of a device or a party). Separate "
-            "several by commas.",
+            help="What the attacker sees: transcript, file, synthetic (data drawn from the model) or report "
+            "(of a device or a party). Separate several by commas.",
         ),
     ] = None,
     files: Annotated[

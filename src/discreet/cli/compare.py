@@ -17,6 +17,7 @@ from discreet.cli.options.declared import (
     Measuring,
     Paying,
     Privately,
+    Purpose,
     Reading,
     refuse_without_ratings,
 )
@@ -48,6 +49,7 @@ def compare(
     privately: Privately,
     paying: Paying,
     delta: Delta = None,
+    purpose: Purpose = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -64,7 +66,8 @@ def compare(
     from discreet.evaluation.report import KIND, write_report
     from discreet.recipes import estimators
 
-    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
+    levels = numbers("--epsilons", epsilons)
+    chosen = estimators(listed(models), levels, delta, implicit=reading.implicit, purpose=purpose)
     if reading.implicit:
         refuse_without_ratings(chosen)
     if privately.asked(paying):

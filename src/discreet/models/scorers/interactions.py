@@ -23,6 +23,7 @@ from discreet.models.scorers.parts import (
     StoredNumbers,
 )
 from discreet.models.scorers.ranking import LinearScores, Ranking
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
@@ -45,6 +46,7 @@ class InteractionScorer(Scorer):
         # A logarithm is taken of it.
         "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
         "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "ridge": StoredNumber(least=1e-9),
@@ -62,6 +64,9 @@ class InteractionScorer(Scorer):
     evenly: float = 0.0
     length: float = 0.5
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
