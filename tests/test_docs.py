@@ -324,6 +324,12 @@ def test_sections_of_docstrings_get_the_colon_that_a_parser_wants():
     assert colons("Guarantee is a word.\nNoise\n") == "Guarantee is a word.\nNoise\n"
 
 
+def test_the_readme_is_read_in_two_minutes():
+    text = (ROOT / "README.md").read_text(encoding="utf8")
+    read = re.sub(r"^```.*?^```|^\|[^\n]*$|\]\([^)]*\)", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert len(read.partition("## Documentation")[0].split()) <= 2 * 220
+
+
 def known_options():
     """Return the options of every verb, and of the parts of verbs that have several."""
     from discreet.cli.application import SEVERAL, VERBS, verb_command

@@ -56,6 +56,7 @@ def test_settings_a_table_and_going_on_where_it_was_stopped(discreet, ratings, t
     assert code == 0 and error.count("at epsilon") == 5, error
     assert "4 of 5: user-factorization feedback=implicit at epsilon 4" in error
     assert all(word in text for word in ("implicit", "PRIVATE", "reference", "rmse")), out
+    assert "Withawholeuserprotected,thebestmodelreaches" in text
     assert max(map(len, out.splitlines())) <= 80
     first = page.read_text()
     assert ">implicit</th>" in first and "prefers-color-scheme: dark" in first

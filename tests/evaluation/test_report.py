@@ -195,6 +195,19 @@ def test_the_cost_of_privacy_is_a_sentence(evaluations):
     assert "5.3 % worse" in cost_of_privacy(apart, "rmse")[0]
 
 
+def test_chance_is_in_the_table_and_flattens_no_chart(evaluations):
+    chance = {
+        PREFIX + "chance": {"hr@10": Score((0.01, 0.01))},
+        PREFIX + "popularity": {"hr@10": Score((0.4,))},
+    }
+    page = render_report([replace(evaluations[0], references=chance)], title="chance")
+    assert "popularity, baseline" in page and "chance, baseline" not in page and ">chance</th>" in page
+
+
+def test_one_run_is_said_to_be_one(evaluations, page):
+    assert "ran once" not in page and "ran once" in render_report(evaluations[3:], title="once")
+
+
 def test_a_private_model_behind_a_baseline_is_said_to_be(evaluations):
     lost = replace(evaluations[0], references={PREFIX + "user mean": {"rmse": Score((0.9, 0.9))}})
     assert "no private model is better" in cost_of_privacy([lost], "rmse")[-1]

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from discreet.cli.output.label import label_table
 from discreet.core.checks import ParameterError, PrivacyError
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import EARLIER, Basis, Guarantee, Neighbors, Trust, Unit
 
 FRAMES = list(itertools.product(Unit, Neighbors, Trust))
 epsilons = st.floats(1e-9, 1e3)
@@ -252,6 +252,26 @@ def test_the_sentence_says_the_whole_promise(promise):
     assert words[promise.trust] in text
     words = {Unit.VALUE: "is public", Unit.RATING: "any one item", Unit.USER: "whole history"}
     assert words[promise.unit] in text
+
+
+@given(guarantees())
+def test_the_short_line_hides_no_condition(promise):
+    text = promise.short()
+    if promise.epsilon == math.inf:
+        assert text.startswith("NOT PRIVATE")
+        return
+    assert text.startswith("SIMULATED, protects nobody") == promise.simulated
+    assert ("δ" in text) == (promise.delta > 0)
+    assert ("could not prove" in text) == (promise.basis is Basis.AS_PUBLISHED)
+    assert {Unit.VALUE: "rating's value", Unit.RATING: "one rating", Unit.USER: "whole user"}[
+        promise.unit
+    ] in text
+
+
+def test_the_short_line_names_what_is_assumed_of_the_data():
+    taken = replace(make(), assumes=("the catalog of 5 items is public (taken from the file)",))
+    assert taken.short().startswith("PRIVATE, if the catalog is public: ε = ")
+    assert "not counted" in replace(make(), assumes=(EARLIER + " with epsilon=1",)).short()
 
 
 @given(st.floats(1e-300, 1e300))

@@ -94,8 +94,12 @@ def compare(
         emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
     else:
         from discreet.cli.output.tables import comparison_table
+        from discreet.evaluation.cost_of_privacy import cost_of_privacy
 
-        show(comparison_table(found), f"Written to {out}. The scores have no noise: do not publish them.")
+        metrics = dict.fromkeys(name for one in found for name in one.metrics)
+        said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
+        last = f"Written to {out}. The scores have no noise: do not publish them."
+        show(comparison_table(found), *said, last)
 
 
 def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:

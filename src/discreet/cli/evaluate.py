@@ -41,16 +41,16 @@ def evaluate(
             seed=measuring.seed,
             progress=report,
             folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
-        ).to_json()
+        )
     if as_json:
-        emit(result)
+        emit(result.to_json())
         return
     table = Table("metric", "mean", "std", "runs", title=f"{estimator.name} on {data}, {measuring.split}")
-    for name, value in result["metrics"].items():
-        spread = f"{value['std']:.4f}" if value["runs"] > 1 else "-"
-        table.add_row(name, f"{value['mean']:.4f}", spread, str(value["runs"]))
+    for name, score in result.metrics.items():
+        spread = f"{score.std:.4f}" if len(score.values) > 1 else "-"
+        table.add_row(name, f"{score.mean:.4f}", spread, str(len(score.values)))
     show(
         table,
-        result["guarantee"]["sentence"],
+        f"The noise of these fits was {result.guarantee.short()}",
         "The scores are computed from held-out ratings without noise: do not publish them.",
     )

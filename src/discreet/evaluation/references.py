@@ -16,6 +16,7 @@ from discreet.evaluation.scoring import measure
 
 #: What a reader sees: these numbers carry no promise.
 PREFIX = "reference (NOT PRIVATE): "
+CHANCE = "chance"
 
 
 @final
@@ -57,7 +58,7 @@ def ranking_references(train: Interactions) -> dict[str, Reference]:
     counts = np.bincount(train.items, minlength=train.n_items).astype(np.float64)
     return {
         "popularity": Reference(users=nobody, items=counts),
-        "chance": Reference(users=nobody, items=nothing),
+        CHANCE: Reference(users=nobody, items=nothing),
     }
 
 

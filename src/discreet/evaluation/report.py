@@ -26,7 +26,7 @@ from discreet.evaluation.cost_of_privacy import (
     promises,
 )
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.references import PREFIX
+from discreet.evaluation.references import CHANCE, PREFIX
 from discreet.evaluation.results import Evaluation, Score
 from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
 
@@ -89,7 +89,9 @@ def _costs(found: Sequence[Evaluation], metrics: Sequence[str]) -> Html:
         for metric in metrics
         if (said := cost_of_privacy(found, metric))
     )
-    return Html(f'<ul class="costs">{"".join(lines)}</ul>')
+    once = all(len(score.values) == 1 for one in found for score in one.metrics.values())
+    luck = "Every model ran once, so small differences may be luck; --repeat 3 shows the spread."
+    return Html(f'<ul class="costs">{"".join(lines)}</ul>' + (element("p", luck, "quiet") if once else ""))
 
 
 def _direction(metric: str) -> str:
@@ -234,10 +236,10 @@ def chart(found: Sequence[Evaluation], metric: str, definition: Definition | Non
         ]
         lines += _model_lines(mine, model, metric, number % COLORS, definition)
     for row in reference_rows(found, [metric]):
-        level = _baseline(found, row["name"], metric)
-        if level is not None:
-            name = f"{row['name'].removeprefix(PREFIX)}, baseline"
-            lines.append(ChartLine(name=name, level=level, color=GRAY, dashes="2 4"))
+        level, name = _baseline(found, row["name"], metric), row["name"].removeprefix(PREFIX)
+        # Chance is so far below that all other lines would lie on each other; the table has it.
+        if level is not None and name != CHANCE:
+            lines.append(ChartLine(name=f"{name}, baseline", level=level, color=GRAY, dashes="2 4"))
     epsilons = sorted({one.guarantee.epsilon for one in found if promises(one)})
     return line_chart(
         lines,

@@ -256,7 +256,11 @@ class Guarantee:
             return "NOT PRIVATE: no promise is made."
         level = f"ε = {number_above(self.epsilon)}"
         level += f", δ = {number_above(self.delta)}" if self.delta else ""
-        return f"{self.rows()[0][1]}: {level} for {_SHORT_UNITS[self.unit]}."
+        status = "SIMULATED, protects nobody" if self.simulated else self.rows()[0][1]
+        doubt = "" if self.basis is Basis.PROVED else f" ({_BASIS_WORDS[self.basis]})"
+        starts = any(line.startswith(EARLIER) for line in self.assumes)
+        earlier = "; the release it starts from is not counted" if starts else ""
+        return f"{status}: {level} for {_SHORT_UNITS[self.unit]}{doubt}{earlier}."
 
     @property
     def conditions(self) -> tuple[str, ...]:

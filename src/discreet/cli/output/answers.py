@@ -51,8 +51,9 @@ def show_similar(
     if noised:
         found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
         show(
-            f"{found}Sure is the chance that an item is a neighbor and no work of the noise. Of items that "
-            "are not listed nothing is known; they may be similar, too."
+            f"{found}Noise shrinks these numbers: compare them with each other only. Sure is the chance that "
+            "an item is a neighbor and no work of the noise. Items that are not listed may be similar, too; "
+            "nothing is known about them."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from discreet.core.pages import Html, element, meter, page, table
 from discreet.privacy.ledger.book import Entry, Ledger
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Entry, Ledger
+    from discreet.privacy.ledger.book import Frame
 
 
 def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
@@ -25,12 +25,14 @@ def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
     names = ledger.datasets() if dataset is None else [dataset]
     if not names:
         return "Nothing was spent and no budget is set."
-    return Group(_balances(ledger, names), _spendings(ledger.entries(dataset)))
+    entries = ledger.entries(dataset)
+    spent = _spendings(entries) if entries else "Nothing was spent yet."
+    return Group(_balances(ledger, names), spent)
 
 
 def _balances(ledger: Ledger, names: list[str]) -> Table:
     table = Table(title="Privacy budgets", title_style="bold")
-    for column in ("data", "privacy definition", "account", "spent", "budget", "left"):
+    for column in ("data", "protects", "account", "spent", "budget", "left"):
         table.add_column(column, overflow="fold")
     for name in names:
         budget, balance = ledger.budget(name), ledger.balance(name)
@@ -41,13 +43,20 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
         for definition in definitions:
             table.add_row(
                 Text(name),
-                "/".join(definition),
+                _protects(definition, definitions),
                 "none" if budget is None else budget.account.value,
                 _words(*totals[definition]) if definition in totals else "nothing",
                 "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
                 "not limited" if balance is None else _words(*balance.left),
             )
     return table
+
+
+def _protects(definition: Frame, others: Sequence[Frame]) -> str:
+    """Return unit and trust, and how neighbors differ where only that tells two definitions apart."""
+    unit, neighbors, trust = definition
+    twins = [other for other in others if (other[0], other[2]) == (unit, trust)]
+    return f"{unit}, {trust}" + (f", {neighbors}" if len(twins) > 1 else "")
 
 
 def _spendings(entries: list[Entry]) -> Table:
@@ -57,7 +66,7 @@ def _spendings(entries: list[Entry]) -> Table:
     for entry in entries:
         table.add_row(
             str(entry.id),
-            f"{entry.time:%Y-%m-%d %H:%M:%S}",
+            f"{entry.time:%Y-%m-%d %H:%M}",
             Text(entry.dataset),
             Text(entry.what + (" (simulated noise)" if entry.guarantee.simulated else "")),
             _words(entry.guarantee.epsilon, entry.guarantee.delta),
@@ -69,7 +78,8 @@ def _spendings(entries: list[Entry]) -> Table:
 def _words(epsilon: float, delta: float) -> str:
     if math.isinf(epsilon):
         return "NOT PRIVATE"
-    return f"ε = {epsilon:.6g}" + (f", δ = {delta:.4g}" if delta else "")
+    # Without spaces, so that a line ends between the two.
+    return f"ε={epsilon:.6g}" + (f", δ={delta:.4g}" if delta else "")
 
 
 def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path) -> None:

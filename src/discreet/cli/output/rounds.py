@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from rich.table import Table
 
+from discreet.cli.output.label import label_table
 from discreet.cli.output.printing import remark, show
 from discreet.federated.transport import Answered, Transport
 
@@ -45,7 +46,7 @@ def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
     for number, entry in enumerate(outcome.rounds, start=1):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
         table.add_row(str(number), entry.result.kind, str(len(entry.counted)), reasons or "-")
-    show(table, outcome.model.guarantee.label(f"Privacy facts: {outcome.model.name}"))
+    show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.short()}")
 
