@@ -1,5 +1,7 @@
 """Alternating least squares that knows how sure it is: against dense algebra, and laws it must obey."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -124,3 +126,39 @@ def test_what_cannot_be_learned_from_is_refused():
     spoiled = by_user._replace(values=np.full_like(by_user.values, np.nan))
     with pytest.raises(DataError, match="no finite answer"):
         believe(spoiled, 0, 30, known)
+
+
+def test_items_with_features_agree_with_dense_algebra():
+    dense, _, present = world(seed=4, n_users=30, n_items=12)
+    known, sides = learned(dense, present, factors=2, sweeps=3)
+    draw = np.random.default_rng(1)
+    features, slopes = draw.standard_normal((12, 3)), draw.standard_normal((3, 3))
+    found = sweep(*sides, replace(known, slopes=slopes), features)
+    people = believe(sides[0], 0, 30, known).astype(np.float64)
+    for item in range(11):
+        normal, right = known.items.copy(), known.items @ (features[item] @ slopes)
+        for person in np.flatnonzero(present[:, item]):
+            square = np.zeros((4, 4))
+            square[np.tril_indices(4)] = people[person, 4:]
+            square = square + np.tril(square, -1).T
+            value = np.float32(dense[person, item]) - known.mean
+            normal += square[1:, 1:] / known.noise
+            right += (value * people[person, 1:4] - square[1:, 0]) / known.noise
+        expected = np.linalg.solve(normal, right)
+        np.testing.assert_allclose(np.delete(found.lines[item, :4], 1), expected, atol=2e-4)
+        # The twin: without features the answer is another one.
+        plain = sweep(*sides, known).lines[item, :4]
+        assert not np.allclose(np.delete(plain, 1), expected, atol=1e-2)
+
+
+def test_the_noise_is_that_of_ratings_with_features_too():
+    dense, _, present = world(seed=5, n_users=400, n_items=30)
+    sides = rows_of(dense, present), rows_of(dense.T, present.T)
+    known, features = start(sides[0], 30, 4, 0), np.random.default_rng(2).standard_normal((30, 2))
+    for _ in range(20):
+        known = sweep(*sides, known, features)
+    # Features of no worth change little: ratings lie around the truth with a variance of 0.25.
+    assert abs(known.noise - 0.25) < 0.03 and np.abs(known.slopes).max() < 0.5
+    turned = settle(known, np.diff(sides[1].indptr))
+    expected, before = features @ turned.slopes, features @ known.slopes
+    np.testing.assert_allclose(expected[:, 0], before[:, 0], atol=1e-6)

@@ -9,6 +9,9 @@ in blocks, and the result does not depend on the number of threads.
 References:
     Lim, Teh. Variational Bayesian approach to movie rating prediction. KDD Cup 2007.
 
+Items may have features, such as who rated them: an item's bias and factors are then shrunk toward what a
+linear map of its features predicts, and the map is re-estimated after each sweep.
+
 A row of one side predicts by `(bias, 1, factors) . (1, own bias, own factors)` of the other side. The
 posterior of a row is one line of numbers: the expected `(bias, 1, factors)`, then its expected outer product,
 packed as a lower triangle. Sums have one number more, the squared values.
@@ -37,6 +40,8 @@ _START_BIASES, _START_FACTORS = 0.2, 0.1
 # Directions along which predictions vary by less than this part of the noise are dropped in the end.
 _NEGLIGIBLE = 1e-4
 _TINY = 1e-9
+# The ridge on the map from features to vectors, in items: features have unit mean square.
+_SLOPE_RIDGE = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class Beliefs:
     """Hold the items' posteriors (a line each, see the module), both sides' priors, and the noise.
 
     `people` and `items` are precisions: the inverse mean squares of `(bias, factors)` on each side. `noise`
-    is the variance of ratings around predictions.
+    is the variance of ratings around predictions. `slopes` predict items' biases and factors from features.
     """
 
     mean: float
@@ -52,6 +57,7 @@ class Beliefs:
     people: Floats
     items: Floats
     noise: float
+    slopes: Floats | None = None
 
     @property
     def factors(self) -> int:
@@ -117,7 +123,8 @@ def settle(known: Beliefs, counts: Array) -> Beliefs:
         lines[block] = lines_of(known.item_biases[block], known.item_factors[block] @ turn, spreads)
     people = np.diag(np.append(known.people[0, 0], np.ones(kept.size)))
     items = _inverse(whole.T @ np.linalg.inv(known.items) @ whole)
-    return replace(known, lines=lines, people=people, items=items)
+    slopes = None if known.slopes is None else known.slopes @ whole
+    return replace(known, lines=lines, people=people, items=items, slopes=slopes)
 
 
 def _turned(spreads: Floats, turn: Floats) -> Floats:
@@ -150,8 +157,8 @@ def start(by_user: Rows, n_items: int, factors: int, seed: int) -> Beliefs:
     )
 
 
-def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
-    """Return the posteriors after one pass over users and items."""
+def sweep(by_user: Rows, by_item: Rows, known: Beliefs, features: Floats | None = None) -> Beliefs:
+    """Return the posteriors after one pass over users and items, whose features have one row each."""
     require_twins(by_user, by_item)
     factors, size = known.factors, line_size(known.factors)
     sums, squares = np.zeros((by_item.n_rows, size + 1)), np.zeros(size)
@@ -167,11 +174,24 @@ def sweep(by_user: Rows, by_item: Rows, known: Beliefs) -> Beliefs:
         run(add_cells, _cost(ends - begins, 1), *shared, lines, sums)
         begins = ends
     people = _precision(squares / max(int(np.count_nonzero(np.diff(by_user.indptr))), 1), factors)
-    lines, missed = _solved(sums, known.items, known.noise)
+    expected = None if features is None or known.slopes is None else features @ known.slopes
+    lines, missed = _solved(sums, known.items, known.noise, expected)
     rated = np.diff(by_item.indptr) > 0
-    items = _precision(lines[rated].mean(axis=0, dtype=np.float64), factors)
+    slopes = None if features is None else _slopes(features[rated], lines[rated], factors)
+    around = None if features is None or slopes is None else features[rated] @ slopes
+    items = _precision(lines[rated].mean(axis=0, dtype=np.float64), factors, lines[rated], around)
     noise = max(float(missed.sum(dtype=np.float64)) / by_user.values.size, _TINY)
-    return Beliefs(mean=known.mean, lines=lines, people=people, items=items, noise=noise)
+    return Beliefs(mean=known.mean, lines=lines, people=people, items=items, noise=noise, slopes=slopes)
+
+
+def _slopes(features: Floats, lines: Singles, factors: int) -> Floats:
+    """Return the ridge regression of biases and factors on features."""
+    square = features.T @ features + _SLOPE_RIDGE * np.eye(features.shape[1])
+    return _inverse(square) @ (features.T @ _expected(lines, factors))
+
+
+def _expected(lines: Singles, factors: int) -> Floats:
+    return np.delete(lines[:, : factors + 2], 1, axis=1).astype(np.float64)
 
 
 def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
@@ -183,23 +203,41 @@ def believe(rows: Rows, first: int, last: int, known: Beliefs) -> Singles:
     return _solved(sums, known.people, known.noise)[0]
 
 
-def _solved(sums: Floats, precision: Floats, noise: float) -> tuple[Singles, Singles]:
+def _solved(
+    sums: Floats, precision: Floats, noise: float, expected: Floats | None = None
+) -> tuple[Singles, Singles]:
+    """Return the posteriors and squared errors of rows, whose biases and factors are `expected` (or zero)."""
     out = np.empty(sums.shape, np.float32)
+    pull = np.zeros(1) if expected is None else noise * expected @ precision
+    if expected is not None:
+        sums[:, 1 : precision.shape[0] + 1] += pull
     run(solve_rows, _cost(np.zeros(len(sums)), _ENTRIES_PER_ROW), sums, precision, noise, out)
     if not np.isfinite(out).all():
         raise DataError("A row has no finite answer: the ratings or the posteriors are not finite.")
-    return np.ascontiguousarray(out[:, :-1]), out[:, -1]
+    lines, missed = np.ascontiguousarray(out[:, :-1]), out[:, -1]
+    if expected is not None:
+        # The pull stands in the sums as if it came from ratings; errors are those of ratings alone.
+        missed = missed + 2 * (_expected(lines, precision.shape[0] - 1) * pull).sum(axis=1)
+    return lines, missed
 
 
 def _cost(entries: Array, row: int) -> Array:
     return np.concatenate(([0], np.cumsum(entries + row)))
 
 
-def _precision(squares: Floats, factors: int) -> Floats:
-    """Return the inverse of a mean square; biases and factors are assumed uncorrelated."""
+def _precision(
+    squares: Floats, factors: int, lines: Singles | None = None, around: Floats | None = None
+) -> Floats:
+    """Return the inverse of a mean square, around predictions if there are any.
+
+    Biases and factors are assumed uncorrelated.
+    """
     full = np.zeros((factors + 2, factors + 2))
     full[np.tril_indices(factors + 2)] = squares[factors + 2 :]
     full = np.delete(np.delete(full + np.tril(full, -1).T, 1, 0), 1, 1)
+    if lines is not None and around is not None:
+        cross = _expected(lines, factors).T @ around
+        full += (around.T @ around - cross - cross.T) / max(len(lines), 1)
     full[0, 1:] = full[1:, 0] = 0.0
     return _inverse(full + _TINY * np.eye(factors + 1))
 

@@ -8,12 +8,14 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from discreet.core.arrays import Floats
 from discreet.core.checks import integer
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.core.rows import Rows
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.models.baselines.rated_together import choose_features
 from discreet.models.baselines.tuning import no_promise, only_without_privacy, sample_users
 from discreet.models.estimator import Estimator
 from discreet.models.scorers.counts import counted
@@ -24,14 +26,16 @@ from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sw
 from discreet.statistics.blocks import rows_of
 
 # Initial number of factors, for small and for large data. Unused factors vanish; more would only cost time.
-_FACTORS, _FACTORS_OF_LARGE_DATA, _LARGE_DATA = 16, 32, 500_000
+_FACTORS, _FACTORS_OF_LARGE_DATA, _LARGE_DATA = 16, 48, 500_000
 # With more ratings than this, factors are fitted on a sample of users; only the last sweeps use all users.
-_MOST_RATINGS = 1_000_000
+_MOST_RATINGS = 2_000_000
 _LAST_SWEEPS = 2
 # Sweeps stop when the noise changes by less than this fraction, but not before the fewest sweeps.
-_CONVERGED, _FEWEST_SWEEPS = 1e-3, 10
+_CONVERGED, _FEWEST_SWEEPS = 3e-5, 10
 # Vanished factors are dropped every so many sweeps.
 _SWEEPS_BETWEEN_DROPS = 5
+# Sweeps of the fits that features are chosen by.
+_SWEEPS_TO_COMPARE = 15
 
 
 @final
@@ -40,9 +44,10 @@ class Als(Estimator):
     """Factor ratings by alternating least squares, without privacy: the baseline for explicit ratings.
 
     Vectors have posterior covariances, and ridges are estimated from the vectors (see
-    `solvers/bayesian_als.py`), so no search is needed. The fit starts with `factors` factors (default: 16, or
-    32 from half a million ratings on); those that explain nothing vanish. Sweeps stop when the estimated
-    noise hardly changes, at the latest after `iterations`. With more than a million ratings, all but the last
+    `solvers/bayesian_als.py`). Items are shrunk toward what their co-raters predict (`rated_together.py`) if
+    that predicts hidden ratings better. The fit starts with `factors` factors (default: 16, or
+    48 from half a million ratings on); those that explain nothing vanish. Sweeps stop when the estimated
+    noise hardly changes, at the latest after `iterations`. With more than two million, all but the last
     two sweeps use a sample of users.
 
     Guarantee
@@ -66,7 +71,7 @@ class Als(Estimator):
     epsilon: float = math.inf
     delta: float = 0.0
     factors: int | None = None
-    iterations: int = 30
+    iterations: int = 60
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -80,7 +85,8 @@ class Als(Estimator):
         return no_promise(facts)
 
     def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
-        known, sweeps = self._sweeps(data, progress)
+        features, half = choose_features(data, self._few_sweeps, self.seed)
+        known, sweeps = self._sweeps(data, features, progress)
         return UnsureRatingScorer(
             mean=known.mean,
             item_bias=known.item_biases,
@@ -93,11 +99,21 @@ class Als(Estimator):
             decisions={
                 "factors": known.factors,
                 "iterations": sweeps,
+                "features shrunk by": half or "left out",
                 "noise": round(math.sqrt(known.noise), 4),
             },
         )
 
-    def _sweeps(self, data: Interactions, progress: Progress) -> tuple[Beliefs, int]:
+    def _few_sweeps(self, data: Interactions, features: Floats | None) -> Beliefs:
+        """Return a posterior that is good enough to compare features."""
+        sides = both_ways(data)
+        factors = _default_factors(data) if self.factors is None else self.factors
+        known = start(sides[0], data.n_items, factors, self.seed)
+        for _ in range(min(self.iterations, _SWEEPS_TO_COMPARE)):
+            known = sweep(*sides, known, features)
+        return known
+
+    def _sweeps(self, data: Interactions, features: Floats | None, progress: Progress) -> tuple[Beliefs, int]:
         """Return the fitted posterior and the number of sweeps."""
         part = sample_users(data, _MOST_RATINGS, self.seed)
         last = min(_LAST_SWEEPS, self.iterations - 1) if part is not data else 0
@@ -105,14 +121,14 @@ class Als(Estimator):
         factors = _default_factors(data) if self.factors is None else self.factors
         known = start(sides[0], data.n_items, factors, self.seed)
         for done in range(1, self.iterations - last + 1):
-            before, known = known.noise, sweep(*sides, known)
+            before, known = known.noise, sweep(*sides, known, features)
             if done % _SWEEPS_BETWEEN_DROPS == 0:
                 known = settle(known, np.diff(sides[1].indptr))
             progress("als", done, self.iterations)
             if done >= _FEWEST_SWEEPS and abs(known.noise - before) < _CONVERGED * before:
                 break
         for more in range(last):
-            known = sweep(*both_ways(data), known)
+            known = sweep(*both_ways(data), known, features)
             progress("als", done + more + 1, self.iterations)
         return settle(known, np.diff(data.by_item.indptr)), done + last
 

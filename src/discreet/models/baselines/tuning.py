@@ -43,7 +43,8 @@ def _user_draws(data: Interactions, seed: int) -> Draws:
     return mix(hash_ids(data.users) ^ np.uint64(seed))
 
 
-def _interaction_draws(data: Interactions, seed: int) -> Draws:
+def interaction_draws(data: Interactions, seed: int) -> Draws:
+    """Return a hash of each interaction that depends on the ids of its user and item and the seed only."""
     return mix(_user_draws(data, seed)[data.rows()] ^ mix(data.items.astype(np.uint64)))
 
 
@@ -79,7 +80,7 @@ def hide_interactions(data: Interactions, seed: int) -> HiddenInteractions | Non
     people = np.sort(several[first])
     cells, hidden = cells_of_rows(part.indptr, people), np.zeros(part.n_ratings, dtype=np.bool_)
     later = np.zeros(cells.size) if part.times is None else ~part.times[cells]
-    order = np.lexsort((_interaction_draws(part, seed)[cells], later, part.rows()[cells]))
+    order = np.lexsort((interaction_draws(part, seed)[cells], later, part.rows()[cells]))
     hidden[cells[order[_starts(part, people)]]] = True
     return HiddenInteractions(part.where(~hidden), people, part.items[hidden].astype(np.int64))
 
