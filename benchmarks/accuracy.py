@@ -61,8 +61,9 @@ MODELS = {
     "implicit-als": (LISTS,),
     "ease": (LISTS,),
     "item-knn": (LISTS,),
+    "markov-chain": (LISTS,),
 }
-BARS = ("als", "implicit-als", "ease", "item-knn")
+BARS = ("als", "implicit-als", "ease", "item-knn", "markov-chain")
 # Wide enough that the best point lies inside.
 SEARCHES: dict[str, list[dict[str, Any]]] = {
     "als": [{"factors": factors, "seed": seed} for factors in (0, 2, 4, 8, 16, 32, 64) for seed in (0, 1)],
@@ -74,6 +75,7 @@ SEARCHES: dict[str, list[dict[str, Any]]] = {
     ],
     "ease": [{"regularization": ridge} for ridge in (10.0, 50.0, 200.0, 1000.0, 5000.0)],
     "item-knn": [{"shrinkage": shrinkage} for shrinkage in (0.0, 10.0, 100.0, 1000.0)],
+    "markov-chain": [{"smoothing": smoothing} for smoothing in (0.3, 3.0, 30.0, 300.0)],
 }
 TOY = {
     "datasets": ["movielens-100k"],
