@@ -23,7 +23,8 @@ def export(
     """Write item vectors, the label and an index for a vector store. This costs no privacy budget.
 
     The inner product of an item's vector and `model.search_vector(history)` is the score that lists are
-    sorted by. For models of implicit feedback whose scores are such products.
+    sorted by. For models of implicit feedback whose scores are such products. Weights between items, which
+    user-factorization uses where noise allows it, are no vectors: they are left out, and the answer says so.
     """
     from discreet.models.exporting import export_items
     from discreet.models.storage import load
@@ -31,6 +32,9 @@ def export(
     fitted = load(file)
     export_items(fitted, out, to)
     if as_json:
-        emit({"folder": str(out), "to": to, "items": len(fitted.catalog), "name": fitted.name})
+        told = {"folder": str(out), "to": to, "items": len(fitted.catalog), "name": fitted.name}
+        emit({**told, "leaves_out": fitted.scorer.search_leaves_out or None})
         return
     show(f"Written to {out}: vectors of {len(fitted.catalog):,} items, and the label that goes with them.")
+    if left_out := fitted.scorer.search_leaves_out:
+        show(f"Left out: {left_out}. `discreet recommend` and `discreet serve` use them.")
