@@ -172,10 +172,10 @@ PAIR_FADING: Annotated[
     float, Tuned("with times, the r-th latest item has weight (1 + r) to the minus this in pairs", PAIRS)
 ] = 1.0
 PAIR_BLEND: Annotated[float, Tuned("part of a list that follows pairs, without noise", PAIRS)] = 0.95
-SOME_BLEND: Annotated[float, Tuned("part of a list that follows pairs, with some noise", PAIRS)] = 0.5
+SOME_BLEND: Annotated[float, Tuned("part of a list that follows pairs, with some noise", PAIRS)] = 0.3
 SOME_BLEND_USERS: Annotated[
     float, Tuned("users per unit of noise at which half of that part follows pairs", PAIRS)
-] = 600.0
+] = 300.0
 MOST_BLEND_USERS: Annotated[
     float, Tuned("users per unit of noise half-way from some noise to none", PAIRS)
 ] = 100_000.0
