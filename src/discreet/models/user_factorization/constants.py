@@ -34,6 +34,9 @@ PURPOSE = (
     "random search on validation parts of MovieLens 1M (two seeds) at epsilon 1, 5 and 20, for ratings alone"
 )
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
+CONTENT = (
+    "validation parts of Amazon sports and MovieLens 1M at epsilon 1 and 5: item before the latest hidden"
+)
 EDGE = "theory: the edge of the noise's spectrum, with a small margin"
 
 # Budget shares of a fit from ratings.
@@ -140,6 +143,14 @@ RATINGS_EMBEDDING_RIDGE: Annotated[
 ] = 700.0
 RATINGS_COUNT_PART: Annotated[float, Tuned("weight of counts against residuals in the refit", PURPOSE)] = 0.15
 RATINGS_REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", PURPOSE)] = -0.15
+
+# Public words that describe items, in lists.
+CONTENT_SHARE: Annotated[float, Tuned("how similar a user's items are by public words", CONTENT)] = 0.01
+MOST_CONTENT: Annotated[int, Tuned("most directions of public words", BOUND)] = 256
+CONTENT_STRENGTH: Annotated[
+    float, Tuned("weight of similar words in lists, in units of its likelihood estimate", CONTENT)
+] = 1.0
+MOST_CONTENT_WEIGHT: Annotated[float, Tuned("largest weight of similar words", BOUND)] = 12.0
 
 # Latent factors of ratings.
 MOMENT_ITEMS_PER_ROOT: Annotated[

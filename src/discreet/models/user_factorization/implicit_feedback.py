@@ -18,6 +18,7 @@ from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
+from discreet.models.user_factorization.public_features import learn_content
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
@@ -29,7 +30,12 @@ from discreet.statistics.statistic import Statistic
 
 
 def learn_implicit(
-    data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: DataSource,
+    table: Floats | None,
+    multiplier: float,
+    random: PrivacyRandom,
+    progress: Progress,
+    words: Floats | None = None,
 ) -> InteractionScorer:
     """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier."""
     public = np.zeros((data.n_items, 0)) if table is None else table
@@ -37,6 +43,9 @@ def learn_implicit(
     people = max(float(_noisy(data, UserCount(), budget.take(tuned.IMPLICIT_USERS_SHARE), random)[0]), 1.0)
     votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(tuned.IMPLICIT_VOTES_SHARE)
     tally = VoteEstimate.of(_noisy(data, votes, noise, random), noise)
+    content = None
+    if words is not None:
+        content = learn_content(data, words, tally.likely, budget.take(tuned.CONTENT_SHARE), random)
     progress("user-factorization", 1, 3)
     vectors = np.zeros((data.n_items, 0))
     ratio = users_per_noise(people, multiplier)
@@ -58,6 +67,9 @@ def learn_implicit(
         noise = budget.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
     progress("user-factorization", 3, 3)
+    if content is not None:
+        decisions["weight of similar words"] = round(content.weight, 3)
+        vectors = content.beside(vectors, tuned.LIST_RIDGE)
     return InteractionScorer.of(tally.likely, vectors, decisions)
 
 

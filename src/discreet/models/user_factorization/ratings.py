@@ -40,6 +40,7 @@ from discreet.models.user_factorization.latent_factors import (
     public_directions,
     refit,
 )
+from discreet.models.user_factorization.public_features import learn_content
 from discreet.statistics.data_source import DataSource
 
 
@@ -51,6 +52,7 @@ def learn_ratings(
     progress: Progress,
     *,
     purpose: str,
+    words: Floats | None = None,
 ) -> InteractionsAndRatings:
     """Release counts, effects and, where they show, crowds and taste; together one Gaussian release."""
     budget = BudgetSplit(multiplier)
@@ -71,7 +73,10 @@ def learn_ratings(
     progress("user-factorization", 1, 4)
     public = np.zeros((data.n_items, 0)) if table is None else table
     fit = _Fit(data=data, budget=budget, random=random, many=many, table=public, weights=weights)
-    crowds = np.zeros((data.n_items, 0))
+    crowds, content = np.zeros((data.n_items, 0)), None
+    if words is not None and purpose == "both":
+        content = learn_content(data, words, view.tally.likely, budget.take(tuned.CONTENT_SHARE), random)
+        decisions["weight of similar words"] = round(content.weight, 3)
     if shows:
         view, factors_found, crowds, said = fit.factors_found(view, shares, progress)
     else:
@@ -79,6 +84,7 @@ def learn_ratings(
     progress("user-factorization", 4, 4)
     decisions |= said
     decisions |= {"choices kept": crowds.shape[1], "factors kept": factors_found.features.shape[1] - 1}
+    crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
     return _scorer(data.facts, view, factors_found, crowds, decisions)
 
 
