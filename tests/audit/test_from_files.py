@@ -45,6 +45,7 @@ def test_no_release_of_any_model_is_refuted_over_all_neighboring_files(name):
     variants = [estimator]
     if name == "user-factorization":
         variants.append(estimator.clone(feedback="implicit"))
+        variants += [estimator.clone(purpose=purpose) for purpose in ("lists", "ratings")]
     for variant in variants:
         if has_files(variant):
             found = audit_files(name, variant)

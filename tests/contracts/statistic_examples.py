@@ -70,6 +70,9 @@ def examples():
             "count_part": 0.7,
             "near": 0.8,
         },
+        "ContentSimilarity": lambda data: {
+            "vectors": np.clip(0.7 + draw(data.n_items, "words", 3) / 4, -1, 1)
+        },
         "ScaledMoment": lambda data: {"scaling": scaling(data)},
         "ScaledProduct": lambda data: {
             "scaling": scaling(data),

@@ -30,6 +30,8 @@ KINDS = {
     "biases": (Biases, {}),
     "ratings": (UserFactorization, {}),
     "choices": (UserFactorization, {"feedback": "implicit"}),
+    "lists": (UserFactorization, {"purpose": "lists"}),
+    "ratings alone": (UserFactorization, {"purpose": "ratings"}),
 }
 
 

@@ -15,6 +15,7 @@ from discreet.cli.options.declared import (
     Measuring,
     Paying,
     Privately,
+    Purpose,
     Reading,
     refuse_without_ratings,
 )
@@ -43,6 +44,7 @@ def compare(
     privately: Privately,
     paying: Paying,
     delta: Delta = None,
+    purpose: Purpose = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +60,8 @@ def compare(
     from discreet.evaluation.report import KIND, is_report, require_libraries, write_report
     from discreet.recipes import estimators
 
-    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
+    levels = numbers("--epsilons", epsilons)
+    chosen = estimators(listed(models), levels, delta, implicit=reading.implicit, purpose=purpose)
     if reading.implicit:
         refuse_without_ratings(chosen)
     if privately.asked(paying):

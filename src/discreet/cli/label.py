@@ -54,7 +54,24 @@ def label(
     table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    show(facts, table, signed, *_audited(content, last))
+    show(facts, table, *_purpose(content), signed, *_audited(content, last))
+
+
+# What the budget of a model with this setting was spent on.
+_PURPOSES = {
+    "lists": "lists: ratings were ignored, and it predicts none",
+    "ratings": "predicted ratings: lists are made of what these needed",
+    "both": "lists and predicted ratings",
+}
+
+
+def _purpose(content: dict[str, Any]) -> tuple[str, ...]:
+    """Return the sentence about what the budget was spent on, where the file says so."""
+    spent = content.get("parameters", {}).get("purpose")
+    implicit = content.get("parameters", {}).get("feedback") == "implicit"
+    if not isinstance(spent, str) or spent not in _PURPOSES:
+        return ()
+    return (f"The budget was spent on {'lists' if implicit else _PURPOSES[spent]}.",)
 
 
 def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:

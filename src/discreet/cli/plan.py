@@ -10,7 +10,7 @@ import typer
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError
+from discreet.core.checks import ParameterError, one_of
 
 
 def plan(
@@ -28,7 +28,18 @@ def plan(
     ratings: Annotated[
         float, typer.Option("--ratings-per-person", help="The approximate number of ratings per person.")
     ] = 50.0,
-    metric: Annotated[str, typer.Option("--metric", help="The measure of accuracy: rmse or hr@10.")] = "rmse",
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="The measure of accuracy: rmse or hr@10. Default: rmse."),
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="What the model is for: lists (measured by hr@10) or ratings (rmse).",
+            metavar="lists|ratings",
+        ),
+    ] = None,
     wanted: Annotated[
         float | None,
         typer.Option("--wanted", help="Find the smallest epsilon that reaches this accuracy."),
@@ -52,6 +63,7 @@ def plan(
 
     The plan uses only the numbers given here and measurements on public data.
     """
+    metric = _measure(metric, purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
     if wanted is not None and people is None:
@@ -74,6 +86,19 @@ def plan(
         emit(found)
     else:
         _show(found, metric, people, ratings)
+
+
+def _measure(metric: str | None, purpose: str | None) -> str:
+    """Return the measure of accuracy: the one asked for, or that of what the model is for."""
+    measures = {"lists": "hr@10", "ratings": "rmse"}
+    if purpose is None:
+        return metric or "rmse"
+    one_of("--for", purpose, measures)
+    if metric not in (None, measures[purpose]):
+        raise ParameterError(
+            f"--for {purpose} is measured by {measures[purpose]}. Leave out --metric or --for."
+        )
+    return measures[purpose]
 
 
 def _compare(

@@ -11,8 +11,9 @@ from discreet.core.display import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
-from discreet.evaluation.protocol import evaluate, refuse_meaningless
+from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of, scores_table
+from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 
 

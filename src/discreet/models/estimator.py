@@ -105,13 +105,18 @@ class Estimator(ABC):
         counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
         if data.n_items < 2 or (data.n_users < 2 and not counted):
             raise DataError("The data must have at least two users and two items.")
-        if self.feedback != "explicit" or promise.is_private:
+        if not self.predicts_ratings or promise.is_private:
             return
         if data.has_one_value:
             raise DataError("All ratings are equal; there is no preference to learn.")
 
     def _refuse_inputs(self) -> None:  # noqa: B027
         """Refuse unusable inputs other than the data; the data are not read here."""
+
+    @property
+    def predicts_ratings(self) -> bool:
+        """Return whether a fitted model predicts ratings; others make lists, or tell liked from not liked."""
+        return self.feedback == "explicit"
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import BudgetSplit, users_per_noise
+from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
+from discreet.models.user_factorization.public_features import learn_content
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
 from discreet.solvers.item_regression import regression_weights, strongest
@@ -32,7 +33,12 @@ from discreet.statistics.statistic import Statistic
 
 
 def learn_implicit(
-    data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: DataSource,
+    table: Floats | None,
+    multiplier: float,
+    random: PrivacyRandom,
+    progress: Progress,
+    words: Floats | None = None,
 ) -> InteractionScorer:
     """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier."""
     public = np.zeros((data.n_items, 0)) if table is None else table
@@ -40,6 +46,9 @@ def learn_implicit(
     people = max(float(_noisy(data, UserCount(), budget.take(tuned.IMPLICIT_USERS_SHARE), random)[0]), 1.0)
     votes, noise = ItemVotes(n_items=data.n_items, norm="l2"), budget.take(tuned.IMPLICIT_VOTES_SHARE)
     tally = VoteEstimate.of(_noisy(data, votes, noise, random), noise)
+    content = None
+    if words is not None:
+        content = learn_content(data, words, tally.likely, budget.take(tuned.CONTENT_SHARE), random)
     progress("user-factorization", 1, 3)
     vectors = np.zeros((data.n_items, 0))
     ratio = users_per_noise(people, multiplier)
@@ -48,11 +57,10 @@ def learn_implicit(
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "a second moment can show taste": pays,
     }
-    found = (
-        co_occurrence_directions(data, tally, people, budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE), random)
-        if pays
-        else None
-    )
+    found = None
+    if pays:
+        noise = budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE)
+        found = co_occurrence_directions(data, tally, people, noise, random, detailed=True)
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if found and found.kept:
@@ -61,6 +69,9 @@ def learn_implicit(
         noise = budget.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
     progress("user-factorization", 3, 3)
+    if content is not None:
+        decisions["weight of similar words"] = round(content.weight, 3)
+        vectors = content.beside(vectors, tuned.LIST_RIDGE)
     following = next_items(found.pairs, tally, people) if found else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     return InteractionScorer.of(tally.likely, vectors, decisions, following)
@@ -108,18 +119,18 @@ class ItemEmbeddings(NamedTuple):
     tally: VoteEstimate
 
 
-def may_show(people: float, n_items: int, multiplier: float) -> bool:
+def may_show(people: float, n_items: int, multiplier: float, weights: ReleaseWeights | None = None) -> bool:
     """Return whether co-occurrences with this noise can show more than popularity."""
-    size = _co_occurrence_size(people, n_items, multiplier)
+    size = _co_occurrence_size(people, n_items, multiplier, weights or ReleaseWeights.of("lists"))
     return people >= tuned.USERS_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
 
-def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
-    wanted: float = tuned.MOST_CO_OCCURRENCE_ITEMS
-    if multiplier:
-        grown = 1 + _detail(people, multiplier)
-        wanted = min(wanted, tuned.CO_OCCURRENCE_ITEMS_PER_ROOT * math.sqrt(people / multiplier) * grown)
-    return min(max(int(wanted), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items)
+def _co_occurrence_size(
+    people: float, n_items: int, multiplier: float, weights: ReleaseWeights, detail: float = 0.0
+) -> int:
+    most = tuned.MOST_CO_OCCURRENCE_ITEMS if detail else tuned.MOST_DIRECTION_ITEMS
+    wanted = weights.items_per_root * math.sqrt(people / multiplier) * (1 + detail) if multiplier else most
+    return min(max(int(min(wanted, most)), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items)
 
 
 def _detail(people: float, multiplier: float) -> float:
@@ -133,10 +144,16 @@ def _between(coarse: float, fine: float, detail: float) -> float:
 
 
 def released_pairs(
-    data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
+    data: DataSource,
+    tally: VoteEstimate,
+    people: float,
+    multiplier: float,
+    random: PrivacyRandom,
+    weights: ReleaseWeights,
+    detail: float,
 ) -> ReleasedPairs:
-    """Release the co-occurrences of the most popular items: the less noise, the more items and order."""
-    size, detail = _co_occurrence_size(people, data.n_items, multiplier), _detail(people, multiplier)
+    """Release the co-occurrences of the most popular items; more `detail` means more items, and order."""
+    size = _co_occurrence_size(people, data.n_items, multiplier, weights, detail)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
     power = _between(tuned.CO_OCCURRENCE_POWER, tuned.FINE_CO_OCCURRENCE_POWER, detail)
     weight = tally.raised[top] ** power
@@ -144,8 +161,8 @@ def released_pairs(
         n_items=data.n_items,
         top=top,
         weight=weight,
-        near=_between(tuned.CO_OCCURRENCE_NEAR, tuned.FINE_CO_OCCURRENCE_NEAR, detail),
-        apart=_between(tuned.CO_OCCURRENCE_APART, tuned.FINE_CO_OCCURRENCE_APART, detail),
+        near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, detail),
+        apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, detail),
         back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, detail)),
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
@@ -154,10 +171,22 @@ def released_pairs(
 
 
 def co_occurrence_directions(
-    data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
+    data: DataSource,
+    tally: VoteEstimate,
+    people: float,
+    multiplier: float,
+    random: PrivacyRandom,
+    weights: ReleaseWeights | None = None,
+    *,
+    detailed: bool,
 ) -> CoOccurrenceDirections:
-    """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
-    pairs = released_pairs(data, tally, people, multiplier, random)
+    """Release weighted co-occurrences of the most popular items, and keep directions above the noise.
+
+    If they are `detailed` they have as many items and as much order as the noise allows.
+    """
+    weights = weights or ReleaseWeights.of("lists")
+    detail = _detail(people, multiplier) if detailed else 0.0
+    pairs = released_pairs(data, tally, people, multiplier, random, weights, detail)
     top, weight = pairs.items, pairs.weight
     # Directions need the most popular items only; noise in either half has half of the variance.
     best = np.argsort(-tally.votes[top], kind="stable")[: tuned.MOST_DIRECTION_ITEMS]
@@ -234,21 +263,23 @@ def item_embeddings(
     multiplier: float,
     table: Floats,
     random: PrivacyRandom,
+    weights: ReleaseWeights | None = None,
 ) -> ItemEmbeddings:
     """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
 
     A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
     the public `table` predicts, if it has columns.
     """
-    item_weights = tally.raised**tuned.EMBEDDING_POWER
-    part = tuned.EMBEDDING_COUNT_PART * math.sqrt(found.kept)
+    weights = weights or ReleaseWeights.of("lists")
+    item_weights = tally.raised**weights.embedding_power
+    part = weights.embedding_count_part * math.sqrt(found.kept)
     context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
         item_weights=item_weights,
         count_part=part,
-        near=tuned.EMBEDDING_NEAR,
+        near=weights.near,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = context.split(noise.release(data.total(context).steps(), random))
