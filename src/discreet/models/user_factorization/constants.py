@@ -213,7 +213,7 @@ SOME_BLEND_USERS: Annotated[
 ] = 300.0
 MOST_BLEND_USERS: Annotated[
     float, Tuned("users per unit of noise half-way from some noise to none", PAIRS)
-] = 100_000.0
+] = 60_000.0
 MOST_PAIR_DIRECTIONS: Annotated[int, Tuned("most directions of a denoised co-occurrence matrix", BOUND)] = 64
 MOST_NEIGHBORS: Annotated[int, Tuned("weights kept for each item", BOUND)] = 256
 LIKING: Annotated[float, Tuned("weight of expected ratings in lists", UNRECORDED)] = 0.4
