@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DiscreetError
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
@@ -24,6 +25,7 @@ from discreet.models.scorers.parts import (
     StoredNumbers,
 )
 from discreet.models.scorers.ranking import LinearScores, Ranking
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
@@ -75,6 +77,7 @@ class InteractionScorer(Scorer):
         "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
         "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
         **PAIRED,
+        **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "ridge": StoredNumber(least=1e-9),
@@ -101,6 +104,9 @@ class InteractionScorer(Scorer):
     blend: float = 0.0
     pair_fading: float = 1.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(
@@ -210,7 +216,12 @@ class InteractionScorer(Scorer):
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""
-        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+        if not self.item_factors.shape[1]:
+            raise DiscreetError(
+                "This model found no latent factors above the noise, only how popular items are, so it "
+                "cannot say which are similar. More people or a larger epsilon would help."
+            )
+        return self.item_factors
 
     def item_bias(self) -> Floats:
         """Return the score of each item for a user at the origin."""

@@ -26,6 +26,7 @@ from discreet.models.scorers.parts import (
     StoredNumbers,
 )
 from discreet.models.scorers.ranking import Liking, Ranking
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import PLAIN, refuse_plain
 
@@ -48,6 +49,7 @@ class InteractionsAndRatings(Scorer):
         "popularity": InteractionScorer.stored["popularity"],
         "crowds": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
         **PAIRED,
+        **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "mean": StoredNumber(),
@@ -81,6 +83,9 @@ class InteractionsAndRatings(Scorer):
     blend: float = 0.0
     pair_fading: float = 1.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:
@@ -142,6 +147,11 @@ class InteractionsAndRatings(Scorer):
     def check(self) -> None:
         """Refuse pairs that do not fit together."""
         self.choice.check()
+
+    @property
+    def search_leaves_out(self) -> str:
+        """Name the weights between items, if they count."""
+        return self.choice.search_leaves_out
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors, and their interaction embedding."""

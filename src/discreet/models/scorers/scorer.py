@@ -87,7 +87,7 @@ class Scorer(ABC):
 
     @property
     def search_leaves_out(self) -> str:
-        """Say what orders lists besides `search_parts`; empty if nothing does."""
+        """Say what orders lists and is left out where they are made from vectors; empty if nothing is."""
         return ""
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
