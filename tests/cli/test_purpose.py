@@ -38,3 +38,31 @@ def test_choose_says_it_in_the_command_and_asks_again_after_a_mistake(discreet, 
     monkeypatch.setattr("sys.stdin", typed)
     code, shown, error = discreet(*answers)
     assert code == 0 and shown.count("none of the answers") == 2 and "--for lists" in shown, error
+
+
+def test_titles_may_be_learned_from(discreet, ratings, tmp_path):
+    table = tmp_path / "titles.csv"
+    rows = "".join(f"{item},The {'red' if item % 2 else 'blue'} film {item}\n" for item in range(40))
+    table.write_text("item,title\n" + rows)
+    fit = (
+        "fit",
+        ratings,
+        "--epsilon",
+        "4",
+        "--for",
+        "lists",
+        "--use-titles",
+        "--out",
+        tmp_path / "m.discreet",
+    )
+    code, _, error = discreet(*fit)
+    assert code != 0 and "Name one" in error
+    code, _, error = discreet(*fit, "--titles", table, "--set", f"item_features={table}")
+    assert code != 0 and "say the same" in error
+    code, shown, error = discreet(*fit, "--titles", table, "--explain", "--json")
+    assert code == 0, error
+    assert "weight of similar words" in json.loads(shown)["decisions"]
+    assert "the table of item features is public" in json.loads(shown)["guarantee"]["assumes"]
+    model = ("fit", ratings, "--epsilon", "4", "--model", "biases", "--titles", table, "--use-titles")
+    code, _, error = discreet(*model, "--out", tmp_path / "b.discreet")
+    assert code != 0 and "does not learn from public features" in error

@@ -58,6 +58,7 @@ def examples():
             "weight": positive(np.arange(1, data.n_items, 2).size),
             "near": 0.8,
             "apart": 0.3,
+            "back": 5,
         },
         "ItemVectors": lambda data: {
             **scale_of(data),
@@ -74,6 +75,9 @@ def examples():
             "item_weights": positive(data.n_items),
             "count_part": 0.7,
             "near": 0.8,
+        },
+        "ContentSimilarity": lambda data: {
+            "vectors": np.clip(0.7 + draw(data.n_items, "words", 3) / 4, -1, 1)
         },
         "ScaledMoment": lambda data: {"scaling": scaling(data)},
         "ScaledProduct": lambda data: {

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from discreet.data.reading.items import _words
+from discreet.data.reading.items import words_of
 from discreet.data.reading.readers import _looks_like_gaps
 
 
@@ -18,6 +18,6 @@ def test_zeros_among_small_numbers_or_none_do_not():
 
 
 def test_texts_are_split_only_where_one_of_them_lists_something():
-    assert _words(pl.Series(["a|b", "a", "b", "b|a"])) == [["a", "b"], ["a"], ["b"], ["b", "a"]]
+    assert words_of(pl.Series(["a|b", "a", "b", "b|a"])) == [["a", "b"], ["a"], ["b"], ["b", "a"]]
     # Spaces around a text that lists nothing belong to it.
-    assert _words(pl.Series([" a", " a", "b", None])) == [[" a"], [" a"], ["b"], []]
+    assert words_of(pl.Series([" a", " a", "b", None])) == [[" a"], [" a"], ["b"], []]

@@ -52,6 +52,13 @@ def fit(
         ),
     ] = False,
     titles: KeptTitles = None,
+    use_titles: Annotated[
+        bool,
+        typer.Option(
+            "--use-titles",
+            help="Also learn from the table of --titles: its words and numbers are public features of items.",
+        ),
+    ] = False,
     force: Force = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show the decisions of the fit and their inputs.")
@@ -77,6 +84,8 @@ def fit(
         raise ParameterError(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
         )
+    if use_titles:
+        estimator = _with_titles(estimator, titles)
     paying.check()
     files = [] if is_shard_folder(data) else files_of(data, reading.layout)
     read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
@@ -123,6 +132,17 @@ def fit(
     show(
         " ".join(filter(None, [f"Written to {out}.", paying.paid(source.name), fitted.guarantee.sentence()]))
     )
+
+
+def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
+    """Return the model with the table of titles as its public item features."""
+    if titles is None:
+        raise ParameterError("--use-titles learns from the table of --titles. Name one.")
+    if "item_features" not in estimator.settings:
+        raise ParameterError(f"{estimator.name} does not learn from public features. Leave out --use-titles.")
+    if estimator.settings["item_features"] is not None:
+        raise ParameterError("--set item_features=... and --use-titles say the same. Leave one of them out.")
+    return estimator.clone(item_features=str(titles))
 
 
 def _for_synthesis(estimator: Estimator) -> Estimator:

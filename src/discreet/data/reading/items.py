@@ -1,12 +1,13 @@
 """Read public tables of items: features to learn from, and columns to show.
 
 Numbers become a column, and one for each fifth of their range where they have many values; words become a
-column for each word that several items share, lists of words (`Action|Comedy`, or real lists) likewise. What
-only one item has, such as a title, says nothing about others and is left out.
+column for each word that several items share, lists of words (`Action|Comedy`, or real lists) and the words
+of texts such as titles likewise. What only one item has says nothing about others and is left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,10 @@ from discreet.data.vocabulary import Vocabulary, of_objects
 # A word counts if at least this part of the items share it, two in any case, and so many words at most.
 _LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
 # Numbers with more different values than this are also told apart by range.
-_MANY_VALUES, _RANGES = 10, 5
+_MANY_VALUES, RANGES = 10, 5
 _SEPARATORS = ("|", ";", ",")
+# A single letter or digit is no word.
+_WORD = re.compile(r"[^\W_]{2,}")
 
 
 class ItemTable(NamedTuple):
@@ -61,27 +64,33 @@ def read_item_table(source: Any, catalog: Vocabulary) -> Floats:
     return read_items(source).in_order_of(catalog)[0]
 
 
-def read_items(source: Any) -> ItemTable:
-    """Read a table of items from a file or a data frame."""
+def item_frame(source: Any) -> pl.DataFrame:
+    """Return a table of items as it is: an id that no other row has, and at least one column more."""
     table = _read_file(Path(source)) if isinstance(source, str | Path) else _of_frame(source)
     if table.width < 2 or table.height == 0:
         raise DataError("A table of items needs rows, an id column first and at least one column more.")
     ids = table.to_series(0)
     if ids.null_count() or ids.n_unique() != len(ids):
         raise DataError("The table of items names an item twice or not at all; keep one row for each.")
+    return table
+
+
+def read_items(source: Any) -> ItemTable:
+    """Read a table of items from a file or a data frame."""
+    table = item_frame(source)
     columns = [part for name in table.columns[1:] for part in _encoded(table[name])]
     numbers = np.column_stack(columns) if columns else np.zeros((table.height, 0))
     if not (numbers.std(axis=0) > 0).any() and table.height > 1:
         raise DataError(
             "Nothing in the table of items tells items apart; give numbers, or words that several share."
         )
-    return ItemTable(ids, numbers)
+    return ItemTable(table.to_series(0), numbers)
 
 
 def _read_file(file: Path) -> pl.DataFrame:
-    with or_sentence(f"{file} cannot be read as a table of items; give a .csv or .parquet file."):
+    with or_sentence(f"{file} cannot be read as a table of items; give a .csv, .tsv or .parquet file."):
         if file.suffix != ".parquet":
-            return pl.read_csv(file, glob=False)
+            return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",", glob=False)
         table = scanned(file).collect()
         bounded(file, table)
         return table
@@ -113,7 +122,7 @@ def _encoded(column: pl.Series) -> list[Floats]:
         return _number_columns(column.cast(pl.Float64))
     if column.dtype.is_temporal():
         return _number_columns(column.cast(pl.Int64, strict=False).cast(pl.Float64))
-    return _word_columns(_words(column))
+    return _word_columns(words_of(column))
 
 
 def _number_columns(column: pl.Series) -> list[Floats]:
@@ -126,15 +135,27 @@ def _number_columns(column: pl.Series) -> list[Floats]:
     values = np.where(np.isnan(values), known.mean(), values)
     spread = values.std()
     found: list[Floats] = [(values - values.mean()) / spread if spread > 0 else np.zeros(values.size)]
-    if np.unique(known).size > _MANY_VALUES:
-        cuts = np.quantile(known, np.arange(1, _RANGES) / _RANGES)
+    cuts = number_ranges(known)
+    if cuts is not None:
         place = np.searchsorted(cuts, values)
-        found += [(place == part).astype(np.float64) for part in range(_RANGES)]
+        found += [(place == part).astype(np.float64) for part in range(RANGES)]
     return found
 
 
-def _words(column: pl.Series) -> list[list[str]]:
-    """Return the words of each row: of a list, of a text that lists some, or the text itself."""
+def number_ranges(known: Floats) -> Floats | None:
+    """Return what divides numbers into fifths, or None where they have few different values."""
+    if np.unique(known).size <= _MANY_VALUES:
+        return None
+    cuts: Floats = np.quantile(known, np.arange(1, RANGES) / RANGES)
+    return cuts
+
+
+def words_of(column: pl.Series) -> list[list[str]]:
+    """Return the words of each row: of a list, of a text that lists some, the text itself, or its words.
+
+    Where most rows have a text of their own, such as a title, it is taken apart at everything that is neither
+    a letter nor a digit; case does not count.
+    """
     if isinstance(column.dtype, pl.List | pl.Array):
         return [[] if row is None else [str(word) for word in row] for row in column.to_list()]
     texts = ["" if row is None else str(row) for row in column.to_list()]
@@ -144,7 +165,11 @@ def _words(column: pl.Series) -> list[list[str]]:
         # Sentences have commas, too, but hardly ever the same parts between them.
         if any(len(row) > 1 for row in rows) and 2 * len(different) <= len(rows):
             return rows
-    return [[text] if text else [] for text in texts]
+    parts = [_WORD.findall(text.lower()) for text in texts]
+    own = 2 * len(set(texts) - {""}) > sum(map(bool, texts))
+    return (
+        parts if own and max(map(len, parts), default=0) > 1 else [[text] if text else [] for text in texts]
+    )
 
 
 def _word_columns(rows: list[list[str]]) -> list[Floats]:

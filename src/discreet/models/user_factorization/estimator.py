@@ -13,6 +13,7 @@ from discreet.core.checks import one_of, require
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
+from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
@@ -24,6 +25,7 @@ from discreet.models.user_factorization.budget_split import PURPOSES
 from discreet.models.user_factorization.history_release import HistoryBudget, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
+from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.data_source import DataSource
@@ -52,8 +54,9 @@ class UserFactorization(SumsEstimator):
             lists are made of what that releases. "both" divides the budget. From implicit feedback all
             models make lists.
         item_features: A .csv or .parquet file, or a data frame, of public item features, ids in its first
-            column: numbers, words, lists of words such as genres. Item vectors are shrunk toward what the
-            features predict, as learned from released numbers. The table must not come from the ratings.
+            column: numbers, words, lists of words such as genres, texts such as titles. Item vectors are
+            shrunk toward what the features predict, as learned from released numbers, and lists bring forward
+            items that share words with a user's own. The table must not come from the ratings.
         prior: The file of an earlier release of this model (ratings only). It is public, so starting from it
             costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
             without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
@@ -144,9 +147,15 @@ class UserFactorization(SumsEstimator):
         random: PrivacyRandom,
         progress: Progress,
     ) -> InteractionScorer | InteractionsAndRatings:
+        words = self._words(data.catalog)
         if not self.predicts_ratings:
-            return learn_implicit(data, table, multiplier, random, progress)
-        return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose)
+            return learn_implicit(data, table, multiplier, random, progress, words)
+        return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose, words=words)
+
+    def _words(self, catalog: Vocabulary) -> Floats | None:
+        """Return the directions of the words that describe items, or None: they order lists alone."""
+        unused = self.item_features is None or self.purpose == "ratings"
+        return None if unused else content_vectors(item_words(self.item_features, catalog))
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return the public features of items: declared ones, and those of an earlier release."""
