@@ -34,8 +34,9 @@ MODEL = package.UserFactorization(epsilon=1.0)
 
 
 def test_no_release_from_a_file_is_refuted():
-    for name, estimator in (("user-factorization", MODEL), ("frank-wolfe", package.FrankWolfe(epsilon=1.0))):
-        assert not [finding for finding in audit_files(name, estimator, canaries=FEW) if finding.broken]
+    """Of one model; all of them are among the slow tests."""
+    found = audit_files("user-factorization", MODEL, canaries=FEW)
+    assert found and not [finding for finding in found if finding.broken]
 
 
 @pytest.mark.slow

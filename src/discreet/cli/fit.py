@@ -43,6 +43,14 @@ def fit(
             "--catalog-share", help="With --private-catalog: the part of epsilon and delta spent on it."
         ),
     ] = 0.2,
+    for_synthesis: Annotated[
+        bool,
+        typer.Option(
+            "--for-synthesis",
+            help="Also release lengths of histories and levels of ratings, for `discreet synthesize`. "
+            "user-factorization only; they cost 3 % of its budget.",
+        ),
+    ] = False,
     titles: KeptTitles = None,
     use_titles: Annotated[
         bool,
@@ -70,6 +78,8 @@ def fit(
     from discreet.models.storage import KIND, is_model
 
     estimator = learning.estimator(implicit=reading.implicit)
+    if for_synthesis:
+        estimator = _for_synthesis(estimator)
     if estimator.answers_in_process:
         raise ParameterError(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
@@ -133,6 +143,16 @@ def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
     if estimator.settings["item_features"] is not None:
         raise ParameterError("--set item_features=... and --use-titles say the same. Leave one of them out.")
     return estimator.clone(item_features=str(titles))
+
+
+def _for_synthesis(estimator: Estimator) -> Estimator:
+    """Return the model that also releases what synthetic data need."""
+    if "for_synthesis" not in estimator.settings:
+        raise ParameterError(
+            f"{estimator.name} does not release lengths of histories. Use --for-synthesis with "
+            "user-factorization, or leave it out."
+        )
+    return estimator.clone(for_synthesis=True)
 
 
 def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:

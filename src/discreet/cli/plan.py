@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import parse_number
-from discreet.cli.output.printing import emit, show
+from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of
 
 
@@ -204,7 +205,21 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
         )
         if "expected" in found:
             show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
-    show(
-        "To follow the plan: discreet budget year.ledger --name DATA --epsilon E --delta D --account "
-        "gaussian, then discreet fit DATA --ledger year.ledger --epsilon ... --delta D"
-    )
+    if "per_release" in found:
+        write("\n".join(["To follow the plan, with your own names:", *_commands(found, people, metric)]))
+
+
+def _commands(found: dict[str, Any], people: int | None, metric: str) -> list[str]:
+    """Return the commands that follow the plan, with its numbers."""
+    limit, each = found["limit"], found["per_release"]
+    # Rounded down, so that all releases fit into the budget.
+    with localcontext(prec=4, rounding=ROUND_FLOOR):
+        epsilon = f"{float(+Decimal(each['epsilon'])):g}"
+    known = "" if people is None else f" --people {people}"
+    what = "clicks.csv --implicit" if metric == "hr@10" else "ratings.csv"
+    budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
+    return [
+        f"  discreet budget year.ledger --name shop {budget}",
+        f"  discreet fit {what} --epsilon {epsilon} --delta {each['delta']:g}{known} --name shop "
+        "--ledger year.ledger --out shop.discreet",
+    ]

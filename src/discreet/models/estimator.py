@@ -123,6 +123,16 @@ class Estimator(ABC):
         """Return the hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
+    @property
+    def named(self) -> str:
+        """Return the model's name with the settings that are not the default, except the budget."""
+        changed = [
+            f"{entry.name}={getattr(self, entry.name)}"
+            for entry in fields(self)  # type: ignore[arg-type]
+            if entry.name not in ("epsilon", "delta") and getattr(self, entry.name) != entry.default
+        ]
+        return " ".join([self.name, *changed])
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings, as scikit-learn's tools expect; settings are never nested."""
         return self.settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
@@ -17,9 +17,12 @@ from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
 from discreet.models.user_factorization.budget_split import PURPOSES
+from discreet.models.user_factorization.history_release import HistoryBudget, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.public_features import content_vectors
@@ -58,6 +61,8 @@ class UserFactorization(SumsEstimator):
             costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
             without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
             is carried over.
+        for_synthesis: Also release lengths of histories, whether they have an order, and levels of ratings,
+            for `discreet.synthesize`. They cost 0.03 of the budget (proofs/history_summary.md).
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
@@ -82,6 +87,7 @@ class UserFactorization(SumsEstimator):
     purpose: Literal["lists", "ratings", "both"] = "both"
     item_features: str | Any | None = None
     prior: str | None = None
+    for_synthesis: bool = False
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
@@ -92,6 +98,8 @@ class UserFactorization(SumsEstimator):
         require(not unknown, "purpose", self.purpose, 'needs ratings, which feedback="implicit" ignores')
         unused = self.prior is not None and not self.predicts_ratings
         require(not unused, "prior", self.prior, "is used by models that predict ratings only")
+        known = isinstance(self.for_synthesis, bool)
+        require(known, "for_synthesis", self.for_synthesis, "must be True or False")
 
     @property
     def predicts_ratings(self) -> bool:
@@ -123,7 +131,23 @@ class UserFactorization(SumsEstimator):
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         table = self._public_table(data.catalog)
-        words, multiplier = self._words(data.catalog), self.multiplier()
+        if not self.for_synthesis:
+            return self._learn(data, table, self.multiplier(), random, progress)
+        budget = HistoryBudget.of(self.multiplier())
+        released = release_histories(data, budget.histories, random, rated=self.predicts_ratings)
+        scorer: Any = self._learn(data, table, budget.model, random, progress)
+        with_histories: Scorer = replace(scorer, **released.fields())
+        return with_histories
+
+    def _learn(
+        self,
+        data: DataSource,
+        table: Floats | None,
+        multiplier: float,
+        random: PrivacyRandom,
+        progress: Progress,
+    ) -> InteractionScorer | InteractionsAndRatings:
+        words = self._words(data.catalog)
         if not self.predicts_ratings:
             return learn_implicit(data, table, multiplier, random, progress, words)
         return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose, words=words)
