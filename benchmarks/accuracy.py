@@ -12,7 +12,9 @@ Results go to benchmarks/results/accuracy.json as `means[data][model][epsilon][m
 deviation over seeds as `spreads` in the same form and every seed's value as `runs`. A cell that is there is
 not measured again, and several processes may share the file. Lists are those of `fit` and `recommend` with
 default settings, on the whole catalog, everybody's latest (or without times a random) rating hidden; errors
-are of a random tenth of all ratings. `choices-only` is user-factorization that reads only what was chosen.
+are of a random tenth of all ratings. `amazon-sports` and `gowalla` are read from the folder that
+DISCREET_DATA names; there lists are those of 3,000 people, and Gowalla has its published split and
+recall@20. `choices-only` is user-factorization that reads only what was chosen.
 Bars are not private: their numbers stand under epsilon inf alone.
 """
 
@@ -21,6 +23,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
 import sys
 import tempfile
 import time
@@ -45,9 +48,16 @@ DATASETS = (
     "movietweetings-100k",
     "jester",
     "movielens-1m",
+    "amazon-sports",
+    "gowalla",
 )
+# Files of interactions that have no name in the package, and how many people their lists are tested on.
+FILES = {"amazon-sports": "choices.parquet", "gowalla": "train.parquet"}
+TESTED = 3_000
 LISTS = "hr@10,ndcg@10,hr@10:liked,coverage@10,novelty@10"
 RATINGS = "rmse"
+# Of files without ratings, and of a published split.
+LISTED, PUBLISHED = "hr@10,ndcg@10", "recall@20,ndcg@20"
 # What is measured of each model.
 MODELS = {
     "user-factorization": (LISTS, RATINGS),
@@ -61,8 +71,9 @@ MODELS = {
     "implicit-als": (LISTS,),
     "ease": (LISTS,),
     "item-knn": (LISTS,),
+    "markov-chain": (LISTS,),
 }
-BARS = ("als", "implicit-als", "ease", "item-knn")
+BARS = ("als", "implicit-als", "ease", "item-knn", "markov-chain")
 # Wide enough that the best point lies inside.
 SEARCHES: dict[str, list[dict[str, Any]]] = {
     "als": [{"factors": factors, "seed": seed} for factors in (0, 2, 4, 8, 16, 32, 64) for seed in (0, 1)],
@@ -74,6 +85,7 @@ SEARCHES: dict[str, list[dict[str, Any]]] = {
     ],
     "ease": [{"regularization": ridge} for ridge in (10.0, 50.0, 200.0, 1000.0, 5000.0)],
     "item-knn": [{"shrinkage": shrinkage} for shrinkage in (0.0, 10.0, 100.0, 1000.0)],
+    "markov-chain": [{"smoothing": smoothing} for smoothing in (0.3, 3.0, 30.0, 300.0)],
 }
 TOY = {
     "datasets": ["movielens-100k"],
@@ -98,12 +110,45 @@ def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
 def score(estimator, data, metrics: str, seed: int) -> dict[str, float]:
     """Return the metrics of one fit with simulated noise on one split; both follow from the seed."""
     from discreet.core.randomness import PrivacyRandom
-    from discreet.data.splits import leave_one_out, random_split
+    from discreet.data.splits import Split, leave_one_out, random_split
     from discreet.evaluation.scoring import measure
 
-    split = random_split(data, 0.1, seed) if metrics == RATINGS else leave_one_out(data, seed)
+    if isinstance(data, Split):
+        split, metrics = data, PUBLISHED
+    else:
+        split = random_split(data, 0.1, seed) if metrics == RATINGS else leave_one_out(data, seed)
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
-    return measure(model, split.train, split.test, metrics, seed=seed)
+    return measure(model, split.train, tested(split.test), metrics, seed=seed)
+
+
+def load(name: str, *, toy: bool):
+    """Return a data set, or the published split of Gowalla."""
+    if toy or name not in FILES:
+        return harness.ratings(name, toy=toy)
+    import polars as pl
+
+    import discreet
+    from discreet.data.splits import Split
+
+    folder = Path(os.environ["DISCREET_DATA"]) / name
+    frame = pl.read_parquet(folder / FILES[name])
+    if name != "gowalla":
+        return discreet.from_frame(frame, name=name, implicit=True)
+    both = pl.concat([frame, pl.read_parquet(folder / "test.parquet")])
+    every = discreet.from_frame(both, name=name, implicit=True)
+    known = set(zip(frame["user"].to_list(), frame["item"].to_list(), strict=True))
+    users, items = every.users.ids[every.rows()].tolist(), every.catalog.ids[every.items].tolist()
+    train = np.fromiter((pair in known for pair in zip(users, items, strict=True)), dtype=bool)
+    return Split(every.where(train), every.where(~train))
+
+
+def tested(test):
+    """Return the tested interactions, of a sample of people in the large files."""
+    if test.name not in FILES:
+        return test
+    people = np.flatnonzero(np.diff(test.indptr))
+    some = np.random.default_rng(0).permutation(people)[:TESTED]
+    return test.where(np.isin(test.rows(), some))
 
 
 def cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
@@ -120,15 +165,15 @@ def run(options: argparse.Namespace, results: Results) -> None:
     for name, model, epsilon in cells(options):
         if not options.again and results.known(name, model, epsilon):
             continue
-        data = loaded.get(name) or harness.ratings(name, toy=options.toy)
+        data = loaded.get(name) or load(name, toy=options.toy)
         loaded = {name: data}
         start, found = time.process_time(), {}
-        for metrics in MODELS[model]:
+        for metrics in (LISTED,) if name in FILES else MODELS[model]:
             for seed in range(options.seeds):
                 for metric, value in score(make(model, epsilon), data, metrics, seed).items():
                     found.setdefault(metric, []).append(value)
         results.keep(lambda all_, cell=(name, model, epsilon), runs=found: _put(all_, *cell, runs))
-        people = int(np.count_nonzero(np.diff(data.indptr) > 1))
+        people = TESTED if name in FILES else int(np.count_nonzero(np.diff(data.indptr) > 1))
         results.keep(lambda all_, name=name, people=people: all_["people"].update({name: people}))
         text = "  ".join(f"{metric} {np.mean(values):.4f}" for metric, values in found.items())
         say(f"{name}  {model}  {epsilon}  {text}  ({time.process_time() - start:.0f} s)")

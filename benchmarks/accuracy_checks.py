@@ -15,7 +15,7 @@ import numpy as np
 OURS = "user-factorization"
 FINITE = ("0.1", "0.5", "1", "2", "5", "10")
 LIST_METRICS = ("hr@10", "ndcg@10")
-LIST_BARS = ("implicit-als", "ease", "item-knn")
+LIST_BARS = ("implicit-als", "ease", "item-knn", "markov-chain")
 # RMSE that nobody would notice.
 SLIGHT = 0.001
 # How near choices and ratings together must come to interactions alone at epsilon 5.

@@ -75,7 +75,9 @@ def _ends(models: dict[str, Any], metric: str) -> tuple[float | None, float | No
     """Return floor and bar of lists; of ratings the run holds no floor."""
     if metric == "rmse":
         return None, None
-    bars = [_value(models, model, "inf", metric) for model in ("ease", "implicit-als", "item-knn")]
+    bars = [
+        _value(models, model, "inf", metric) for model in ("ease", "implicit-als", "item-knn", "markov-chain")
+    ]
     known = [value for value in bars if value is not None]
     return _value(models, "popularity", "10", metric), max(known, default=None)
 

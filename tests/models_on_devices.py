@@ -10,9 +10,14 @@ import discreet
 
 def stars(data):
     """Return a model of both interactions and ratings, with directions that data of this size do not show."""
-    model = discreet.UserFactorization(epsilon=math.inf).fit(data)
+    model = without_pairs(discreet.UserFactorization(epsilon=math.inf).fit(data))
     crowds = np.random.default_rng(3).normal(size=(data.n_items, 5))
     return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, crowds=crowds))
+
+
+def without_pairs(model):
+    """Return the model without weights between items, which devices and vector stores do not know."""
+    return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, blend=0.0))
 
 
 def interactions(data):
@@ -22,7 +27,9 @@ def interactions(data):
 
 MODELS = {
     "interactions": interactions,
-    "private": lambda data: discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(data),
+    "private": lambda data: without_pairs(
+        discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(data)
+    ),
     "stars": stars,
     "biases": lambda data: discreet.Biases(epsilon=5.0).fit(data),
     "popularity": lambda data: discreet.Popularity(epsilon=5.0).fit(data),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from discreet.models.baselines.implicit_als import ImplicitAls as ImplicitAls
     from discreet.models.baselines.item_item import Ease as Ease
     from discreet.models.baselines.item_item import ItemKnn as ItemKnn
+    from discreet.models.baselines.markov_chain import MarkovChain as MarkovChain
     from discreet.models.biases import Biases as Biases
     from discreet.models.estimator import Estimator as Estimator
     from discreet.models.fitted import FittedModel as FittedModel
@@ -105,6 +106,7 @@ else:
             "discreet.models.baselines.als": "Als",
             "discreet.models.baselines.implicit_als": "ImplicitAls",
             "discreet.models.baselines.item_item": "Ease ItemKnn",
+            "discreet.models.baselines.markov_chain": "MarkovChain",
             # Base classes and loading
             "discreet.models.estimator": "Estimator",
             "discreet.models.fitted": "FittedModel",

@@ -31,7 +31,14 @@ def test_models_of_stars_are_not_advised_for_lists():
             answers = {"sees": sees, "hides": hides, "feedback": feedback, "people": people}
             lists, stars = (advise(**answers, wants=wants) for wants in WANTS)
             assert "biases" not in {lists.model, *(model for model, _ in lists.others)}
-            if stars.model in ("popularity", "ease", "item-knn", "implicit-als", "implicit-objective"):
+            if stars.model in (
+                "popularity",
+                "ease",
+                "item-knn",
+                "markov-chain",
+                "implicit-als",
+                "implicit-objective",
+            ):
                 assert any("predicts no stars" in reason for reason in stars.why)
     assert advise(sees="everybody", hides="person", feedback="ratings", wants="stars").model == "als"
     assert advise(sees="everybody", hides="person", feedback="ratings", wants="lists").model == "ease"

@@ -58,6 +58,7 @@ def examples():
             "weight": positive(np.arange(1, data.n_items, 2).size),
             "near": 0.8,
             "apart": 0.3,
+            "back": 5,
         },
         "ItemVectors": lambda data: {
             **scale_of(data),

@@ -13,7 +13,7 @@ from discreet.testing import EstimatorContract
 from discreet.testing.small_data import toy_data
 
 NAMES = sorted(MODELS)
-NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn"}
+NON_PRIVATE = {"als", "implicit-als", "ease", "item-knn", "markov-chain"}
 
 
 def suite(name):

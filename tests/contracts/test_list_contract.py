@@ -13,7 +13,7 @@ from discreet.testing.small_data import fitted_once
 
 # Published methods that release no counts; they say so.
 WITHOUT_COUNTS = {"frank-wolfe-printed", "private-gradients"}
-WITH_SIMILAR_ITEMS = {"ease", "item-knn", "neighbours"}
+WITH_SIMILAR_ITEMS = {"ease", "item-knn", "markov-chain", "neighbours"}
 
 
 def suite(name):

@@ -224,7 +224,7 @@ def test_people_of_the_data_get_the_list_that_is_scored(
         assert found == lists, door
 
 
-@pytest.mark.parametrize("name", [*DRAWN, "ease", "item-knn"])
+@pytest.mark.parametrize("name", [*DRAWN, "ease", "item-knn", "markov-chain"])
 def test_a_door_that_loses_the_times_is_noticed(name, model_of, newcomers):
     """The twin: lists of the same people without their order are not those that are scored."""
     model = model_of(name)

@@ -16,6 +16,7 @@ from discreet.models.baselines import als as als_module
 from discreet.models.baselines.als import Als
 from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
+from discreet.models.baselines.markov_chain import MarkovChain, transition_counts, transition_probabilities
 from discreet.models.baselines.tuning import SearchDirection, hide_interactions, sample_users, walk
 from toy import toy_interactions
 
@@ -179,7 +180,7 @@ def test_rare_items_are_left_out_of_the_weights_and_listed_last():
     assert [item for item, _ in model.recommend([], 1)] == [int(np.argmax(counts))]
 
 
-@pytest.mark.parametrize("bar", [ImplicitAls, Ease, ItemKnn])
+@pytest.mark.parametrize("bar", [ImplicitAls, Ease, ItemKnn, MarkovChain])
 def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
     split = leave_one_out(crowds(), 2)
     own = measure(bar().fit(split.train), split.train, split.test, "hr@10")["hr@10"]
@@ -197,8 +198,33 @@ def test_every_bar_of_choices_beats_popularity_where_there_are_crowds(bar):
         (ItemKnn, {"neighbors": 0}),
         (ItemKnn, {"shrinkage": -1.0}),
         (Ease, {"epsilon": 1.0}),
+        (MarkovChain, {"smoothing": 0.0}),
+        (MarkovChain, {"epsilon": 1.0}),
     ],
 )
 def test_settings_that_cannot_be_are_refused(bar, wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         bar(**wrong)
+
+
+def test_transitions_go_from_earlier_to_later_items_and_ties_have_no_direction():
+    data = Interactions.from_arrays([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], times=[10, 20, 30, 5, 5], n_items=3)
+    counts = transition_counts(data, np.arange(3))
+    np.testing.assert_allclose(counts, [[0, 1.5, 0.5], [0.5, 0, 1], [0, 0, 0]])
+    timeless = transition_counts(replace(data, times=None, listed=None), np.arange(3))
+    np.testing.assert_allclose(timeless, [[0, 2, 1], [2, 0, 1], [1, 1, 0]])
+    nothing = transition_probabilities(np.zeros((3, 3)), 1.0)
+    assert np.all(np.isfinite(nothing))
+
+
+def test_a_chain_is_learned_and_its_reverse_is_not():
+    """Everybody walks up the catalog; the twin walks down, and must be predicted worse by the same model."""
+    rng = np.random.default_rng(0)
+    start = rng.integers(0, 30, 300)
+    items = (start[:, None] + np.arange(6)).reshape(-1)
+    people, times = np.repeat(np.arange(300), 6), np.tile(np.arange(6), 300)
+    up = leave_one_out(Interactions.from_arrays(people, items, times=times, n_items=40))
+    down = leave_one_out(Interactions.from_arrays(people, items, times=-times, n_items=40))
+    model = MarkovChain().fit(up.train, random=PrivacyRandom.simulate(0))
+    own, twin = (measure(model, one.train, one.test, "hr@3")["hr@3"] for one in (up, down))
+    assert own > 0.8 and twin < 0.5

@@ -39,7 +39,8 @@ def export(
     """Write item vectors, the label and an index for a vector store. This costs no privacy budget.
 
     The inner product of an item's vector and `model.search_vector(history)` is the score that lists are
-    sorted by. For models of implicit feedback whose scores are such products.
+    sorted by. For models of implicit feedback whose scores are such products. Weights between items, which
+    user-factorization uses where noise allows it, are no vectors: they are left out, and the answer says so.
     """
     from discreet.models.exporting import LIVE, export_items, load_items
     from discreet.models.storage import load
@@ -56,7 +57,10 @@ def export(
     place = str(out) if out is not None else f"the {to} server, as {name}"
     if as_json:
         where = {"folder": str(out)} if out is not None else {"table": name}
-        emit({**where, "to": to, "items": len(fitted.catalog), "name": fitted.name})
+        told = {**where, "to": to, "items": len(fitted.catalog), "name": fitted.name}
+        emit({**told, "leaves_out": fitted.scorer.search_leaves_out or None})
         return
     what = "a graph that ranks" if to == "onnx" else "vectors of"
     show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")
+    if left_out := fitted.scorer.search_leaves_out:
+        show(f"Left out: {left_out}. `discreet recommend` and `discreet serve` use them.")

@@ -108,6 +108,7 @@ ESTIMATORS = Registry(
         "implicit-als": "discreet.models.baselines.implicit_als:ImplicitAls",
         "ease": "discreet.models.baselines.item_item:Ease",
         "item-knn": "discreet.models.baselines.item_item:ItemKnn",
+        "markov-chain": "discreet.models.baselines.markov_chain:MarkovChain",
         "frank-wolfe": "discreet.models.low_rank.frank_wolfe:FrankWolfe",
         "frank-wolfe-printed": "discreet.models.low_rank.printed_frank_wolfe:PrintedFrankWolfe",
         "covariance-svd": "discreet.models.low_rank.covariance_svd:CovarianceSvd",

@@ -3,7 +3,8 @@
 A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a person ends
 in 1 and 0. So their inner product is the score that `recommend` sorts by, and the nearest items by distance
 or by angle are the same ones: indexes of graphs find neighbors well, and largest products badly. All numbers
-of items are released already: writing them costs nothing.
+of items are released already: writing them costs nothing. Weights between items are no vectors: they are left
+out, and the label says so.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ def load_items(model: FittedModel, url: str, to: str, *, name: str = "items") ->
 def item_table(model: FittedModel, name: str = "items") -> VectorTable:
     """Return what a store gets of a model."""
     label = {"model": model.name, "guarantee": model.guarantee.to_json()}
+    if left_out := model.scorer.search_leaves_out:
+        label["leaves_out"] = left_out
     return VectorTable(catalog=model.catalog, vectors=item_matrix(model), label=label, name=name)
 
 

@@ -75,7 +75,9 @@ def _parts_by_item(scorer: Scorer) -> Mapping[str, npt.NDArray[Any]]:
         and not (part.optional and not getattr(scorer, name).size)
     }
     personal = any(
-        not isinstance(part, StoredNumbers) or part.index_of is not None for part in declared.values()
+        # What is optional and names items stays right: new items come after all others.
+        not isinstance(part, StoredNumbers) or (part.index_of is not None and not part.optional)
+        for part in declared.values()
     )
     if personal or not by_item:
         raise DiscreetError("This model has no item vectors, so new items cannot be added to it.")

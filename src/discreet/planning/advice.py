@@ -92,6 +92,7 @@ _TABLE = {
         "ease": "a baseline without privacy that is hard to beat",
         "implicit-als": "a baseline without privacy",
         "item-knn": "the classic baseline without privacy",
+        "markov-chain": "the baseline without privacy where the order of interactions is known",
     },
 }
 # Models that know nothing about one of both: stars, or which items are chosen at all.
@@ -99,7 +100,9 @@ _ONLY = {
     "biases": ("stars",),
     "als": ("stars",),
     "private-gradients": ("stars",),
-    **dict.fromkeys(("popularity", "ease", "implicit-als", "item-knn", "implicit-objective"), ("lists",)),
+    **dict.fromkeys(
+        ("popularity", "ease", "implicit-als", "item-knn", "markov-chain", "implicit-objective"), ("lists",)
+    ),
 }
 OPTIONS = tuple(
     Option(

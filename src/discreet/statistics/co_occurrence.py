@@ -1,4 +1,4 @@
-"""Sum item co-occurrences, weighted by how close in time they are."""
+"""Sum item co-occurrences, weighted by their order and by how close in time they are."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
-from discreet.statistics.domain import Length, Number, Numbers, Places
+from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, Steps
 from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
+
+# The weight of the direction back is a whole number of this many parts of the weight forward. So both are
+# whole multiples of one truncated number, and one sum holds them.
+BACK_PARTS = 16
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CoOccurrence(Statistic):
-    """Sum the co-occurrences of the items in `top` (ascending) over users.
+    """Sum the directed co-occurrences of the items in `top` (ascending) over users.
 
-    A pair (i, j) of a user's interactions has the weight q_i q_j (a + (1 - a) n^s), with q the items'
-    `weight`, a = `apart` and n = `near`, both from 0 to 1. s is the number of distinct times of interactions
-    from one to the other; without times, s = 0. The symmetric matrix of a user's pairs has an empty diagonal.
-    It is divided by its Frobenius norm, so the norm of a contribution is 1, however few pairs it has.
+    A pair of a user's interactions, first i and later j, has the weight v = q_i q_j (a + (1 - a) n^s), with q
+    the items' `weight`, a = `apart` and n = `near`, both from 0 to 1. s is the number of distinct times of
+    interactions from one to the other. The entry (i, j) gets v and the entry (j, i) gets v times b = `back`
+    sixteenths. A pair at one time has no direction: both entries get v (1 + b) / 2, and so does every pair
+    without times. A user's matrix has an empty diagonal and is divided by its Frobenius norm, so the norm of
+    a contribution is 1, however few pairs it has.
     """
 
     n_items: Annotated[int, Length("n")]
@@ -35,29 +41,32 @@ class CoOccurrence(Statistic):
     weight: Annotated[Floats, Numbers(("t",), 0.0, 1e305)]
     near: Annotated[float, Number(0.0, 1.0)]
     apart: Annotated[float, Number(0.0, 1.0)]
+    back: Annotated[int, Whole(0, BACK_PARTS)]
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return the upper triangle of the matrix over `top`."""
-        shape = (self.top.size, self.top.size)
-        return (Part("pairs", shape, bits=PRODUCT_BITS, symmetric=True, nonnegative=True),)
+        """Return the matrix over `top`."""
+        return (Part("pairs", (self.top.size, self.top.size), bits=PRODUCT_BITS, nonnegative=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         positions = places_among(self.top, self.n_items)[block.items]
         weights = np.append(self.weight, 0.0)[positions]
         order, same = block.in_time()
-        decay = np.where(same, 1.0, self.near)
+        ordered = block.data.times is not None
 
         def part(start: int, stop: int) -> tuple[Steps]:
             pairs = np.zeros(sums[0].shape, dtype=np.int64)
-            add_pairs(start, stop, block.indptr, order, decay, positions, weights, self.apart, pairs)
+            given = (block.indptr, order, same, positions, weights)
+            add_pairs(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, ordered, pairs)
             return (pairs,)
 
         pairs = summed_over_rows(part, block.indptr)[0]
-        sums[0][:] += np.triu(pairs + pairs.T)
+        if not ordered:
+            pairs = pairs + pairs.T
+        sums[0][:] += BACK_PARTS * pairs.T + self.back * pairs
 
 
-_UNITS = 2.0**PRODUCT_BITS
+_UNITS = 2.0**PRODUCT_BITS / BACK_PARTS
 # Weights are at most 1 here, so underflow of squares loses less than 1e-280, for rows of any length. A
 # squared norm above this bound is right in all its digits; users below it contribute nothing.
 _LEAST_LENGTH = 1e-200
@@ -65,44 +74,59 @@ _LEAST_LENGTH = 1e-200
 
 @compiled
 def _taking_part(
-    positions: Array, weights: Array, order: Array, decay: Array, columns: Array, own: Array, gaps: Array
+    positions: Array,
+    weights: Array,
+    order: Array,
+    same: Array,
+    near: float,
+    columns: Array,
+    own: Array,
+    gaps: Array,
+    moved: Array,
 ) -> int:
     """Write a user's interactions with items in `top` in the order of time; return their number.
 
-    `gaps` gets the decay from each to the next; times of other interactions count as well. Weights are
-    divided by the largest, which does not change the normalized matrix.
+    `gaps` gets the decay from each to the next, and `moved` whether time has passed; times of other
+    interactions count as well. Weights are divided by the largest, which does not change the normalized
+    matrix.
     """
-    count, left, largest = 0, 1.0, 0.0
+    count, left, passed, largest = 0, 1.0, False, 0.0
     for t in range(order.size):
-        left *= decay[t]
+        if not same[t]:
+            left *= near
+            passed = True
         entry = order[t]
         if positions[entry] >= 0:
-            columns[count], own[count], gaps[count] = positions[entry], weights[entry], left
+            columns[count], own[count] = positions[entry], weights[entry]
+            gaps[count], moved[count] = left, passed
             largest = max(largest, own[count])
-            count, left = count + 1, 1.0
+            count, left, passed = count + 1, 1.0, False
     for t in range(count):
         own[t] /= largest
     return count
 
 
 @compiled
-def _squared_length(own: Array, gaps: Array, count: int, apart: float) -> float:
-    """Return the squared Frobenius norm of a user's matrix, both triangles, before it is scaled.
+def _squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
+    """Return the squared Frobenius norm of a user's matrix before it is scaled.
 
     A pair has the weight apart + (1 - apart) f. Sums over earlier interactions of 1, f and f^2 times the
-    squared item weights give the squares of all pairs in one pass. No term is negative, so nothing cancels.
+    squared item weights give the squares of all pairs in one pass; `level` is the sum over interactions at
+    the same time, whose weight is 1. No term is negative, so nothing cancels.
     """
-    total, plain, decayed, twice = 0.0, 0.0, 0.0, 0.0
+    directed, tied, plain, decayed, twice, level = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     rest = 1 - apart
     for t in range(count):
-        decayed *= gaps[t]
-        twice *= gaps[t] * gaps[t]
+        if moved[t]:
+            plain += level
+            decayed = (decayed + level) * gaps[t]
+            twice = (twice + level) * gaps[t] * gaps[t]
+            level = 0.0
         square = own[t] * own[t]
-        total += square * (apart * apart * plain + 2 * apart * rest * decayed + rest * rest * twice)
-        plain += square
-        decayed += square
-        twice += square
-    return 2 * total
+        directed += square * (apart * apart * plain + 2 * apart * rest * decayed + rest * rest * twice)
+        tied += square * level
+        level += square
+    return (1 + back * back) * directed + (1 + back) * (1 + back) / 2 * tied
 
 
 @compiled
@@ -111,34 +135,46 @@ def add_pairs(
     stop: int,
     indptr: Array,
     order: Array,
-    decay: Array,
+    same: Array,
     positions: Array,
     weights: Array,
+    near: float,
     apart: float,
+    back: float,
+    ordered: bool,
     totals: Array,
 ) -> None:
-    """Add the contributions of a range of rows in fixed point: every pair once, in either triangle.
+    """Add the contributions of a range of rows in fixed point: a row for later, a column for earlier items.
 
-    `order` holds the positions of each row's interactions in the order of time, `decay` the factor from the
-    previous one to each. A user without a pair, or with numbers that are not finite, contributes nothing.
+    `order` holds the positions of each row's interactions in the order of time, `same` whether each has the
+    time of the previous one. Half of a pair at one time is added in both places; if no pair is `ordered`, in
+    one of them. A user without a pair, or with numbers that are not finite, contributes nothing.
     """
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
     columns, own, gaps = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
+    moved = np.empty(longest, np.bool_)
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
-        ordered = order[entries] - indptr[row]
-        count = _taking_part(
-            positions[entries], weights[entries], ordered, decay[entries], columns, own, gaps
-        )
-        length = _squared_length(own, gaps, count, apart)
+        mine = order[entries] - indptr[row]
+        given = (positions[entries], weights[entries], mine, same[entries], near)
+        count = _taking_part(*given, columns, own, gaps, moved)
+        length = _squared_length(own, gaps, moved, count, apart, back)
         if not (length > _LEAST_LENGTH and np.isfinite(length)):
             continue
-        scale = ROUNDING / np.sqrt(length)
+        scale = ROUNDING / np.sqrt(length) * _UNITS
         for later in range(1, count):
-            line, here, decayed = totals[columns[later]], scale * own[later], 1.0
+            line, here, decayed, passed = totals[columns[later]], scale * own[later], 1.0, False
             for earlier in range(later - 1, -1, -1):
-                decayed *= gaps[earlier + 1]
-                contribution = here * own[earlier] * (apart + (1 - apart) * decayed)
-                line[columns[earlier]] += np.int64(contribution * _UNITS)
+                if moved[earlier + 1]:
+                    decayed *= gaps[earlier + 1]
+                    passed = True
+                if passed:
+                    weight = apart + (1 - apart) * decayed
+                    line[columns[earlier]] += np.int64(here * own[earlier] * weight)
+                    continue
+                half = np.int64(here * own[earlier] / 2)
+                line[columns[earlier]] += half
+                if ordered:
+                    totals[columns[earlier], columns[later]] += half

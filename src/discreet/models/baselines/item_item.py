@@ -218,11 +218,12 @@ def search_settings(
     directions: dict[str, SearchDirection],
     weigh: Callable[[Floats, float], Floats],
     seed: int,
+    count: Callable[[Interactions, Indices], Floats] | None = None,
 ) -> Point:
     """Return the settings under which hidden interactions with the most popular items rank best.
 
     The first setting is the argument of `weigh`; `fading` is searched where the data have times. Settings
-    that are `given` stay.
+    that are `given` stay. `count` counts pairs of items, by default `co_occurrence_counts`.
     """
     fades = data.times is not None
     start = {**start, "fading": _FADING_START if fades else 0.0}
@@ -233,7 +234,7 @@ def search_settings(
     if hidden is None:
         return start
     items = most_popular(hidden.train, _SEARCHED_ITEMS)
-    together, searched = co_occurrence_counts(hidden.train, items), next(iter(start))
+    together, searched = (count or co_occurrence_counts)(hidden.train, items), next(iter(start))
 
     def loss(point: Point) -> float:
         scorer = weights_scorer(hidden.train, items, weigh(together, point[searched]), point)

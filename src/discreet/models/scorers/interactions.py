@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.core.checks import DiscreetError
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
+from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.parts import (
     ITEMS,
     RELEASED,
@@ -28,6 +30,33 @@ from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
 
+#: Weights between items, for all scorers that hold them.
+PAIRED: Mapping[str, Stored] = {
+    "paired": StoredNumbers(
+        source=RELEASED, shape=("paired",), dtype=np.int64, least=0, index_of=ITEMS, optional=True
+    ),
+    "neighbors": StoredNumbers(
+        source=RELEASED,
+        shape=("paired", "neighbors"),
+        dtype=np.int32,
+        least=0,
+        index_of="paired",
+        optional=True,
+    ),
+    "neighbor_weights": StoredNumbers(
+        source=RELEASED,
+        shape=("paired", "neighbors"),
+        dtype=np.float16,
+        least=-65504,
+        most=65504,
+        optional=True,
+    ),
+}
+BLENDED: Mapping[str, Constant] = {
+    "blend": StoredNumber(least=0.0, most=0.999),
+    "pair_fading": StoredNumber(least=0.0, most=100.0),
+}
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +66,8 @@ class InteractionScorer(Scorer):
     The embeddings of an item's users are modeled as normal around `item_factors` with unit variance. So an
     item's log-odds are the logarithm of its popularity, minus a part of its squared length, plus the product
     with the user's embedding. That embedding comes from the user's items; later ones count more where times
-    are known.
+    are known. Where there are `paired` items, a share of `blend` of the probability follows the weights
+    between them (`NextItems`).
     """
 
     kind: ClassVar[str] = "clicks"
@@ -46,6 +76,7 @@ class InteractionScorer(Scorer):
         # A logarithm is taken of it.
         "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
         "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        **PAIRED,
         **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
@@ -53,6 +84,7 @@ class InteractionScorer(Scorer):
         "fading": StoredNumber(least=0.0, most=100.0),
         "evenly": StoredNumber(least=0.0, most=1.0),
         "length": StoredNumber(least=0.0, most=10.0),
+        **BLENDED,
         "decisions": Notes(),
     }
 
@@ -63,14 +95,29 @@ class InteractionScorer(Scorer):
     fading: float
     evenly: float = 0.0
     length: float = 0.5
+    # Earlier versions know no pairs.
+    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    neighbor_weights: npt.NDArray[np.float16] = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
+    )
+    blend: float = 0.0
+    pair_fading: float = 1.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
     history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
     history_order: Floats = field(default_factory=lambda: np.zeros(0))
     rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
+    def of(
+        cls,
+        popularity: Floats,
+        item_factors: Floats,
+        decisions: Mapping[str, Any],
+        following: NextItems | None = None,
+    ) -> Self:
         """Return the scorer with the usual constants."""
+        following = following or NextItems.none()
         return cls(
             popularity=popularity,
             item_factors=item_factors,
@@ -78,8 +125,28 @@ class InteractionScorer(Scorer):
             fading=tuned.LIST_FADING,
             evenly=tuned.LIST_EVENLY,
             length=tuned.LIST_LENGTH,
+            paired=following.items,
+            neighbors=following.neighbors,
+            neighbor_weights=following.weights,
+            blend=following.blend,
+            pair_fading=following.fading,
             decisions=decisions,
         )
+
+    @property
+    def following(self) -> NextItems:
+        """Return the weights between items."""
+        return NextItems(
+            items=self.paired,
+            neighbors=self.neighbors,
+            weights=self.neighbor_weights,
+            blend=self.blend,
+            fading=self.pair_fading,
+        )
+
+    def check(self) -> None:
+        """Refuse pairs that do not fit together."""
+        self.following.check()
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's embedding, from items and (if the histories have them) times, not ratings."""
@@ -97,26 +164,47 @@ class InteractionScorer(Scorer):
 
     def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
         """Return the scores of single pairs of user and item."""
+        if self.following:
+            asked, place = np.unique(rows, return_inverse=True)
+            every: Floats = self._blended(histories, asked)
+            return every[place, items]
         people, where = folded(self, histories, rows)
         scores: Floats = self.item_bias()[items] + products(people, self.item_factors, where, items)
         return scores
 
     def scores(self, histories: Interactions, rows: Indices) -> Singles:
         """Return a score for every item."""
+        if self.following:
+            return self._blended(histories, rows).astype(np.float32)
         return self.linear(histories, rows).all()
 
+    def _blended(self, histories: Interactions, rows: Indices) -> Floats:
+        asked, place = np.unique(rows, return_inverse=True)
+        people, every = histories.select_users(asked), np.arange(asked.size)
+        vectors = self.linear(people, every)
+        scores = vectors.people @ vectors.items.T + vectors.bias
+        follows = self.following.following(people, recency(people, self.pair_fading))
+        found: Floats = self.following.blended(scores, follows)[place]
+        return found
+
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
-        """Return what the scores of these people are products of."""
+        """Return what the scores of these people are products of, weights between items left out."""
         people, where = folded(self, histories, rows)
         return LinearScores(people[where], self.item_factors, self.item_bias())
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
-        """Return the scores as products."""
-        return None if rank_by is not None else Ranking(self.linear(histories, rows))
+        """Return the scores as products, if they are."""
+        linear = rank_by is None and not self.following
+        return Ranking(self.linear(histories, rows)) if linear else None
 
     def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors, and biases by popularity."""
         return self.item_factors, self.item_bias()
+
+    @property
+    def search_leaves_out(self) -> str:
+        """Name the weights between items, if they count."""
+        return "the weights between items, which lists follow, too" if self.following else ""
 
     def explain(self) -> dict[str, Any]:
         """Return the decisions of the fit and their inputs."""

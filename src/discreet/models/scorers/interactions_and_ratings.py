@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.counts import DEVIATION, LIKING, RANKINGS, liking
 from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.interactions import BLENDED, PAIRED, InteractionScorer
 from discreet.models.scorers.log_chance import log_chance
 from discreet.models.scorers.parts import (
     ITEMS,
@@ -47,6 +48,7 @@ class InteractionsAndRatings(Scorer):
         **RatingScorer.stored,
         "popularity": InteractionScorer.stored["popularity"],
         "crowds": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
+        **PAIRED,
         **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
@@ -55,6 +57,7 @@ class InteractionsAndRatings(Scorer):
         "high": StoredNumber(),
         "liking": LIKING,
         **{f"choice_{name}": InteractionScorer.constants[name] for name in _OF_CHOICE},
+        **BLENDED,
         "decisions": Notes(),
     }
 
@@ -71,6 +74,14 @@ class InteractionsAndRatings(Scorer):
     choice_fading: float
     choice_evenly: float
     choice_length: float
+    # Earlier versions know no pairs.
+    paired: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    neighbors: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
+    neighbor_weights: npt.NDArray[np.float16] = field(
+        default_factory=lambda: np.zeros((0, 0), dtype=np.float16)
+    )
+    blend: float = 0.0
+    pair_fading: float = 1.0
     decisions: Mapping[str, Any] = field(default_factory=dict)
     history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
     history_order: Floats = field(default_factory=lambda: np.zeros(0))
@@ -96,6 +107,11 @@ class InteractionsAndRatings(Scorer):
             choice_fading=choice.fading,
             choice_evenly=choice.evenly,
             choice_length=choice.length,
+            paired=choice.paired,
+            neighbors=choice.neighbors,
+            neighbor_weights=choice.neighbor_weights,
+            blend=choice.blend,
+            pair_fading=choice.pair_fading,
             decisions=stars.decisions,
         )
 
@@ -121,7 +137,21 @@ class InteractionsAndRatings(Scorer):
             fading=self.choice_fading,
             evenly=self.choice_evenly,
             length=self.choice_length,
+            paired=self.paired,
+            neighbors=self.neighbors,
+            neighbor_weights=self.neighbor_weights,
+            blend=self.blend,
+            pair_fading=self.pair_fading,
         )
+
+    def check(self) -> None:
+        """Refuse pairs that do not fit together."""
+        self.choice.check()
+
+    @property
+    def search_leaves_out(self) -> str:
+        """Name the weights between items, if they count."""
+        return self.choice.search_leaves_out
 
     def fold_in(self, histories: Interactions) -> Floats:
         """Return each user's bias and factors, and their interaction embedding."""
@@ -143,8 +173,10 @@ class InteractionsAndRatings(Scorer):
         return worth
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
-        """Return the log-odds of interaction and the chance of liking, each as products."""
-        if rank_by is not None and rank_by not in RANKINGS:
+        """Return the log-odds of interaction and the chance of liking, each as products, if they are."""
+        if (rank_by is not None and rank_by not in RANKINGS) or (
+            self.choice.following and rank_by != "stars"
+        ):
             return None
         stars = self.stars.linear(histories, rows)
         if rank_by == "stars":

@@ -79,8 +79,16 @@ class Scorer(ABC):
         """Return a score for every item for each of these users; call it in blocks."""
 
     def search_parts(self) -> tuple[Floats, Floats] | None:
-        """Return vectors and biases of items if `worth` is `fold_in . vector + bias`, else None."""
+        """Return vectors and biases of items if `worth` is `fold_in . vector + bias`, else None.
+
+        What `search_leaves_out` names may be missing from it.
+        """
         return None
+
+    @property
+    def search_leaves_out(self) -> str:
+        """Say what orders lists and is left out where they are made from vectors; empty if nothing is."""
+        return ""
 
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return what lists are ordered by, for every item for each of these users: by default the scores."""

@@ -34,6 +34,7 @@ PURPOSE = (
     "random search on validation parts of MovieLens 1M (two seeds) at epsilon 1, 5 and 20, for ratings alone"
 )
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
+PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
 CONTENT = (
     "validation parts of Amazon sports and MovieLens 1M at epsilon 1 and 5: item before the latest hidden"
 )
@@ -109,7 +110,19 @@ CO_OCCURRENCE_ITEMS_PER_ROOT: Annotated[
     float, Tuned("items per square root of users per unit of noise", UNRECORDED)
 ] = 5.0
 FEWEST_CO_OCCURRENCE_ITEMS: Annotated[int, Tuned("fewest items in co-occurrences", UNRECORDED)] = 32
-MOST_CO_OCCURRENCE_ITEMS: Annotated[int, Tuned("most items in co-occurrences", BOUND)] = 1500
+MOST_CO_OCCURRENCE_ITEMS: Annotated[int, Tuned("most items in co-occurrences", BOUND)] = 4096
+MOST_DIRECTION_ITEMS: Annotated[int, Tuned("most items whose co-occurrences show directions", BOUND)] = 1500
+DETAIL_USERS_PER_NOISE: Annotated[
+    float, Tuned("users per unit of noise at which co-occurrences are half-way to those without noise", PAIRS)
+] = 20_000.0
+FINE_CO_OCCURRENCE_POWER: Annotated[
+    float, Tuned("power of an item's votes in co-occurrences without noise", PAIRS)
+] = -0.25
+FINE_CO_OCCURRENCE_NEAR: Annotated[float, Tuned("weight per step, without noise", PAIRS)] = 0.8
+FINE_CO_OCCURRENCE_APART: Annotated[float, Tuned("weight at any distance, without noise", PAIRS)] = 0.1
+FINE_CO_OCCURRENCE_BACK: Annotated[
+    float, Tuned("weight of an earlier item after a later one, without noise; with much noise it is 1", PAIRS)
+] = 0.25
 MOST_EMBEDDING_FACTORS: Annotated[int, Tuned("most directions of embeddings", BOUND)] = 48
 CO_OCCURRENCE_ABOVE_EDGE: Annotated[
     float, Tuned("eigenvalue over the edge of the noise to be kept", TIMES)
@@ -192,6 +205,21 @@ LIST_EVENLY: Annotated[
 LIST_LENGTH: Annotated[
     float, Tuned("part of an item's squared length subtracted from its log-odds", UNRECORDED)
 ] = 1.0
+PAIR_RIDGE: Annotated[float, Tuned("ridge on weights between items, of the diagonal", PAIRS)] = 0.5
+PAIR_RIDGE_VOTES: Annotated[float, Tuned("the same, in votes", PAIRS)] = 20.0
+PAIR_FADING: Annotated[
+    float, Tuned("with times, the r-th latest item has weight (1 + r) to the minus this in pairs", PAIRS)
+] = 1.0
+PAIR_BLEND: Annotated[float, Tuned("part of a list that follows pairs, without noise", PAIRS)] = 0.95
+SOME_BLEND: Annotated[float, Tuned("part of a list that follows pairs, with some noise", PAIRS)] = 0.3
+SOME_BLEND_USERS: Annotated[
+    float, Tuned("users per unit of noise at which half of that part follows pairs", PAIRS)
+] = 300.0
+MOST_BLEND_USERS: Annotated[
+    float, Tuned("users per unit of noise half-way from some noise to none", PAIRS)
+] = 60_000.0
+MOST_PAIR_DIRECTIONS: Annotated[int, Tuned("most directions of a denoised co-occurrence matrix", BOUND)] = 64
+MOST_NEIGHBORS: Annotated[int, Tuned("weights kept for each item", BOUND)] = 256
 LIKING: Annotated[float, Tuned("weight of expected ratings in lists", UNRECORDED)] = 0.4
 NEARLY_ALL: Annotated[
     float, Tuned("part of the catalog rated from which ratings do not order lists", UNRECORDED)

@@ -11,18 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
+from discreet.solvers.item_regression import regression_weights, strongest
+from discreet.solvers.pair_shrinkage import denoised_pairs
 from discreet.solvers.spectrum import clearest_part, edge_of_noise
-from discreet.statistics.co_occurrence import CoOccurrence
+from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence
 from discreet.statistics.counts import ItemVotes, UserCount
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_context import ItemContext
@@ -54,11 +57,10 @@ def learn_implicit(
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "a second moment can show taste": pays,
     }
-    found = (
-        co_occurrence_directions(data, tally, people, budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE), random)
-        if pays
-        else None
-    )
+    found = None
+    if pays:
+        noise = budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE)
+        found = co_occurrence_directions(data, tally, people, noise, random, detailed=True)
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
     if found and found.kept:
@@ -70,11 +72,27 @@ def learn_implicit(
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
         vectors = content.beside(vectors, tuned.LIST_RIDGE)
-    return InteractionScorer.of(tally.likely, vectors, decisions)
+    following = next_items(found.pairs, tally, people) if found else NextItems.none()
+    decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
+    return InteractionScorer.of(tally.likely, vectors, decisions, following)
 
 
 def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
     return Gaussian(sigma=multiplier, l2_sensitivity=1.0).release(source.total(statistic).steps(), random)
+
+
+class ReleasedPairs(NamedTuple):
+    """Hold the released co-occurrences of `items`: entry (i, j) is mostly that j follows i.
+
+    `weight` are the items' weights, `back` the weight of the other direction, `noise` the deviation of the
+    noise on each entry.
+    """
+
+    items: Indices
+    weight: Floats
+    back: float
+    pairs: Floats
+    noise: float
 
 
 class CoOccurrenceDirections(NamedTuple):
@@ -86,6 +104,7 @@ class CoOccurrenceDirections(NamedTuple):
     vectors: Floats
     squares: Floats
     guess: Floats
+    pairs: ReleasedPairs
 
     @property
     def kept(self) -> int:
@@ -106,15 +125,49 @@ def may_show(people: float, n_items: int, multiplier: float, weights: ReleaseWei
     return people >= tuned.USERS_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
 
-def _co_occurrence_size(people: float, n_items: int, multiplier: float, weights: ReleaseWeights) -> int:
-    wanted = (
-        weights.items_per_root * math.sqrt(people / multiplier)
-        if multiplier
-        else tuned.MOST_CO_OCCURRENCE_ITEMS
+def _co_occurrence_size(
+    people: float, n_items: int, multiplier: float, weights: ReleaseWeights, detail: float = 0.0
+) -> int:
+    most = tuned.MOST_CO_OCCURRENCE_ITEMS if detail else tuned.MOST_DIRECTION_ITEMS
+    wanted = weights.items_per_root * math.sqrt(people / multiplier) * (1 + detail) if multiplier else most
+    return min(max(int(min(wanted, most)), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items)
+
+
+def _detail(people: float, multiplier: float) -> float:
+    """Return how much detail co-occurrences may have: 0 where noise rules, 1 without noise."""
+    ratio = users_per_noise(people, multiplier)
+    return ratio / (ratio + tuned.DETAIL_USERS_PER_NOISE) if multiplier else 1.0
+
+
+def _between(coarse: float, fine: float, detail: float) -> float:
+    return coarse + (fine - coarse) * detail
+
+
+def released_pairs(
+    data: DataSource,
+    tally: VoteEstimate,
+    people: float,
+    multiplier: float,
+    random: PrivacyRandom,
+    weights: ReleaseWeights,
+    detail: float,
+) -> ReleasedPairs:
+    """Release the co-occurrences of the most popular items; more `detail` means more items, and order."""
+    size = _co_occurrence_size(people, data.n_items, multiplier, weights, detail)
+    top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
+    power = _between(tuned.CO_OCCURRENCE_POWER, tuned.FINE_CO_OCCURRENCE_POWER, detail)
+    weight = tally.raised[top] ** power
+    statistic = CoOccurrence(
+        n_items=data.n_items,
+        top=top,
+        weight=weight,
+        near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, detail),
+        apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, detail),
+        back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, detail)),
     )
-    return min(
-        max(int(min(wanted, tuned.MOST_CO_OCCURRENCE_ITEMS)), tuned.FEWEST_CO_OCCURRENCE_ITEMS), n_items
-    )
+    noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
+    pairs = noise.release(data.total(statistic).steps(), random)
+    return ReleasedPairs(top, weight, statistic.back / BACK_PARTS, pairs, multiplier)
 
 
 def co_occurrence_directions(
@@ -124,25 +177,25 @@ def co_occurrence_directions(
     multiplier: float,
     random: PrivacyRandom,
     weights: ReleaseWeights | None = None,
+    *,
+    detailed: bool,
 ) -> CoOccurrenceDirections:
-    """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
+    """Release weighted co-occurrences of the most popular items, and keep directions above the noise.
+
+    If they are `detailed` they have as many items and as much order as the noise allows.
+    """
     weights = weights or ReleaseWeights.of("lists")
-    size = _co_occurrence_size(people, data.n_items, multiplier, weights)
-    top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
-    weight = tally.raised[top] ** tuned.CO_OCCURRENCE_POWER
-    sums = data.total(
-        CoOccurrence(
-            n_items=data.n_items,
-            top=top,
-            weight=weight,
-            near=weights.pair_near,
-            apart=weights.pair_apart,
-        )
-    )
-    pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
+    detail = _detail(people, multiplier) if detailed else 0.0
+    pairs = released_pairs(data, tally, people, multiplier, random, weights, detail)
+    top, weight = pairs.items, pairs.weight
+    # Directions need the most popular items only; noise in either half has half of the variance.
+    best = np.argsort(-tally.votes[top], kind="stable")[: tuned.MOST_DIRECTION_ITEMS]
+    inside = np.sort(best)
+    top, weight = top[inside], weight[inside]
+    square = pairs.pairs[np.ix_(inside, inside)]
     # The first direction is popularity, which the votes already hold.
     part, found = clearest_part(
-        pairs,
+        (square + square.T) / 2,
         np.argsort(-tally.votes[top], kind="stable"),
         multiplier,
         people,
@@ -161,7 +214,45 @@ def co_occurrence_directions(
     guess = np.zeros_like(vectors)
     variance = np.full(size, multiplier**2 / 2 + people / size**2)
     guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
-    return CoOccurrenceDirections(vectors, squares, guess)
+    return CoOccurrenceDirections(vectors, squares, guess, pairs)
+
+
+def next_items(pairs: ReleasedPairs, tally: VoteEstimate, people: float) -> NextItems:
+    """Return how much each paired item speaks for each other one, from released numbers alone.
+
+    The less noise there is, the more of a list follows these weights. Without pairs, none of it does.
+    """
+    votes = tally.raised[pairs.items]
+    clean = denoised_pairs(
+        pairs.pairs, pairs.noise, people, votes * pairs.weight, most=tuned.MOST_PAIR_DIRECTIONS
+    )
+    weights = regression_weights(
+        clean,
+        pairs.back,
+        votes,
+        pairs.weight,
+        by_votes=tuned.PAIR_RIDGE,
+        ridge=tuned.PAIR_RIDGE_VOTES,
+    )
+    if weights is None:
+        return NextItems.none()
+    neighbors = strongest(weights, tuned.MOST_NEIGHBORS)
+    return NextItems(
+        items=pairs.items,
+        neighbors=neighbors.items,
+        weights=neighbors.weights,
+        blend=_blend(users_per_noise(people, pairs.noise)),
+        fading=tuned.PAIR_FADING,
+    )
+
+
+def _blend(ratio: float) -> float:
+    """Return the part of a list's probability that follows pairs, by users per unit of noise in them."""
+    if math.isinf(ratio):
+        return tuned.PAIR_BLEND
+    some = ratio / (ratio + tuned.SOME_BLEND_USERS)
+    most = ratio / (ratio + tuned.MOST_BLEND_USERS)
+    return _between(tuned.SOME_BLEND * some, tuned.PAIR_BLEND, most)
 
 
 def item_embeddings(

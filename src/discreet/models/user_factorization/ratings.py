@@ -19,6 +19,7 @@ from discreet.models.released_items import ItemView, pilot_release
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
+from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import (
     BudgetShares,
@@ -28,9 +29,11 @@ from discreet.models.user_factorization.budget_split import (
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
+    ReleasedPairs,
     co_occurrence_directions,
     item_embeddings,
     may_show,
+    next_items,
 )
 from discreet.models.user_factorization.latent_factors import (
     LatentFactors,
@@ -72,7 +75,17 @@ def learn_ratings(
     }
     progress("user-factorization", 1, 4)
     public = np.zeros((data.n_items, 0)) if table is None else table
-    fit = _Fit(data=data, budget=budget, random=random, many=many, table=public, weights=weights)
+    released: list[ReleasedPairs] = []
+    fit = _Fit(
+        data=data,
+        budget=budget,
+        random=random,
+        many=many,
+        table=public,
+        weights=weights,
+        detailed=purpose == "both",
+        released=released,
+    )
     crowds, content = np.zeros((data.n_items, 0)), None
     if words is not None and purpose == "both":
         content = learn_content(data, words, view.tally.likely, budget.take(tuned.CONTENT_SHARE), random)
@@ -85,13 +98,15 @@ def learn_ratings(
     decisions |= said
     decisions |= {"choices kept": crowds.shape[1], "factors kept": factors_found.features.shape[1] - 1}
     crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
-    return _scorer(data.facts, view, factors_found, crowds, decisions)
+    following = next_items(released[0], view.tally, view.people) if released else NextItems.none()
+    decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
+    return _scorer(data.facts, view, factors_found, crowds, following, decisions)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """Hold what all releases of one fit need."""
+    """Hold what all releases of one fit need, and the co-occurrences it has released, for lists."""
 
     data: DataSource
     budget: BudgetSplit
@@ -99,6 +114,8 @@ class _Fit:
     many: bool
     table: Floats
     weights: ReleaseWeights
+    detailed: bool
+    released: list[ReleasedPairs]
 
     def factors_found(
         self, view: ItemView, shares: BudgetShares, progress: Progress
@@ -159,9 +176,10 @@ class _Fit:
     def crowds(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release which items are chosen together and, if that shows crowds, where an item's crowd stands."""
         budget, random = self.budget, self.random
-        found = co_occurrence_directions(
-            self.data, view.tally, view.people, budget.take(shares.co_occurrences), random, self.weights
-        )
+        multiplier = budget.take(shares.co_occurrences)
+        given = (self.data, view.tally, view.people, multiplier, random, self.weights)
+        found = co_occurrence_directions(*given, detailed=self.detailed)
+        self.released.append(found.pairs)
         if not found.kept:
             return view, found.vectors
         multiplier = budget.take(shares.embeddings)
@@ -180,6 +198,7 @@ def _scorer(
     view: ItemView,
     factors_found: LatentFactors,
     crowds: Floats,
+    following: NextItems,
     decisions: dict[str, Any],
 ) -> InteractionsAndRatings:
     stars = RatingScorer(
@@ -193,5 +212,5 @@ def _scorer(
     )
     known = np.average(view.effects().known, weights=view.tally.raised)
     rated = view.typical_length / view.tally.votes.size
-    choice = InteractionScorer.of(view.tally.likely, crowds, {})
+    choice = InteractionScorer.of(view.tally.likely, crowds, {}, following)
     return InteractionsAndRatings.of(stars, choice, float(known), rated)

@@ -1,0 +1,130 @@
+"""A Markov chain over items: what follows the items that a user chose last, without privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from discreet.core.arrays import Floats, Indices
+from discreet.core.checks import integer, positive_finite
+from discreet.core.progress import Progress
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.models.baselines.item_item import (
+    check_fading,
+    co_occurrence_counts,
+    most_popular,
+    search_settings,
+    weights_scorer,
+)
+from discreet.models.baselines.tuning import SearchDirection, no_promise, only_without_privacy
+from discreet.models.estimator import Estimator
+from discreet.models.scorers.scorer import Scorer
+from discreet.privacy.guarantee import Guarantee
+
+_START = {"smoothing": 10.0}
+_DIRECTIONS = {"smoothing": SearchDirection(3.0, 0.1, 1e4)}
+# An item that follows s steps later counts this to the power s - 1; interactions further apart do not count.
+_LATER, _MOST_LATER = 0.5, 8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkovChain(Estimator):
+    """Recommend what follows a user's latest items, without privacy: the baseline for data with an order.
+
+    The probability of an item after another is estimated from how often it follows within a few steps, where
+    later steps count less. `smoothing` counts of popularity are added to each item's transitions. It is found
+    by a small search on hidden interactions unless it is given; so is `fading`, the rate at which older
+    interactions lose weight. Without times every pair of a user's items is a transition in both directions.
+    Only the `most_items` most popular items have transitions.
+
+    Guarantee
+        NOT PRIVATE: it runs at `epsilon=inf` only.
+
+    Example:
+        >>> from discreet import MarkovChain, PrivacyRandom
+        >>> from discreet.data.datasets.synthetic import popularity_skewed
+        >>> films = popularity_skewed(n_users=100, n_items=40, mean_per_user=15)
+        >>> model = MarkovChain().fit(films, random=PrivacyRandom.simulate(0))
+        >>> model.guarantee.is_private
+        False
+        >>> film = films.catalog.id_at(0)
+        >>> len(model.recommend([film], k=3))
+        3
+    """
+
+    name: ClassVar[str] = "markov-chain"
+    feedback = "implicit"
+    source: ClassVar[str] = "baseline, Rendle and others 2010"
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    smoothing: float | None = None
+    fading: float | None = None
+    most_items: int = 4096
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        only_without_privacy(self)
+        integer("most_items", self.most_items, least=2)
+        if self.smoothing is not None:
+            positive_finite("smoothing", self.smoothing)
+        check_fading(self.fading)
+
+    def promise(self, facts: PublicFacts) -> Guarantee:
+        """Return the promise: none."""
+        return no_promise(facts)
+
+    def _train(self, data: Interactions, random: PrivacyRandom, progress: Progress) -> Scorer:
+        given = {"smoothing": self.smoothing, "fading": self.fading}
+        settings = search_settings(
+            data, given, _START, _DIRECTIONS, transition_probabilities, self.seed, transition_counts
+        )
+        progress("markov-chain", 1, 2)
+        items = most_popular(data, self.most_items)
+        weights = transition_probabilities(transition_counts(data, items), settings["smoothing"])
+        progress("markov-chain", 2, 2)
+        return weights_scorer(data, items, weights, settings)
+
+
+def transition_counts(data: Interactions, items: Indices) -> Floats:
+    """Return how often each of these items follows each other one, weighted by the steps between them.
+
+    A step leads from one time to the next. Interactions at one time have no order, so such a pair counts half
+    in both directions.
+    """
+    size = items.size
+    if data.times is None:
+        together = co_occurrence_counts(data, items)
+        np.fill_diagonal(together, 0.0)
+        return together
+    place = np.full(data.n_items, -1, dtype=np.int64)
+    place[items] = np.arange(size)
+    order = np.lexsort((data.times, data.rows()))
+    people, columns, times = data.rows()[order], place[data.items[order]], data.times[order]
+    changed = np.ones(people.size, dtype=bool)
+    changed[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
+    step = np.cumsum(changed)
+    counts = np.zeros(size * size)
+    for lag in range(1, min(_MOST_LATER, people.size - 1) + 1):
+        pairs = (people[lag:] == people[:-lag]) & (columns[lag:] >= 0) & (columns[:-lag] >= 0)
+        before, after = columns[:-lag][pairs], columns[lag:][pairs]
+        apart = (step[lag:] - step[:-lag])[pairs]
+        weight = np.where(apart > 0, _LATER ** (np.maximum(apart, 1) - 1.0), 0.5)
+        counts += np.bincount(before * size + after, weights=weight, minlength=size * size)
+        tied = apart == 0
+        counts += np.bincount((after * size + before)[tied], weights=weight[tied], minlength=size * size)
+    return counts.reshape(size, size)
+
+
+def transition_probabilities(counts: Floats, smoothing: float) -> Floats:
+    """Return the probability of each item after each other one, with popularity added to the counts."""
+    share = counts.sum(axis=0) / max(float(counts.sum()), 1e-12)
+    probabilities: Floats = (counts + smoothing * share) / (counts.sum(axis=1, keepdims=True) + smoothing)
+    np.fill_diagonal(probabilities, 0.0)
+    return probabilities
