@@ -1,8 +1,9 @@
 """Read public tables of items: features to learn from, and columns to show.
 
 Numbers become a column, and one for each fifth of their range where they have many values; words become a
-column for each word that several items share, lists of words (`Action|Comedy`, or real lists) and the words
-of texts such as titles likewise. What only one item has says nothing about others and is left out.
+column for each word that several items share, lists of words (`Action|Comedy`, or real lists) likewise, and
+if there is nothing else the words of texts such as titles. What only one item has says nothing about others
+and is left out.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ def item_frame(source: Any) -> pl.DataFrame:
 def read_items(source: Any) -> ItemTable:
     """Read a table of items from a file or a data frame."""
     table = item_frame(source)
-    columns = [part for name in table.columns[1:] for part in _encoded(table[name])]
+    columns = [part for name in table.columns[1:] for part in _encoded(table[name], apart=False)]
+    # The words of titles say little about ratings; beside other columns they would be noise.
+    if not columns:
+        columns = [part for name in table.columns[1:] for part in _encoded(table[name], apart=True)]
     numbers = np.column_stack(columns) if columns else np.zeros((table.height, 0))
     if not (numbers.std(axis=0) > 0).any() and table.height > 1:
         raise DataError(
@@ -116,13 +120,13 @@ def _series(values: list[Any]) -> pl.Series:
     return of_objects(plain)
 
 
-def _encoded(column: pl.Series) -> list[Floats]:
-    """Return what a column says as numbers."""
+def _encoded(column: pl.Series, *, apart: bool) -> list[Floats]:
+    """Return what a column says as numbers; texts are taken `apart` or left whole."""
     if column.dtype == pl.Boolean or column.dtype.is_numeric():
         return _number_columns(column.cast(pl.Float64))
     if column.dtype.is_temporal():
         return _number_columns(column.cast(pl.Int64, strict=False).cast(pl.Float64))
-    return _word_columns(words_of(column))
+    return _word_columns(words_of(column, apart=apart))
 
 
 def _number_columns(column: pl.Series) -> list[Floats]:
@@ -150,11 +154,11 @@ def number_ranges(known: Floats) -> Floats | None:
     return cuts
 
 
-def words_of(column: pl.Series) -> list[list[str]]:
+def words_of(column: pl.Series, *, apart: bool = True) -> list[list[str]]:
     """Return the words of each row: of a list, of a text that lists some, the text itself, or its words.
 
-    Where most rows have a text of their own, such as a title, it is taken apart at everything that is neither
-    a letter nor a digit; case does not count.
+    Where most rows have a text of their own, such as a title, it is taken `apart` at everything that is
+    neither a letter nor a digit; case does not count.
     """
     if isinstance(column.dtype, pl.List | pl.Array):
         return [[] if row is None else [str(word) for word in row] for row in column.to_list()]
@@ -166,10 +170,8 @@ def words_of(column: pl.Series) -> list[list[str]]:
         if any(len(row) > 1 for row in rows) and 2 * len(different) <= len(rows):
             return rows
     parts = [_WORD.findall(text.lower()) for text in texts]
-    own = 2 * len(set(texts) - {""}) > sum(map(bool, texts))
-    return (
-        parts if own and max(map(len, parts), default=0) > 1 else [[text] if text else [] for text in texts]
-    )
+    own = 2 * len(set(texts) - {""}) > sum(map(bool, texts)) and max(map(len, parts), default=0) > 1
+    return parts if apart and own else [[text] if text else [] for text in texts]
 
 
 def _word_columns(rows: list[list[str]]) -> list[Floats]:

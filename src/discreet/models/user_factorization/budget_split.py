@@ -98,7 +98,8 @@ class ReleaseWeights:
     """Hold how items and pairs of items are weighted in the releases of a fit, by its purpose.
 
     `pair_near` and `pair_apart` are the weights of co-occurrences by order (`CoOccurrence`), `near` those of
-    embeddings (`ItemContext`); 1 where the order does not count.
+    embeddings (`ItemContext`); 1 where the order does not count. `refit_power` and `count_part` are for a
+    single refit.
     """
 
     pair_near: float
@@ -108,8 +109,14 @@ class ReleaseWeights:
     embedding_power: float
     embedding_count_part: float
     embedding_ridge: float
+    most_refits: int
     refit_power: float
     count_part: float
+
+    def refits(self, strong: bool, ratio: float) -> int:
+        """Return how often item vectors are refitted, by the strength of factors and the users per noise."""
+        worth = 1 + (strong or ratio >= tuned.REFIT_TWICE) + (ratio >= tuned.REFIT_THRICE)
+        return min(worth, self.most_refits)
 
     @classmethod
     def of(cls, purpose: str, many: bool = False) -> ReleaseWeights:
@@ -123,6 +130,7 @@ class ReleaseWeights:
                 embedding_power=tuned.RATINGS_EMBEDDING_POWER,
                 embedding_count_part=tuned.RATINGS_EMBEDDING_COUNT_PART,
                 embedding_ridge=tuned.RATINGS_EMBEDDING_RIDGE,
+                most_refits=3,
                 refit_power=tuned.RATINGS_REFIT_POWER,
                 count_part=tuned.RATINGS_COUNT_PART,
             )
@@ -134,6 +142,7 @@ class ReleaseWeights:
             embedding_power=tuned.EMBEDDING_POWER,
             embedding_count_part=tuned.EMBEDDING_COUNT_PART,
             embedding_ridge=tuned.EMBEDDING_RIDGE,
+            most_refits=1,
             refit_power=tuned.REFIT_POWER,
             count_part=tuned.COUNT_PART,
         )

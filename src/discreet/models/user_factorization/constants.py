@@ -154,8 +154,12 @@ RATINGS_EMBEDDING_COUNT_PART: Annotated[
 RATINGS_EMBEDDING_RIDGE: Annotated[
     float, Tuned("ridge on a user's coefficients of all embedding features together", PURPOSE)
 ] = 700.0
-RATINGS_COUNT_PART: Annotated[float, Tuned("weight of counts against residuals in the refit", PURPOSE)] = 0.15
-RATINGS_REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", PURPOSE)] = -0.15
+RATINGS_REFIT_POWER: Annotated[float, Tuned("power of an item's votes in a single refit", PURPOSE)] = -0.15
+RATINGS_COUNT_PART: Annotated[float, Tuned("weight of counts in a single refit", PURPOSE)] = 0.15
+REFIT_TWICE: Annotated[
+    float, Tuned("users per unit of noise from which a second refit pays, for ratings alone", PURPOSE)
+] = 15000.0
+REFIT_THRICE: Annotated[float, Tuned("the same for a third refit", PURPOSE)] = 60000.0
 
 # Public words that describe items, in lists.
 CONTENT_SHARE: Annotated[float, Tuned("how similar a user's items are by public words", CONTENT)] = 0.01
@@ -179,7 +183,7 @@ REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", UNR
 QUALITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of item quality", UNRECORDED)] = 10.0
 POPULARITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of popularity", UNRECORDED)] = 200.0
 PUBLIC_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of public features", FEATURES)] = 100.0
-MOST_PUBLIC: Annotated[int, Tuned("most principal components of public features", BOUND)] = 16
+MOST_PUBLIC: Annotated[int, Tuned("most principal components of public features", BOUND)] = 32
 MOST_PRIOR: Annotated[int, Tuned("most principal components of an earlier release", BOUND)] = 15
 WEIGHT_SPREAD: Annotated[
     float, Tuned("mean squared weight of a row over the squared mean weight", UNRECORDED)

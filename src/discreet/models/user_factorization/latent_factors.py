@@ -16,7 +16,6 @@ from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.released_items import ItemView, sum_variance
 from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import ReleaseWeights
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
@@ -41,6 +40,10 @@ class LatentFactors(NamedTuple):
     features: Floats
     ridge: Floats
     free: int
+
+    def as_free(self) -> LatentFactors:
+        """Return the same with all factors as what a further refit starts from."""
+        return self._replace(free=self.features.shape[1])
 
 
 def public_directions(table: Floats) -> Floats:
@@ -161,17 +164,19 @@ def refit(
     multipliers: tuple[float, float],
     table: Floats,
     random: PrivacyRandom,
-    weights: ReleaseWeights,
+    *,
+    power: float,
+    part: float,
 ) -> tuple[LatentFactors, VoteEstimate]:
     """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
     The multipliers are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
-    what the public `table` predicts, if it has columns. The votes are returned combined with the counts of
-    this release.
+    what the public `table` predicts, if it has columns. Items are weighted by this `power` of their votes,
+    counts by `part`. The votes are returned combined with the counts of this release.
     """
     size = factors.features.shape[1]
     scale = np.sqrt(factors.ridge / _rating_variance())
-    item_weights, part = seen.tally.raised**weights.refit_power, weights.count_part
+    item_weights = seen.tally.raised**power
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,

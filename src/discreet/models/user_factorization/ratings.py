@@ -143,17 +143,30 @@ class _Fit:
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
             return *self.effects(view, budget.take_rest()), crowds, said
-        factor_moment = budget.take(shares.factor_moment * left)
-        factors_found, tally = refit(
-            self.data,
-            view,
-            factors_found,
-            (budget.take_rest(), factor_moment),
-            self.table,
-            random,
-            self.weights,
-        )
-        return replace(view, tally=tally), factors_found, crowds, said
+        view, factors_found = self.refits(view, factors_found, shares.factor_moment * left, strong)
+        return view, factors_found, crowds, said
+
+    def refits(
+        self, view: ItemView, factors: LatentFactors, moment: float, strong: bool
+    ) -> tuple[ItemView, LatentFactors]:
+        """Refit all item vectors with the rest of the budget, of which factors' second moments get `moment`.
+
+        Where there is little noise or much to find, further refits, each from the vectors before it, are
+        worth more than one with less noise.
+        """
+        budget, weights = self.budget, self.weights
+        times = weights.refits(strong, users_per_noise(view.people, budget.multiplier))
+        power = weights.refit_power if times == 1 else tuned.REFIT_POWER
+        part = weights.count_part if times == 1 else tuned.COUNT_PART
+        each = (budget.left - moment) / times
+        for left in reversed(range(times)):
+            factor_moment = budget.take(moment / times)
+            multipliers = (budget.take(each) if left else budget.take_rest(), factor_moment)
+            factors, tally = refit(
+                self.data, view, factors, multipliers, self.table, self.random, power=power, part=part
+            )
+            view, factors = replace(view, tally=tally), factors.as_free()
+        return view, factors
 
     def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, LatentFactors]:
         """Release items' effects (once more), and return the directions that they give for nothing."""
