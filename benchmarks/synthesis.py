@@ -35,9 +35,15 @@ from keep import how
 
 OUT = Path(__file__).with_name("results") / "synthesis.json"
 DELTA = 1e-5
-# EASE's ridge and the settings of the `implicit` package, chosen on validation parts of the real data.
-RIDGE = {"movielens-1m": 300.0, "gowalla": 200.0, "amazon-sports": 200.0}
-ALS = {"factors": 64, "regularization": 0.1, "alpha": 5.0, "iterations": 10, "random_state": 0}
+# EASE's ridge and the settings of the `implicit` package, chosen on validation parts.
+RIDGE = 300.0
+ALS = {"alpha": 5.0, "iterations": 10, "random_state": 0, "num_threads": 1}
+MORE_ALS = {
+    "gowalla": {"factors": 64, "regularization": 0.1},
+    "amazon-sports": {"factors": 16, "regularization": 100.0},
+}
+# Where histories are short, longer ones show a learner more: they are declared, and cost nothing.
+DRAWN: dict[str, dict[str, Any]] = {"amazon-sports": {"length": 40, "order": False}}
 # Learners by data set: EASE is cubic in the items, so it is for small catalogs.
 LEARNERS = {"movielens-1m": ("ease",), "gowalla": ("implicit-als",), "amazon-sports": ("implicit-als",)}
 TOY: dict[str, Any] = {"datasets": "movielens-100k", "epsilons": "5", "draws": 1, "users": 40}
@@ -110,14 +116,14 @@ def ease_on(data, name: str):
     """Return the lists of EASE, trained on these data, without fading."""
     from discreet import Ease
 
-    return lists_of(Ease(regularization=RIDGE.get(name, 300.0), fading=0.0).fit(data))
+    return lists_of(Ease(regularization=RIDGE, fading=0.0).fit(data))
 
 
 def implicit_als_on(data, name: str):
     """Return the lists of the `implicit` package, trained on these data; users are folded in."""
     from implicit.als import AlternatingLeastSquares
 
-    learned = AlternatingLeastSquares(**ALS, num_threads=1)
+    learned = AlternatingLeastSquares(**ALS, **MORE_ALS.get(name, {}))
     matrix = data.to_scipy().copy()
     matrix.data = np.ones(matrix.nnz, dtype=np.float32)
     learned.fit(matrix, show_progress=False)
@@ -158,7 +164,7 @@ def measure_lists(
             )
             model = recipe.fit(split.train, random=random)
             yield metric, "own", epsilon, score(lists_of(model))
-            made = synthesize(model, options.users, seed=draw)
+            made = synthesize(model, options.users, seed=draw, **DRAWN.get(name, {}))
             for learner in learners:
                 yield metric, f"{learner} on synthetic", epsilon, score(TRAINERS[learner](made, name))
             counted = Popularity(epsilon=float(epsilon), delta=DELTA).fit(split.train, random=random)
