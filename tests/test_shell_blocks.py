@@ -18,12 +18,15 @@ from test_docs import PAGES, ROOT, script
 NOT_RUN = {
     r"^make |^pip |-m venv": "installs packages or runs the tests",
     r"^(\w+=\S+ )?dask |dask://|/shared/": "needs several machines",
+    r"^python -m http.server": "serves until it is stopped; tests/service does that",
+    r"--to onnx": "needs the extra onnx; tests/models/test_onnx_graph.py runs it",
     r"^aws |s3://": "needs an object store",
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
     r"^discreet reproduce": "takes minutes; test_reproduce.py runs a part",
     r"^discreet (serve|collect fit|campaign close)": "needs a running service; tests/service runs it",
     r"^discreet (keeper|party) serve|^discreet federation run": "needs other parties; see tests/federated",
+    r"^discreet export .*--url": "needs a running store; tests/models/test_vector_stores.py starts one",
     r"^discreet choose": "asks questions at a terminal; test_choose.py answers them",
     r"^discreet audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
     r"^discreet audit (?!biases$)": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",
@@ -85,6 +88,7 @@ def folder(tmp_path, monkeypatch):
     parties = [f"{party}-items.txt" for party in ("north", "east", "south")]
     for name in ("titles.txt", "films.txt", "items.txt", "items.csv", *parties):
         Path(name).write_text(ids)
+    Path("films.csv").write_text("id,title\n" + "".join(f"{item},Film {item}\n" for item in range(ITEMS)))
     Path("forgotten.txt").write_text("7\n")
     return tmp_path
 

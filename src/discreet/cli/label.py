@@ -49,12 +49,13 @@ def label(
     from discreet.cli.output.label import label_table
     from discreet.models.signatures import signer
 
-    facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
+    promise = Guarantee.from_json(content["guarantee"])
+    facts = label_table(promise, f"Privacy facts: {content['name']}")
     table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    show(facts, table, signed, *limits, *_audited(content, last))
+    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *_audited(content, last))
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -63,6 +64,23 @@ def _read(file: Path) -> dict[str, Any]:
     from discreet.synthesis.labels import is_synthetic, read_synthetic_label
 
     return read_synthetic_label(file) if is_synthetic(file) else read_label(file)
+
+
+# What the budget of a model with this setting was spent on.
+_PURPOSES = {
+    "lists": "lists: ratings were ignored, and it predicts none",
+    "ratings": "predicted ratings: lists are made of what these needed",
+    "both": "lists and predicted ratings",
+}
+
+
+def _purpose(content: dict[str, Any]) -> tuple[str, ...]:
+    """Return the sentence about what the budget was spent on, where the file says so."""
+    spent = content.get("parameters", {}).get("purpose")
+    implicit = content.get("parameters", {}).get("feedback") == "implicit"
+    if not isinstance(spent, str) or spent not in _PURPOSES:
+        return ()
+    return (f"The budget was spent on {'lists' if implicit else _PURPOSES[spent]}.",)
 
 
 def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
+from discreet.statistics.recency import RecentResiduals, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
 from discreet.statistics.statistic import Part as Added
@@ -50,6 +51,8 @@ ANSWERED: tuple[type[Statistic], ...] = (
     HistorySummary,
     ItemVotes,
     ItemResiduals,
+    RecentVotes,
+    RecentResiduals,
     ResidualMoment,
     ItemVectors,
     CoOccurrence,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DiscreetError
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
@@ -127,7 +128,12 @@ class InteractionScorer(Scorer):
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""
-        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+        if not self.item_factors.shape[1]:
+            raise DiscreetError(
+                "This model found no latent factors above the noise, only how popular items are, so it "
+                "cannot say which are similar. More people or a larger epsilon would help."
+            )
+        return self.item_factors
 
     def item_bias(self) -> Floats:
         """Return the score of each item for a user at the origin."""

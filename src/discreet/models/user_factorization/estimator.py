@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import require
+from discreet.core.checks import one_of, require
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
@@ -20,6 +20,7 @@ from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.user_factorization.budget_split import PURPOSES
 from discreet.models.user_factorization.history_release import HistoryBudget, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
@@ -45,8 +46,11 @@ class UserFactorization(SumsEstimator):
         s_j that add up to 1.
 
     Parameters:
-        feedback: "explicit" predicts ratings, and lists what users would interact with and like; "implicit"
-            uses interactions without ratings.
+        feedback: "explicit" learns from ratings; "implicit" uses interactions without ratings.
+        purpose: What the budget is spent on. "lists" learns which items users interact with and ignores how
+            they rated them, so the model predicts no ratings. "ratings" spends all on predicted ratings;
+            lists are made of what that releases. "both" divides the budget. From implicit feedback all
+            models make lists.
         item_features: A .csv or .parquet file, or a data frame, of public item features, ids in its first
             column: numbers, words, lists of words such as genres. Item vectors are shrunk toward what the
             features predict, as learned from released numbers. The table must not come from the ratings.
@@ -77,6 +81,7 @@ class UserFactorization(SumsEstimator):
     delta: float = 1e-6
     # Other estimators use one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"
+    purpose: Literal["lists", "ratings", "both"] = "both"
     item_features: str | Any | None = None
     prior: str | None = None
     for_synthesis: bool = False
@@ -85,15 +90,22 @@ class UserFactorization(SumsEstimator):
         check_budget(self.epsilon, self.delta, gaussian=True)
         known = self.feedback in ("explicit", "implicit")
         require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
-        unused = self.prior is not None and self.feedback == "implicit"
-        require(not unused, "prior", self.prior, 'is used with feedback="explicit" only')
+        one_of("purpose", self.purpose, PURPOSES)
+        unknown = self.purpose == "ratings" and self.feedback == "implicit"
+        require(not unknown, "purpose", self.purpose, 'needs ratings, which feedback="implicit" ignores')
+        unused = self.prior is not None and not self.predicts_ratings
+        require(not unused, "prior", self.prior, "is used by models that predict ratings only")
         known = isinstance(self.for_synthesis, bool)
         require(known, "for_synthesis", self.for_synthesis, "must be True or False")
 
+    @property
+    def predicts_ratings(self) -> bool:
+        """Return whether ratings are learned at all: not for lists alone, nor from implicit feedback."""
+        return self.feedback == "explicit" and self.purpose != "lists"
+
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
-        implicit = "proofs/user_factorization_implicit.md"
-        proof = self.proof if self.feedback == "explicit" else implicit
+        proof = self.proof if self.predicts_ratings else "proofs/user_factorization_implicit.md"
         promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
 
@@ -119,8 +131,7 @@ class UserFactorization(SumsEstimator):
         if not self.for_synthesis:
             return self._learn(data, table, self.multiplier(), random, progress)
         budget = HistoryBudget.of(self.multiplier())
-        rated = self.feedback == "explicit"
-        released = release_histories(data, budget.histories, random, rated=rated)
+        released = release_histories(data, budget.histories, random, rated=self.predicts_ratings)
         scorer: Any = self._learn(data, table, budget.model, random, progress)
         with_histories: Scorer = replace(scorer, **released.fields())
         return with_histories
@@ -133,9 +144,9 @@ class UserFactorization(SumsEstimator):
         random: PrivacyRandom,
         progress: Progress,
     ) -> InteractionScorer | InteractionsAndRatings:
-        if self.feedback == "implicit":
+        if not self.predicts_ratings:
             return learn_implicit(data, table, multiplier, random, progress)
-        return learn_ratings(data, table, multiplier, random, progress)
+        return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return the public features of items: declared ones, and those of an earlier release."""
