@@ -10,17 +10,20 @@ real histories. `own` is the private model itself, `popularity` the private base
 `real` the learner trained on the real data without privacy.
 
 Lists are scored on the latest (without times a random) interaction of each user, `hr@10`, or with Gowalla's
-own split by `recall@20`. Ratings are scored by `rmse` on a random tenth. `--json` prints
-`{"delta": D, "scores": {data: {metric: {who: {epsilon: {"mean", "std", "runs"}}}}}}`. Noise is simulated.
+own split by `recall@20`. Ratings are scored by `rmse` on a random tenth. Noise is simulated.
+
+Every draw is kept in benchmarks/results/synthesis.json as soon as it is measured, as
+`runs[data][metric][who][epsilon]`; draws that are there are not measured again, unless `--again`. With
+`--validation` nothing is kept. `--json` prints the same object.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
 import os
 import statistics
-from collections import defaultdict
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +31,19 @@ from typing import Any
 
 import harness
 import numpy as np
+from keep import how
 
+OUT = Path(__file__).with_name("results") / "synthesis.json"
 DELTA = 1e-5
-# EASE's ridge and the settings of the `implicit` package, chosen on validation parts of the real data.
-RIDGE = {"movielens-1m": 300.0, "gowalla": 200.0, "amazon-sports": 200.0}
-ALS = {"factors": 64, "regularization": 0.1, "alpha": 5.0, "iterations": 10, "random_state": 0}
+# EASE's ridge and the settings of the `implicit` package, chosen on validation parts.
+RIDGE = 300.0
+ALS = {"alpha": 5.0, "iterations": 10, "random_state": 0, "num_threads": 1}
+MORE_ALS = {
+    "gowalla": {"factors": 64, "regularization": 0.1},
+    "amazon-sports": {"factors": 16, "regularization": 100.0},
+}
+# Where histories are short, longer ones show a learner more: they are declared, and cost nothing.
+DRAWN: dict[str, dict[str, Any]] = {"amazon-sports": {"length": 40, "order": False}}
 # Learners by data set: EASE is cubic in the items, so it is for small catalogs.
 LEARNERS = {"movielens-1m": ("ease",), "gowalla": ("implicit-als",), "amazon-sports": ("implicit-als",)}
 TOY: dict[str, Any] = {"datasets": "movielens-100k", "epsilons": "5", "draws": 1, "users": 40}
@@ -105,14 +116,14 @@ def ease_on(data, name: str):
     """Return the lists of EASE, trained on these data, without fading."""
     from discreet import Ease
 
-    return lists_of(Ease(regularization=RIDGE.get(name, 300.0), fading=0.0).fit(data))
+    return lists_of(Ease(regularization=RIDGE, fading=0.0).fit(data))
 
 
 def implicit_als_on(data, name: str):
     """Return the lists of the `implicit` package, trained on these data; users are folded in."""
     from implicit.als import AlternatingLeastSquares
 
-    learned = AlternatingLeastSquares(**ALS, num_threads=1)
+    learned = AlternatingLeastSquares(**ALS, **MORE_ALS.get(name, {}))
     matrix = data.to_scipy().copy()
     matrix.data = np.ones(matrix.nnz, dtype=np.float32)
     learned.fit(matrix, show_progress=False)
@@ -129,7 +140,9 @@ def implicit_als_on(data, name: str):
 TRAINERS = {"ease": ease_on, "implicit-als": implicit_als_on}
 
 
-def measure_lists(name: str, data, options: argparse.Namespace) -> Iterator[tuple[str, str, str, float]]:
+def measure_lists(
+    name: str, data, options: argparse.Namespace, kept: Kept
+) -> Iterator[tuple[str, str, str, float]]:
     """Yield metric, who, epsilon and score of every draw."""
     from discreet import Popularity, PrivacyRandom, UserFactorization, synthesize
 
@@ -141,28 +154,33 @@ def measure_lists(name: str, data, options: argparse.Namespace) -> Iterator[tupl
         return scored(split.train, split.test, scores, min(k, data.n_items - 1))
 
     for learner in learners:
-        yield metric, f"{learner} on real", "inf", score(TRAINERS[learner](split.train, name))
+        if not kept.count(metric, f"{learner} on real", "inf"):
+            yield metric, f"{learner} on real", "inf", score(TRAINERS[learner](split.train, name))
     for epsilon in options.epsilons.split(","):
-        for draw in range(options.draws):
+        for draw in range(kept.count(metric, "popularity", epsilon), options.draws):
             random = PrivacyRandom.simulate(draw)
             recipe = UserFactorization(
                 epsilon=float(epsilon), delta=DELTA, feedback="implicit", for_synthesis=True
             )
             model = recipe.fit(split.train, random=random)
             yield metric, "own", epsilon, score(lists_of(model))
-            counted = Popularity(epsilon=float(epsilon), delta=DELTA).fit(split.train, random=random)
-            yield metric, "popularity", epsilon, score(lists_of(counted))
-            made = synthesize(model, options.users, seed=draw)
+            made = synthesize(model, options.users, seed=draw, **DRAWN.get(name, {}))
             for learner in learners:
                 yield metric, f"{learner} on synthetic", epsilon, score(TRAINERS[learner](made, name))
+            counted = Popularity(epsilon=float(epsilon), delta=DELTA).fit(split.train, random=random)
+            yield metric, "popularity", epsilon, score(lists_of(counted))
 
 
-def measure_ratings(data, options: argparse.Namespace) -> Iterator[tuple[str, str, str, float]]:
+def measure_ratings(data, options: argparse.Namespace, kept: Kept) -> Iterator[tuple[str, str, str, float]]:
     """Yield metric, who, epsilon and error of every draw."""
     from discreet import Als, PrivacyRandom, UserFactorization, synthesize
     from discreet.data.splits import random_split
 
+    epsilons = options.epsilons.split(",")
     for draw in range(options.draws):
+        missing = [one for one in epsilons if kept.count("rmse", "als on synthetic", one) <= draw]
+        if not missing:
+            continue
         split = random_split(data, 0.1, draw)
         split = random_split(split.train, 0.1, draw) if options.validation else split
         test = split.test
@@ -171,8 +189,9 @@ def measure_ratings(data, options: argparse.Namespace) -> Iterator[tuple[str, st
             predicted = model.predict(split.train, test.rows(), test.items)
             return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
-        yield "rmse", "als on real", "inf", error(Als().fit(split.train))
-        for epsilon in options.epsilons.split(","):
+        if kept.count("rmse", "als on real", "inf") <= draw:
+            yield "rmse", "als on real", "inf", error(Als().fit(split.train))
+        for epsilon in missing:
             recipe = UserFactorization(epsilon=float(epsilon), delta=DELTA, for_synthesis=True)
             model = recipe.fit(split.train, random=PrivacyRandom.simulate(draw))
             yield "rmse", "own", epsilon, error(model)
@@ -180,46 +199,60 @@ def measure_ratings(data, options: argparse.Namespace) -> Iterator[tuple[str, st
             yield "rmse", "als on synthetic", epsilon, error(Als().fit(made))
 
 
+class Kept:
+    """Hold the runs of one data set; every new one is written at once, if `path` says where."""
+
+    def __init__(self, name: str, path: Path | None, *, again: bool) -> None:
+        self.name, self.path = name, path
+        self.runs: dict[str, dict[str, dict[str, list[float]]]] = {}
+        if path is not None and path.exists() and not again:
+            self.runs = json.loads(path.read_text(encoding="utf8"))["runs"].get(name, {})
+
+    def count(self, metric: str, who: str, epsilon: str) -> int:
+        """Return how many runs there are."""
+        return len(self.runs.get(metric, {}).get(who, {}).get(epsilon, []))
+
+    def add(self, metric: str, who: str, epsilon: str, value: float) -> None:
+        """Keep one more run, and say so."""
+        cells = self.runs.setdefault(metric, {}).setdefault(who, {})
+        cells.setdefault(epsilon, []).append(round(value, 5))
+        print(f"{self.name:14} {metric:10} {who:26} epsilon {epsilon:>4}  {value:.4f}", file=sys.stderr)
+        if self.path is not None:
+            found = json.loads(self.path.read_text(encoding="utf8")) if self.path.exists() else {"runs": {}}
+            found = {
+                **how("synthesis.py", []),
+                "delta": DELTA,
+                "runs": {**found["runs"], self.name: self.runs},
+            }
+            self.path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+
+
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the scores of all data sets."""
+    """Measure what is missing, and return the runs of all data sets that were asked for."""
     harness.use_threads(1, toy=options.toy)
     found: dict[str, Any] = {}
+    path = None if options.toy or options.validation else OUT
     for name in options.datasets.split(","):
         data = load(name, toy=options.toy)
-        tasks = options.tasks.split(",")
-        runs: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        kept = Kept(name, path, again=options.again)
         parts: list[Iterator[tuple[str, str, str, float]]] = []
-        if "lists" in tasks:
-            parts.append(measure_lists(name, data, options))
-        if "ratings" in tasks and data.facts.low < data.facts.high:
-            parts.append(measure_ratings(data, options))
+        if "lists" in options.tasks.split(","):
+            parts.append(measure_lists(name, data, options, kept))
+        if "ratings" in options.tasks.split(",") and data.facts.low < data.facts.high:
+            parts.append(measure_ratings(data, options, kept))
         for part in parts:
-            for metric, who, epsilon, value in part:
-                runs[metric, who, epsilon].append(round(value, 5))
-                if not options.json:
-                    print(f"{name:14} {metric:10} {who:24} epsilon {epsilon:>4}  {value:.4f}", flush=True)
-        found[name] = _table(runs)
-    return {"delta": DELTA, "validation": options.validation, "scores": found}
-
-
-def _table(runs: dict[tuple[str, str, str], list[float]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for (metric, who, epsilon), values in runs.items():
-        spread = statistics.stdev(values) if len(values) > 1 else math.nan
-        table.setdefault(metric, {}).setdefault(who, {})[epsilon] = {
-            "mean": round(statistics.mean(values), 5),
-            "std": None if math.isnan(spread) else round(spread, 5),
-            "runs": values,
-        }
-    return table
+            for run in part:
+                kept.add(*run)
+        found[name] = kept.runs
+    return {"delta": DELTA, "runs": found}
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print the table for people."""
-    for name, metrics in result["scores"].items():
+    """Print means for people."""
+    for name, metrics in result["runs"].items():
         for metric, rows in metrics.items():
             for who, cells in rows.items():
-                line = "  ".join(f"{epsilon}: {cell['mean']:.4f}" for epsilon, cell in cells.items())
+                line = "  ".join(f"{key}: {statistics.mean(runs):.4f}" for key, runs in cells.items())
                 print(f"{name}, {metric}, {who}: {line}")
 
 
@@ -233,6 +266,7 @@ def main(argv: list[str] | None = None) -> None:
         "--users", type=int, help="how many users to draw; by default as many as were counted"
     )
     parser.add_argument("--tasks", default="lists,ratings")
+    parser.add_argument("--again", action="store_true", help="measure anew what is kept")
     parser.add_argument("--validation", action="store_true", help="use validation parts of the training data")
     options = harness.options(parser, toy=TOY, argv=argv)
     harness.tell(measure(options), options.json, show)

@@ -1,12 +1,13 @@
 """Write docs/results.md from benchmarks/results.
 
-Every file there is made by `benchmarks/keep.py` (accuracy.json by `benchmarks/accuracy.py`) and says how it
-was measured. No number on the page is typed in.
+Every file there is made by `benchmarks/keep.py` (accuracy.json and synthesis.json by their own scripts) and
+says how it was measured. No number on the page is typed in.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -69,6 +70,7 @@ def page() -> str:
     for name, (title, about, table) in SECTIONS.items():
         content = kept(name)
         parts.append(f"## {title}\n\n{about}\n\n{table(content['result'])}\n\n{provenance(content)}\n")
+    parts.append(synthesis(kept("synthesis")))
     parts.append("## Missed goals of accuracy\n\n" + shortfalls(kept("accuracy")) + "\n")
     parts.append(NOT_KEPT)
     parts.append(markdown(("page", "what", "why it was not measured again"), EARLIER) + "\n")
@@ -83,6 +85,28 @@ def provenance(content: dict[str, Any]) -> str:
         f"{machine['processors']} processors ({machine['system']} {machine['processor']}), load "
         f"{content['load_before']:g} at its start, {content['processor_seconds']:,} processor seconds in all."
     )
+
+
+def synthesis(content: dict[str, Any]) -> str:
+    """Return the section about recommenders that learn from synthetic users."""
+    rows = []
+    for name, metrics in content["runs"].items():
+        for metric, entries in metrics.items():
+            for who, cells in entries.items():
+                rows += [(name, metric, who, epsilon, *_spread(runs)) for epsilon, runs in cells.items()]
+    table = markdown(("data", "metric", "model", "epsilon", "mean ± spread", "draws"), rows)
+    about = (
+        "A learner sees synthetic users only, and is tested on real ones with their real histories. `own` is "
+        "the private model that they are drawn from, `popularity` the private baseline; delta is "
+        f"{content['delta']:g}."
+    )
+    measured = f"`{content['command']}`: {content['date']}, version {content['version']}."
+    return f"## Recommenders that learn from synthetic users\n\n{about}\n\n{table}\n\n{measured}\n"
+
+
+def _spread(runs: list[float]) -> tuple[str, int]:
+    mean = f"{statistics.mean(runs):.4f}"
+    return (mean if len(runs) < 2 else f"{mean} ± {statistics.stdev(runs):.4f}"), len(runs)
 
 
 def shortfalls(results: dict[str, Any]) -> str:
