@@ -12,11 +12,11 @@ import discreet
 from discreet.core.checks import FileError, ParameterError
 from discreet.models.bundle import encoding
 from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
-from discreet.models.bundle.folder import bundle_files, device_file, write_bundle
+from discreet.models.bundle.folder import _facts, bundle_files, device_file, write_bundle
 from discreet.models.bundle.parts import KINDS, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, scores_of
 from discreet.models.lists import best_places
-from models_on_devices import MODELS
+from models_on_devices import MODELS, next_items
 from service.node import BUNDLED, NODE, device_lists, needs_node, run_module
 from toy import toy_interactions
 
@@ -125,6 +125,26 @@ def test_the_device_reads_every_precision_as_it_was_measured(precision, model_of
         scores[model.catalog.index_of([one["item"] for one in history])] = -np.inf
         best = best_places(scores[None], 12)[0]
         assert model.catalog.index_of([one["item"] for one in listed]).tolist() == best.tolist()
+
+
+@needs_node
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_weights_between_items_are_blended_as_they_were_measured(precision, model_of, data):
+    model = model_of("interactions")
+    parts = next_items(model)
+    asked = [*questions_of(model, data.select_users(np.arange(10)))[::3], ([], {"k": 12})]
+    found = device_lists(encode(parts, _facts(model), precision), model.catalog.ids.tolist(), asked)
+    read, changed = [decoded(part, precision) for part in parts], 0
+    for listed, (history, _) in zip(found, asked, strict=True):
+        person = model._person([{"item": one["item"], "time": one["time"]} for one in history])
+        scores = scores_of(read, person)
+        changed += not np.array_equal(np.argsort(scores), np.argsort(scores_of(read[:-1], person)))
+        scores[person.items] = -np.inf
+        places = model.catalog.index_of([one["item"] for one in listed])
+        assert places.tolist() == best_places(scores[None], 12)[0].tolist()
+        assert np.allclose([one["score"] for one in listed], scores[places], atol=1e-6)
+    # Whoever has none of these items keeps their list; the others' lists change.
+    assert changed == len(asked) - 1
 
 
 def test_int8_keeps_the_largest_number_of_a_row_and_bounds_the_error_of_others():

@@ -33,6 +33,7 @@ KINDS = {
     "ratings": "expected stars: item bias and factors; a person's factors solve a ridge problem",
     "liking": "the logarithm of the chance that the stars lie above the person's usual ones",
     "item-item": "weights from each item of the history to others, by how late it came",
+    "next-items": "the same among some items; a share of the probability of these follows the weights",
 }
 # The array of each kind that may be quantized: one row an item. All others stay as they are.
 VECTORS = "vectors"

@@ -105,6 +105,8 @@ def scores_of(parts: Sequence[ScorePart], person: Interactions) -> Floats:
             total = total + part.arrays[VECTORS] @ _confident(part, person)
         elif part.kind == "item-item":
             total = total + _from_items(part, person)
+        elif part.kind == "next-items":
+            total = _blended(part, person, total)
         elif part.kind == "ratings":
             own, stars = _rated(part, person)
             total = total + part.numbers["weight"] * stars
@@ -145,6 +147,29 @@ def _from_items(part: ScorePart, person: Interactions) -> Floats:
         np.add.at(total, part.arrays["columns"][span], weight * part.arrays["values"][span])
     total *= part.numbers["weight"]
     return total
+
+
+def _blended(part: ScorePart, person: Interactions, scores: Floats) -> Floats:
+    """Mix the probabilities of the part's items with what the history's items say of them."""
+    items, starts = part.arrays["items"].astype(np.int64), part.arrays["starts"].astype(np.int64)
+    rows = np.full(person.n_items, -1)
+    rows[items] = np.arange(items.size)
+    weights = recency(person, part.numbers["fading"], part.numbers["evenly"]).astype(np.float32)
+    # The library adds up in single precision, item after item.
+    sums, values = np.zeros(items.size, dtype=np.float32), part.arrays["values"].astype(np.float32)
+    for row, weight in zip(rows[person.items], weights, strict=True):
+        span = slice(int(starts[row]), int(starts[row + 1])) if row >= 0 else slice(0)
+        sums[part.arrays["columns"][span]] += weight * values[span]
+    follows = np.maximum(sums, 0.0).astype(np.float64)
+    if not follows.any():
+        return scores
+    base, kept = scores[items], np.log1p(-part.numbers["blend"])
+    together = np.log(np.exp(base - base.max()).sum()) + base.max()
+    with np.errstate(divide="ignore"):
+        new = np.log(follows / follows.sum()) + together + np.log(part.numbers["blend"])
+    found: Floats = scores + kept
+    found[items] = np.logaddexp(base + kept, new)
+    return found
 
 
 def _rated(part: ScorePart, person: Interactions) -> tuple[Floats, Floats]:
