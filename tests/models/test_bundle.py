@@ -11,6 +11,7 @@ import pytest
 
 import discreet
 from discreet.core.checks import FileError, ParameterError
+from discreet.data.interactions import Interactions
 from discreet.models.bundle import encoding
 from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
 from discreet.models.bundle.folder import _facts, bundle_files, device_file, write_bundle
@@ -296,6 +297,13 @@ def test_the_device_refuses_files_that_are_damaged(model_of):
     assert dict(zip(("whole", *names), told, strict=True)) == {"whole": "taken"} | dict.fromkeys(
         names, "refused"
     )
+
+
+def test_ids_that_javascript_would_round_are_texts():
+    large = 2**53
+    data = Interactions.from_arrays([0, 0, 1, 1], [large, large + 1, large + 1, 7])
+    made = bundle_files(discreet.Popularity(epsilon=1.0).fit(data))
+    assert json.loads(made["items.json"])["ids"] == ["7", str(large), str(large + 1)]
 
 
 def test_hostile_words_stay_inside_json(data, model_of):

@@ -28,6 +28,8 @@ INDEX, WORKER, MANIFEST, GRAPH = "index.html", "worker.js", "bundle.json", "mode
 # What npm allows as a name.
 _NPM_NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _MOST_NAME, _MOST_TITLE = 214, 200
+# The largest whole number that JavaScript tells from its neighbors.
+_SAFE = 2**53 - 1
 # Files that a page without a connection does not need.
 _NOT_KEPT = (".d.ts", ".json.map", ".onnx", ".md", "package.json")
 
@@ -127,8 +129,11 @@ def _facts(model: FittedModel) -> dict[str, Any]:
 
 
 def _items(model: FittedModel) -> dict[str, Any]:
-    titles = next(iter(model.public.values()), None)
-    return {"ids": model.catalog.ids.tolist(), "titles": None if titles is None else list(titles)}
+    """Return ids and titles; numbers that JavaScript would round are written as texts, all of them."""
+    titles, ids = next(iter(model.public.values()), None), model.catalog.ids.tolist()
+    if any(isinstance(one, int) and abs(one) > _SAFE for one in ids):
+        ids = [str(one) for one in ids]
+    return {"ids": ids, "titles": None if titles is None else list(titles)}
 
 
 def _label(model: FittedModel) -> dict[str, Any]:
