@@ -230,6 +230,16 @@ def test_what_cannot_be_bundled_is_refused_with_what_can(data, tmp_path, model_o
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
+def test_a_scorer_that_holds_something_new_is_refused(model_of, monkeypatch):
+    """The twin of a scorer that learns one more part: its lists would not be its own."""
+    model = model_of("interactions")
+    monkeypatch.setattr(
+        type(model.scorer), "arrays", lambda self: {"popularity": 0, "item_factors": 0, "news": 0}
+    )
+    with pytest.raises(ParameterError, match="cannot be made on a device"):
+        parts_of(model)
+
+
 def test_a_model_that_is_too_large_is_refused(model_of, monkeypatch):
     monkeypatch.setattr(encoding, "MOST_BYTES", 1000)
     with pytest.raises(ParameterError, match="MB on a device in float32"):

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers.counts import CountedRatings
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
@@ -60,8 +59,9 @@ def parts_of(model: FittedModel) -> list[ScorePart]:
     Raises:
         ParameterError: The model's lists are no such sum.
     """
-    make = _MAKERS.get(type(model.scorer))
-    if make is None:
+    make, known = _MAKERS.get(type(model.scorer), (None, frozenset[str]()))
+    # A scorer that has learned something new is refused until it is known here: lists would not be its own.
+    if make is None or not set(model.scorer.arrays()) <= known:
         raise ParameterError(
             f"Lists of {model.name} cannot be made on a device. A bundle can be made of {_CAN}."
         )
@@ -163,18 +163,16 @@ def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     return [ScorePart("item-item", {**EVENLY, "weight": 1.0}, arrays)]
 
 
-_MAKERS: Mapping[type[Scorer], Callable[[Any], list[ScorePart]]] = {
-    PopularityScorer: _popularity,
-    InteractionScorer: _interactions,
-    InteractionsAndRatings: _interactions_and_ratings,
-    RatingScorer: _counted,
-    LocalScorer: _newcomers,
-    ImplicitFactorScorer: _confidence,
-    ItemWeightsScorer: _item_weights,
-    NeighborScorer: _neighbors,
+_OF_INTERACTIONS = frozenset({"popularity", "item_factors"})
+_OF_RATINGS = frozenset({"item_bias", "item_factors", "ridge", "popularity"})
+# How each scorer is taken apart, and the arrays of it that are looked at.
+_MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset[str]]] = {
+    PopularityScorer: (_popularity, frozenset({"popularity"})),
+    InteractionScorer: (_interactions, _OF_INTERACTIONS),
+    InteractionsAndRatings: (_interactions_and_ratings, _OF_INTERACTIONS | _OF_RATINGS | {"crowds"}),
+    RatingScorer: (_counted, _OF_RATINGS),
+    LocalScorer: (_newcomers, _OF_RATINGS | {"people", "user_vectors"}),
+    ImplicitFactorScorer: (_confidence, frozenset({"item_factors"})),
+    ItemWeightsScorer: (_item_weights, frozenset({"items", "weights", "base"})),
+    NeighborScorer: (_neighbors, frozenset({"neighbors", "likeness"})),
 }
-
-
-def shows_stars(model: FittedModel) -> bool:
-    """Tell whether lists have expected stars beside their scores."""
-    return isinstance(model.scorer, CountedRatings | InteractionsAndRatings)
