@@ -37,15 +37,18 @@ lint: $(VENV)/.ready-test
 	$(BIN)/lint-imports
 
 # Programs the tests of the service use where they are found: a browser, PostgreSQL, nginx and node. For root on Debian.
+# pgvector is packaged from Debian 13 on.
 browser:
 	apt-get update --quiet=2
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends \
 	    chromium postgresql nginx-light fonts-dejavu-core
+	apt-get install --quiet=2 --yes --no-install-recommends 'postgresql-[0-9]+-pgvector' || echo "Debian 13 and later have pgvector."
 	command -v node >/dev/null || apt-get install --quiet=2 --yes --no-install-recommends nodejs
 
 docs: $(VENV)/.ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in build/site/index.html. Its search needs a server: $(BIN)/python -m http.server -d build/site"
 
 # The wheel in clean environments of every Python found: a first list in an empty folder.
 smoke: $(VENV)/.ready-test

@@ -204,6 +204,15 @@ def _frank_wolfe(result: dict[str, Any]) -> str:
     )
 
 
+def _exports(result: dict[str, Any]) -> str:
+    rows = [
+        (name, one["people"], f"{100 * one['same']:.2f} %", f"{100 * one['ranks']:.2f} %")
+        for name, one in result.items()
+        if "same" in one
+    ]
+    return markdown(("data, epsilon, target", "users", "items in common", "same item at the same rank"), rows)
+
+
 def _bundle(result: dict[str, Any]) -> str:
     rows = [
         (
@@ -279,6 +288,12 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
         "A round of private Frank-Wolfe",
         "Processor seconds of a round of Oja's method, beside the sparse products it needs.",
         _frank_wolfe,
+    ),
+    "exports": (
+        "Exports",
+        "Lists of ten from an exported index against `recommend`: `user-factorization` on "
+        "interactions, one fit.",
+        _exports,
     ),
 }
 

@@ -26,6 +26,7 @@ NOT_RUN = {
     r"^discreet reproduce": "takes minutes; test_reproduce.py runs a part",
     r"^discreet (serve|collect fit|campaign close)": "needs a running service; tests/service runs it",
     r"^discreet (keeper|party) serve|^discreet federation run": "needs other parties; see tests/federated",
+    r"^discreet export .*--url": "needs a running store; tests/models/test_vector_stores.py starts one",
     r"^discreet choose": "asks questions at a terminal; test_choose.py answers them",
     r"^discreet audit --all|--questions|--full": "takes minutes; tests/audit runs parts",
     r"^discreet audit (?!biases$)": "takes half a minute or more; tests/cli/test_audit.py runs it smaller",

@@ -24,3 +24,12 @@ def test_what_cannot_be_exported_is_one_sentence(discreet, model, tmp_path):
     one_sentence(*answer)
     one_sentence(*discreet("export", tmp_path / "none.discreet", "--out", tmp_path / "shop"))
     assert not (tmp_path / "shop").exists()
+
+
+def test_where_to_write_is_said_once(discreet, model, tmp_path):
+    one_sentence(*discreet("export", model, "--to", "pgvector"))
+    one_sentence(*discreet("export", model, "--to", "faiss", "--url", "http://localhost"))
+    one_sentence(
+        *discreet("export", model, "--to", "qdrant", "--url", "http://x", "--out", tmp_path / "shop")
+    )
+    assert not (tmp_path / "shop").exists()

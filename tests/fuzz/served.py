@@ -14,9 +14,9 @@ from discreet.data.reading.readers import read
 from discreet.federated.keeper import Keeper
 from discreet.federated.wire import Message, decode, encode
 from discreet.service.admission import seal, submission, unseal
-from discreet.service.answering import _question
 from discreet.service.collecting import kind_of
 from discreet.service.limits import Peers, RefusedError, body_of
+from discreet.service.questions import parsed, question
 from fuzz.models import OLD
 from fuzz.mutations import bytes_of, json_of
 
@@ -42,7 +42,8 @@ class HttpBodies:
 
     def honest(self):
         submission(self.campaign, unseal(seal(self.report)))
-        _question(json.dumps(self.question).encode())
+        _read(json.dumps(self.question).encode())
+        _read(json.dumps({"people": [self.question]}).encode())
 
     def attack(self, chance):
         sealed = seal(self.report)
@@ -57,9 +58,16 @@ class HttpBodies:
             kind = kind_of(request)
             raw = asyncio.run(body_of(request, 1 << 16))
             submission(self.campaign, unseal(raw) if kind == "application/octet-stream" else raw)
-            _question(json.dumps(json_of(self.question, chance)).encode())
+            asked = {"people": [self.question]} if chance.random() < 0.3 else self.question
+            _read(json.dumps(json_of(asked, chance)).encode())
         except RefusedError as error:
             raise DataError(error.sentence) from error
+
+
+def _read(raw):
+    asked = parsed(raw, {})
+    for one in asked if isinstance(asked, list) else [asked]:
+        question(one, {})
 
 
 def _request(headers, body, chance: random.Random):

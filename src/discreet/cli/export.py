@@ -1,4 +1,4 @@
-"""`discreet export`: write item vectors for a vector store."""
+"""`discreet export`: write item vectors for a vector store, or fill one that runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,31 @@ import typer
 
 from discreet.cli.options.declared import AsJson, ModelFile
 from discreet.cli.output.printing import emit, show
+from discreet.core.checks import ParameterError
 
 
 def export(
     file: ModelFile,
-    out: Annotated[Path, typer.Option("--out", help="The folder to create.")],
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to create.")] = None,
     to: Annotated[
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss or hnswlib. Or onnx: a graph "
-            "from histories to lists instead of vectors.",
+            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. "
+            "Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            envvar="DISCREET_EXPORT_URL",
+            help="Fill a running server instead: postgresql://... (pgvector) or http://... (qdrant).",
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="The table of pgvector, or the collection of qdrant.")
+    ] = "items",
     as_json: AsJson = False,
 ) -> None:
     """Write item vectors, the label and an index for a vector store. This costs no privacy budget.
@@ -29,13 +41,22 @@ def export(
     The inner product of an item's vector and `model.search_vector(history)` is the score that lists are
     sorted by. For models of implicit feedback whose scores are such products.
     """
-    from discreet.models.exporting import export_items
+    from discreet.models.exporting import LIVE, export_items, load_items
     from discreet.models.storage import load
 
+    if (out is None) == (url is None or to not in LIVE):
+        raise ParameterError(
+            "Say where to write: --out FOLDER, or --url ADDRESS for a server of pgvector or qdrant that runs."
+        )
     fitted = load(file)
-    export_items(fitted, out, to)
+    if out is not None:
+        export_items(fitted, out, to, name=name)
+    elif url is not None:
+        load_items(fitted, url, to, name=name)
+    place = str(out) if out is not None else f"the {to} server, as {name}"
     if as_json:
-        emit({"folder": str(out), "to": to, "items": len(fitted.catalog), "name": fitted.name})
+        where = {"folder": str(out)} if out is not None else {"table": name}
+        emit({**where, "to": to, "items": len(fitted.catalog), "name": fitted.name})
         return
     what = "a graph that ranks" if to == "onnx" else "vectors of"
-    show(f"Written to {out}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")
+    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")

@@ -11,15 +11,24 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.core.arrays import Singles
 from discreet.core.checks import FileError, ParameterError, one_of
 from discreet.core.exports import Later
+from discreet.models.vector_stores import (
+    CANDIDATES,
+    LINKS,
+    VectorTable,
+    library,
+    load_pgvector,
+    load_qdrant,
+    write_pgvector,
+    write_qdrant,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,10 +38,10 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-TARGETS = ("parquet", "faiss", "hnswlib", "onnx")
+TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
-# Links of each item, and candidates looked at while it is added: twice the usual, to agree with exact search.
-_LINKS, _CANDIDATES = 32, 400
+#: Targets that a running server may be filled with.
+LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
 
 
 def item_matrix(model: FittedModel) -> Singles:
@@ -60,7 +69,7 @@ def search_vectors(model: FittedModel, people: Interactions) -> Singles:
     return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
 
 
-def export_items(model: FittedModel, out: Path, to: str) -> None:
+def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items") -> None:
     """Write a folder: the items with their vectors, the label, and an index of `to` if that is one.
 
     Positions in an index are rows of `items.parquet`. To `onnx` goes no vector store but the whole way from
@@ -72,14 +81,14 @@ def export_items(model: FittedModel, out: Path, to: str) -> None:
 
         write_graph(model, out)
         return
-    vectors = item_matrix(model)
+    table = item_table(model, name)
     if out.exists():
         raise FileError(f"{out} exists already and was left as it is. Name a folder that does not.")
     if not out.absolute().parent.is_dir():
         raise FileError(f"{out} cannot be written: its folder does not exist.")
     aside = Path(tempfile.mkdtemp(dir=out.absolute().parent, prefix=".discreet-"))
     try:
-        _write(model, vectors, aside, to)
+        _write(table, aside, to)
         aside.chmod(0o755)
         aside.rename(out)
     except OSError as error:
@@ -88,27 +97,34 @@ def export_items(model: FittedModel, out: Path, to: str) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write(model: FittedModel, vectors: Singles, folder: Path, to: str) -> None:
-    ids = model.catalog.ids.tolist()
-    kind = pl.Array(pl.Float32, vectors.shape[1])
-    table = pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)})
-    table.write_parquet(folder / ITEMS)
+def load_items(model: FittedModel, url: str, to: str, *, name: str = "items") -> None:
+    """Fill a running server: a table `name` for pgvector, a collection for Qdrant."""
+    one_of("to", to, tuple(LIVE))
+    LIVE[to](item_table(model, name), url)
+
+
+def item_table(model: FittedModel, name: str = "items") -> VectorTable:
+    """Return what a store gets of a model."""
     label = {"model": model.name, "guarantee": model.guarantee.to_json()}
-    (folder / LABEL).write_text(json.dumps(label, indent=1), encoding="utf-8")
+    return VectorTable(catalog=model.catalog, vectors=item_matrix(model), label=label, name=name)
+
+
+def _write(table: VectorTable, folder: Path, to: str) -> None:
+    vectors, ids = table.vectors, table.catalog.ids.tolist()
+    kind = pl.Array(pl.Float32, vectors.shape[1])
+    pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)}).write_parquet(folder / ITEMS)
+    (folder / LABEL).write_text(json.dumps(table.label, indent=1), encoding="utf-8")
     if to == "faiss":
-        faiss = _library("faiss", "faiss-cpu")
+        faiss = library("faiss", "discreet[vectors]")
         index = faiss.IndexFlatIP(vectors.shape[1])
         index.add(vectors)
         faiss.write_index(index, str(folder / INDEX))
     if to == "hnswlib":
-        found = _library("hnswlib", "hnswlib").Index(space="l2", dim=vectors.shape[1])
-        found.init_index(max_elements=len(vectors), M=_LINKS, ef_construction=_CANDIDATES)
+        found = library("hnswlib", "discreet[vectors]").Index(space="l2", dim=vectors.shape[1])
+        found.init_index(max_elements=len(vectors), M=LINKS, ef_construction=CANDIDATES)
         found.add_items(vectors, np.arange(len(vectors)))
         found.save_index(str(folder / INDEX))
-
-
-def _library(name: str, package: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ParameterError(f"This needs {name}. Install it with `pip install {package}`.") from error
+    if to == "pgvector":
+        write_pgvector(table, folder)
+    if to == "qdrant":
+        write_qdrant(table, folder)

@@ -2,67 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
+from discreet.core.checks import DiscreetError
 from discreet.service.bundles import add_bundle
+from discreet.service.counting import AnswerCounters, Counting
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
-from discreet.service.web_app import new_app
+from discreet.service.questions import (
+    MOST_BYTES,
+    MOST_ITEMS,
+    Answer,
+    ItemId,
+    ManyAnswers,
+    NoAnswer,
+    Question,
+    Questions,
+    answer,
+    example,
+    examples,
+    parsed,
+    question,
+)
+from discreet.service.web_app import add_metrics, new_app
 from discreet.service.workers import Workers
 
-_MOST_BYTES = 1 << 20
-_MOST_ITEMS = 1000
-#: The longest history that is answered for; it bounds how long one answer takes.
-MOST_HISTORY = 10_000
-
-ItemId = str | int
-
-
-class Row(BaseModel):
-    """One item of a history; where rows have times, these are its order."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    item: ItemId
-    rating: float | None = None
-    time: int | float | str | None = None
-
-
-class Question(BaseModel):
-    """What a person rated or chose, and how many items to recommend.
-
-    `history` is a list, read oldest first: of items, of [item, rating] pairs, or of rows with times. An
-    object of ratings by item has no order. `user` says who asks, for models that hold rows of their own
-    people.
-    """
-
-    history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
-    user: ItemId | None = None
-    k: int = Field(default=10, ge=1, le=_MOST_ITEMS)
-    exclude_seen: bool = True
-    ignore_unknown: bool = False
-
-
-class Listed(BaseModel):
-    """An item, the score that the list is sorted by, and the rating that the person is expected to give."""
-
-    item: ItemId
-    score: float
-    expected_stars: float | None = None
-
-
-class Answer(BaseModel):
-    """Items, best first, and what they are sorted by."""
-
-    items: list[Listed]
-    ranked_by: str
+_SCHEMAS = "#/components/schemas/"
 
 
 class Neighbor(BaseModel):
@@ -80,19 +52,25 @@ class NeighborsAnswer(BaseModel):
 
 
 def answering_app(
-    model: Path, *, per_minute: int = 0, proxies: Sequence[str] = (), bundle: bool = False
+    model: Path,
+    *,
+    per_minute: int = 0,
+    proxies: Sequence[str] = (),
+    metrics_token: str | None = None,
+    bundle: bool = False,
 ) -> FastAPI:
     """Return the application that answers for a model file, read again whenever it is replaced.
 
     Parameters:
         model: The model file.
-        per_minute: How many questions one peer may ask a minute; 0 for no limit.
+        per_minute: How many people one peer may ask about a minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
+        metrics_token: Who shows it may read /metrics; without one nobody may.
         bundle: Whether /bundle/ hands out what recommends on the device (`discreet bundle`).
     """
     shelf = ModelShelf(model)
     app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
-    rate, peers, workers = RateLimit(per_minute), Peers(proxies), Workers()
+    rate, peers, workers, counters = RateLimit(per_minute), Peers(proxies), Workers(), AnswerCounters()
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -100,6 +78,7 @@ def answering_app(
         workers.stop()
 
     app.router.lifespan_context = life
+    app.add_middleware(Counting, counters=counters)
 
     def newest() -> Published:
         published = shelf.newest()
@@ -107,29 +86,103 @@ def answering_app(
             raise RefusedError(404, "There is no model yet.")
         return published
 
-    schema = {"application/json": {"schema": Question.model_json_schema()}}
+    def limit(request: Request, count: int = 1) -> None:
+        rate.check(peers.of(request), count)
+
+    _add_recommend(app, newest, limit, workers, examples(_model(shelf)))
+    _describe_questions(app)
+    _add_similar(app, newest, limit, workers)
+    _add_state(app, newest, shelf)
+    add_metrics(app, lambda: counters.text(shelf.newest() is not None), metrics_token)
+    if bundle:
+        add_bundle(app, newest, workers, limit)
+    return app
+
+
+def _model(shelf: ModelShelf) -> Any:
+    published = shelf.newest()
+    return None if published is None else published.model
+
+
+def _add_recommend(
+    app: FastAPI,
+    newest: Callable[[], Published],
+    limit: Callable[..., None],
+    workers: Workers,
+    shown: dict[str, dict[str, Any]],
+) -> None:
+    either = {"anyOf": [{"$ref": f"{_SCHEMAS}{kind.__name__}"} for kind in (Question, Questions)]}
+    named = {name: {"summary": name, "value": body} for name, body in shown.items()}
+    body = {"required": True, "content": {"application/json": {"schema": either, "examples": named}}}
 
     @app.post(
-        "/recommend", summary="Recommend from a history", openapi_extra={"requestBody": {"content": schema}}
+        "/recommend", summary="Recommend from a history, or from many", openapi_extra={"requestBody": body}
     )
-    async def recommend(request: Request) -> Answer:
-        """Nothing of the history is stored or logged."""
-        rate.check(peers.of(request))
-        raw = await body_of(request, _MOST_BYTES)
-        return await workers.run(lambda: _best(newest(), _question(raw)))
+    async def recommend(request: Request) -> Answer | ManyAnswers:
+        """Nothing of a history is stored or logged. With `people`, one that is refused loses no other."""
+        limit(request)
+        raw = await body_of(request, MOST_BYTES)
 
+        def read() -> tuple[Published, dict[str, Any], list[Any] | dict[str, Any]]:
+            published = newest()
+            form = example(published.model)
+            return published, form, parsed(raw, form)
+
+        published, form, asked = await workers.run(read)
+        if isinstance(asked, dict):
+            return await _one(workers, published, asked, form)
+        limit(request, len(asked) - 1)
+        found: list[Answer | NoAnswer] = []
+        # One after the other: between them, others are answered.
+        for each in asked:
+            try:
+                found.append(await _one(workers, published, each, form))
+            except RefusedError as refused:
+                found.append(NoAnswer(error=refused.sentence, status=refused.status))
+        return ManyAnswers(answers=found)
+
+
+async def _one(workers: Workers, published: Published, asked: Any, form: dict[str, Any]) -> Answer:
+    def work() -> Answer:
+        return answer(published.model, question(asked, form))
+
+    try:
+        return await workers.run(work)
+    except DiscreetError as error:
+        raise RefusedError(422, str(error), form) from error
+
+
+def _describe_questions(app: FastAPI) -> None:
+    """Add to the description what FastAPI does not read by itself: a body is parsed beside the event loop."""
+    kinds = [(Question, "validation"), (Questions, "validation")]
+    _, found = models_json_schema(kinds, ref_template=f"{_SCHEMAS}{{model}}")  # type: ignore[arg-type]
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        whole = plain()
+        whole["components"]["schemas"].update(found["$defs"])
+        return whole
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _add_similar(
+    app: FastAPI, newest: Callable[[], Published], limit: Callable[..., None], workers: Workers
+) -> None:
     @app.get("/similar", summary="Items like one item")
     async def similar(
         request: Request,
         item: Annotated[str, Query(max_length=1000)],
-        k: Annotated[int, Query(ge=1, le=_MOST_ITEMS)] = 10,
+        k: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 10,
     ) -> NeighborsAnswer:
-        rate.check(peers.of(request))
+        limit(request)
         found = await workers.run(lambda: newest().model.similar_items(item, k))
         return NeighborsAnswer(
             items=[Neighbor(item=one[0], score=one[1], confidence=one.confidence) for one in found]
         )
 
+
+def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf) -> None:
     @app.get("/label", summary="What the model promises")
     def label() -> dict[str, Any]:
         return newest().label
@@ -138,32 +191,9 @@ def answering_app(
     def health() -> dict[str, str]:
         return {"status": "ok" if shelf.newest() else "no model yet"}
 
-    if bundle:
-        add_bundle(app, newest, workers, lambda request: rate.check(peers.of(request)))
-    return app
-
-
-def _question(raw: bytes) -> Question:
-    """Read a question; a history that is too long is refused before its entries are looked at."""
-    try:
-        asked = json.loads(raw)
-        if len(asked["history"]) > MOST_HISTORY:
-            raise RefusedError(422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.")
-        return Question.model_validate(asked)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise RefusedError(422, "The question does not have the form that /docs describes.") from None
-
-
-def _best(published: Published, question: Question) -> Answer:
-    history: Any = question.history
-    if isinstance(history, list):
-        history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
-    found = published.model.recommend(
-        history,
-        question.k,
-        exclude_seen=question.exclude_seen,
-        ignore_unknown=question.ignore_unknown,
-        user=question.user,
-    )
-    listed = [Listed(item=one[0], score=one[1], expected_stars=one.stars) for one in found]
-    return Answer(items=listed, ranked_by=published.model.scorer.ranked_by)
+    @app.get("/ready", summary="Whether the service can answer; 503 until it has a model")
+    def ready() -> dict[str, str]:
+        published = shelf.newest()
+        if published is None:
+            raise RefusedError(503, "There is no model yet.")
+        return {"status": "ready", "model": published.model.name}

@@ -231,11 +231,11 @@ _PATIENCE = 30.0
 
 
 class RefusedError(Exception):
-    """Refuse a request with a status and one sentence."""
+    """Refuse a request with a status and one sentence, and perhaps a body that would be answered."""
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(self, status: int, sentence: str, example: dict[str, Any] | None = None) -> None:
         super().__init__(sentence)
-        self.status, self.sentence = status, sentence
+        self.status, self.sentence, self.example = status, sentence, example
 
 
 @final
@@ -253,8 +253,8 @@ class RateLimit:
         self._key = b""
         self._counts: OrderedDict[bytes, int] = OrderedDict()
 
-    def check(self, peer: str) -> None:
-        """Refuse a peer's request beyond the limit."""
+    def check(self, peer: str, weight: int = 1) -> None:
+        """Refuse a peer's request beyond the limit; one that asks for several things counts for as many."""
         if not self.per_minute:
             return
         now = time.monotonic()
@@ -262,7 +262,7 @@ class RateLimit:
             self._begun, self._key = now, os.urandom(16)
             self._counts.clear()
         name = hashlib.blake2b(peer.encode(), key=self._key, digest_size=8).digest()
-        count = self._counts.pop(name, 0) + 1
+        count = self._counts.pop(name, 0) + weight
         if len(self._counts) >= _MOST_PEERS:
             self._counts.popitem(last=False)
         self._counts[name] = count

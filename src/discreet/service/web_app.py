@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import html
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,7 +54,7 @@ class _WithHeaders:
 def _answer_in_sentences(app: FastAPI) -> None:
     async def refused(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RefusedError)
-        return sentence(error.status, error.sentence)
+        return sentence(error.status, error.sentence, error.example)
 
     async def unmendable(_: Request, error: Exception) -> JSONResponse:
         return sentence(422, str(error))
@@ -71,9 +73,22 @@ def _answer_in_sentences(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
 
 
-def sentence(status: int, text: str) -> JSONResponse:
-    """Return a refusal."""
-    return JSONResponse({"error": text}, status_code=status)
+def sentence(status: int, text: str, example: dict[str, Any] | None = None) -> JSONResponse:
+    """Return a refusal, with a body that would be answered if there is one."""
+    shown = {} if example is None else {"example": example}
+    return JSONResponse({"error": text, **shown}, status_code=status)
+
+
+def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> None:
+    """Tell counts to whoever has the token: to strangers they would tell when people come."""
+    expected = f"Bearer {token}".encode()
+
+    @app.get("/metrics", summary="Counts for the operator, as Prometheus reads them; needs the token")
+    async def metrics(request: Request) -> PlainTextResponse:
+        shown = request.headers.get("authorization", "").encode()
+        if not token or not hmac.compare_digest(shown, expected):
+            raise RefusedError(404, "There is nothing here.")
+        return PlainTextResponse(text())
 
 
 def _docs(schema: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 // The page: find an item, rate it, see what will be sent, send it, and be recommended something.
 
-import { openCampaign, priceOf, shownAs } from "../device/device.js";
+import { isCode, openCampaign, priceOf, shownAs } from "../device/device.js";
 import { at, inWords, listedItem, make, number, ratingFields } from "../shared/dom.js";
 import { showLabel } from "../shared/label.js";
 import { Recommender } from "../shared/recommender.js";
@@ -33,6 +33,7 @@ async function start() {
   introduce();
   listen();
   await refresh();
+  if (campaign.invitations !== null) await act(redeem);
   if (await keeping.setting(`queued ${person.key}`, false)) await send();
 }
 
@@ -73,6 +74,27 @@ function introduce() {
   at("few").textContent = "Choose from the list, or type to shorten it.";
   find();
   at("ratings").replaceChildren(...ratingFields(campaign.ratings));
+}
+
+/** Exchange the invitation in this page's address for a token, before anything is answered. */
+async function redeem() {
+  const code = location.hash.slice(1);
+  await person.redeem(isCode(code) ? code : null, ask);
+  history.replaceState(null, "", location.pathname);
+  if ((await person.token()) === null) {
+    say("This campaign takes answers of invited people only. Open the link that you were given.");
+  }
+}
+
+/** Ask for a token; a refusal is an answer, too: another invitation may be tried. */
+async function ask(request) {
+  const headers = { "content-type": "application/json" };
+  const signal = AbortSignal.timeout(1000 * RETRY_SECONDS);
+  const body = JSON.stringify(request);
+  const answer = await fetch("/invitations", { method: "POST", body, headers, signal, credentials: "omit" });
+  const read = await answer.json();
+  if (answer.status === 429 || answer.status >= 500) throw new LimitError(`${read.error} Reload this page later.`);
+  return answer.ok ? read : { refused: read.error };
 }
 
 function listen() {
@@ -157,7 +179,8 @@ async function resume() {
 
 /** Post one message; a connection that fails is a TypeError, a refusal an Error with the service's sentence. */
 async function post(body) {
-  const headers = { "content-type": "application/octet-stream" };
+  const token = await person.token();
+  const headers = { "content-type": "application/octet-stream", ...(token && { "x-discreet-token": token }) };
   const signal = AbortSignal.timeout(1000 * RETRY_SECONDS);
   const answer = await fetch("/reports", { method: "POST", body, headers, signal, credentials: "omit" });
   const told = await answer.json();

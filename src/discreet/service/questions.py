@@ -1,0 +1,161 @@
+"""Read what is asked of a model over HTTP, for one person or for many, and show how to ask it.
+
+A refusal comes with a body that this model answers, made from its own catalog: whoever writes a client copies
+it. What was sent is never quoted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from discreet.models.fitted import FittedModel
+from discreet.service.limits import RefusedError
+
+#: The largest body, the longest list, and the longest history that is answered for.
+MOST_BYTES, MOST_ITEMS, MOST_HISTORY = 1 << 20, 1000, 10_000
+#: How many people may be asked about in one request; their histories together have one history's limit.
+MOST_PEOPLE = 100
+
+ItemId = str | int
+
+
+class Row(BaseModel):
+    """One item of a history; where rows have times, these are its order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    item: ItemId
+    rating: float | None = None
+    time: int | float | str | None = None
+
+
+class Question(BaseModel):
+    """What a person rated or chose, and how many items to recommend.
+
+    `history` is a list, read oldest first: of items, of [item, rating] pairs, or of rows with times. An
+    object of ratings by item has no order. `user` says who asks, for models that hold rows of their own
+    people.
+    """
+
+    history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
+    user: ItemId | None = None
+    k: int = Field(default=10, ge=1, le=MOST_ITEMS)
+    exclude_seen: bool = True
+    ignore_unknown: bool = False
+
+
+class Questions(BaseModel):
+    """Questions about many people, each answered as it is alone; they come back in this order."""
+
+    people: list[Question] = Field(min_length=1, max_length=MOST_PEOPLE)
+
+
+class Listed(BaseModel):
+    """An item, the score that the list is sorted by, and the rating that the person is expected to give."""
+
+    item: ItemId
+    score: float
+    expected_stars: float | None = None
+
+
+class Answer(BaseModel):
+    """Items, best first, and what they are sorted by."""
+
+    items: list[Listed]
+    ranked_by: str
+
+
+class NoAnswer(BaseModel):
+    """Why one of many people has no list, with the status that the question alone would get."""
+
+    error: str
+    status: int
+
+
+class ManyAnswers(BaseModel):
+    """An answer for each of many people, in the order of the question."""
+
+    answers: list[Answer | NoAnswer]
+
+
+def parsed(raw: bytes, example: dict[str, Any]) -> list[Any] | dict[str, Any]:
+    """Return the questions of many people, unread, or the one question of a person, unread."""
+    try:
+        asked = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise RefusedError(422, "The body is not JSON.", example) from None
+    if not isinstance(asked, dict) or not ({"history", "people"} & asked.keys()):
+        raise RefusedError(422, "The body must be an object with `history`, or with `people`.", example)
+    if "people" not in asked:
+        return asked
+    people = asked["people"]
+    if not isinstance(people, list) or not 1 <= len(people) <= MOST_PEOPLE or len(asked) > 1:
+        raise RefusedError(
+            422, f"`people` must be a list of 1 to {MOST_PEOPLE} questions, with nothing beside it.", example
+        )
+    if sum(_length(one) for one in people) > MOST_HISTORY:
+        raise RefusedError(
+            422, f"Histories of one request may have {MOST_HISTORY:,} items together; ask in parts.", example
+        )
+    return people
+
+
+def question(asked: Any, example: dict[str, Any]) -> Question:
+    """Read a question; a history that is too long is refused before its entries are looked at."""
+    if _length(asked) > MOST_HISTORY:
+        raise RefusedError(
+            422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.", example
+        )
+    try:
+        return Question.model_validate(asked)
+    except (ValidationError, ValueError, RecursionError):
+        raise RefusedError(
+            422, "The question does not have the form that /docs describes.", example
+        ) from None
+
+
+def _length(asked: Any) -> int:
+    history = asked.get("history") if isinstance(asked, dict) else None
+    return len(history) if isinstance(history, list | dict) else 0
+
+
+def answer(model: FittedModel, asked: Question) -> Answer:
+    """Return the list of one person."""
+    history: Any = asked.history
+    if isinstance(history, list):
+        history = [one.model_dump(exclude_none=True) if isinstance(one, Row) else one for one in history]
+    found = model.recommend(
+        history,
+        asked.k,
+        exclude_seen=asked.exclude_seen,
+        ignore_unknown=asked.ignore_unknown,
+        user=asked.user,
+    )
+    listed = [Listed(item=one[0], score=one[1], expected_stars=one.stars) for one in found]
+    return Answer(items=listed, ranked_by=model.scorer.ranked_by)
+
+
+def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:
+    """Return bodies that a model answers, by name; without a model yet, their form."""
+    ids = ["a", "b"] if model is None else model.catalog.ids[:2].tolist()
+    facts = (1.0, 5.0) if model is None else (model.facts.low, model.facts.high)
+    rated = model is None or model.scorer.needs_ratings
+    stars = list(zip(ids, reversed(facts), strict=False))
+    plain: dict[str, Any] = {"history": [[item, star] for item, star in stars] if rated else ids, "k": 10}
+    timed = [
+        {"item": item, **({"rating": star} if rated else {}), "time": 1700000000 + place}
+        for place, (item, star) in enumerate(stars)
+    ]
+    return {
+        "one person": plain,
+        "one person, with times": {"history": timed, "k": 10},
+        "many people": {"people": [plain, {**plain, "k": 3}]},
+    }
+
+
+def example(model: FittedModel | None) -> dict[str, Any]:
+    """Return the body that a refusal shows."""
+    return next(iter(examples(model).values()))

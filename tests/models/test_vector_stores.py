@@ -1,0 +1,220 @@
+"""PostgreSQL with pgvector and Qdrant find the lists that `recommend` makes, from real servers and files."""
+
+import json
+import math
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.data.vocabulary import Vocabulary
+from discreet.models.exporting import export_items, load_items
+from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
+from service.servers import Postgresql, postgresql_programs
+from toy import toy_interactions
+
+K, PEOPLE = 10, 40
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy_interactions(n_users=300, n_items=120)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(data)
+
+
+@pytest.fixture(scope="module")
+def database():
+    psycopg = pytest.importorskip("psycopg", reason="the extra `pgvector` is not installed")
+    if postgresql_programs() is None:
+        pytest.skip("PostgreSQL is not installed; `make browser` brings it")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        server = Postgresql(folder).start()
+        with psycopg.connect(server.fresh()) as connection:
+            there = connection.execute(
+                "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"
+            ).fetchone()
+        if there == (0,):
+            server.stop()
+            pytest.skip("pgvector is not installed; `make browser` brings it where Debian has it")
+        yield server
+        server.stop()
+
+
+def agreement(model, data, search):
+    """Return the share of `recommend`'s items that `search(vector, count)` finds, seen items left out."""
+    found = 0
+    for row in range(PEOPLE):
+        seen = model.catalog.id_at(data.items[data.indptr[row] : data.indptr[row + 1]]).tolist()
+        ours = [item for item, _ in model.recommend(seen, k=K)]
+        theirs = [item for item in search(model.search_vector(seen), K + len(seen)) if item not in set(seen)]
+        found += len(set(ours) & set(theirs[:K]))
+    return found / (PEOPLE * K)
+
+
+def by_sql(connection, table="items"):
+    connection.execute("SET hnsw.ef_search = 200")
+
+    def search(vector, count):
+        rows = connection.execute(
+            f"SELECT item FROM {table} ORDER BY vector <#> %s::vector LIMIT %s",
+            (json.dumps(vector.tolist()), count),
+        )
+        return [item for (item,) in rows]
+
+    return search
+
+
+def test_lists_of_a_database_are_ours(model, data, database):
+    psycopg = pytest.importorskip("psycopg")
+    url = database.fresh()
+    load_items(model, url, "pgvector")
+    with psycopg.connect(url) as connection:
+        # With so few items the planner reads them all; the index is what a shop uses.
+        connection.execute("SET enable_seqscan = off")
+        search = by_sql(connection)
+        assert agreement(model, data, search) >= 0.99
+        # The twin: a search by the farthest items is caught.
+        assert agreement(model, data, lambda vector, count: search(-vector, count)) < 0.9
+        asked = json.dumps(model.search_vector([]).tolist())
+        plan = connection.execute(
+            f"EXPLAIN SELECT item FROM items ORDER BY vector <#> '{asked}'::vector LIMIT 5"
+        ).fetchall()
+        assert "items_vector_idx" in str(plan)
+        (said,) = connection.execute("SELECT obj_description('items'::regclass)").fetchone()
+        assert json.loads(said)["guarantee"] == model.guarantee.to_json()
+        history = model.catalog.ids[:4].tolist()
+        vector = json.dumps(model.search_vector(history).tolist())
+        for item, score in model.recommend(history, k=3):
+            (found,) = connection.execute(
+                "SELECT -(vector <#> %s::vector) FROM items WHERE item = %s", (vector, item)
+            ).fetchone()
+            assert math.isclose(found, score, rel_tol=1e-4, abs_tol=1e-4)
+
+
+def recipe(name):
+    """Return the function that the documentation shows for a store."""
+    text = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text(encoding="utf8")
+    block = next(
+        one for one in re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if name in one
+    )
+    names = {}
+    exec(block, names)
+    return names["recommend"]
+
+
+def same_list(ours, theirs):
+    assert [item for item, _ in ours] == [item for item, _ in theirs]
+    assert np.allclose([score for _, score in ours], [score for _, score in theirs], rtol=1e-4, atol=1e-4)
+
+
+def test_the_recipe_of_the_documentation_gives_our_list_from_a_database(model, database):
+    psycopg = pytest.importorskip("psycopg")
+    url, history = database.fresh(), model.catalog.ids[3:9].tolist()
+    load_items(model, url, "pgvector")
+    with psycopg.connect(url) as connection:
+        same_list(model.recommend(history, k=K), recipe("# pgvector")(model, history, connection))
+
+
+def test_the_recipe_of_the_documentation_gives_our_list_from_a_collection(tmp_path, model):
+    qdrant = pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+    export_items(model, tmp_path / "shop", "qdrant")
+    client = qdrant.QdrantClient(path=str(tmp_path / "shop" / QDRANT))
+    history = model.catalog.ids[3:9].tolist()
+    same_list(model.recommend(history, k=K), recipe("# qdrant")(model, history, client))
+    client.close()
+
+
+def test_the_script_makes_the_same_table(tmp_path, model, data, database):
+    psycopg = pytest.importorskip("psycopg")
+    export_items(model, tmp_path / "shop", "pgvector", name="films")
+    url = database.fresh()
+    command = [
+        postgresql_programs() / "psql",
+        "-q",
+        "-v",
+        "ON_ERROR_STOP=1",
+        url,
+        "-f",
+        tmp_path / "shop" / SQL,
+    ]
+    subprocess.run(list(map(str, command)), check=True)
+    with psycopg.connect(url) as connection:
+        assert agreement(model, data, by_sql(connection, "films")) >= 0.99
+
+
+def test_odd_ids_come_back_as_they_were(tmp_path, database):
+    psycopg = pytest.importorskip("psycopg")
+    odd = ["a\tb", "back\\slash", "line\nend", "\\.", "it's", 'say "x"', "\r", "\\N", "ü'; DROP TABLE x; --"]
+    vectors = np.random.default_rng(1).normal(size=(len(odd), 3)).astype(np.float32)
+    table = VectorTable(catalog=Vocabulary.of(odd), vectors=vectors, label={"it's": "\\ a label"})
+    write_pgvector(table, tmp_path)
+    url = database.fresh()
+    command = [postgresql_programs() / "psql", "-q", "-v", "ON_ERROR_STOP=1", url, "-f", tmp_path / SQL]
+    subprocess.run(list(map(str, command)), check=True)
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT item, vector::text FROM items ORDER BY place").fetchall()
+        (said,) = connection.execute("SELECT obj_description('items'::regclass)").fetchone()
+    assert [item for item, _ in rows] == odd
+    # Single precision survives the text.
+    assert np.array_equal(np.array([json.loads(text) for _, text in rows], dtype=np.float32), vectors)
+    assert json.loads(said) == {"it's": "\\ a label"}
+
+
+def test_a_database_that_cannot_be_filled_says_so(model, database):
+    psycopg = pytest.importorskip("psycopg")
+    url = database.fresh()
+    load_items(model, url, "pgvector")
+    with pytest.raises(FileError, match="a table 'items' already"):
+        load_items(model, url, "pgvector")
+    load_items(model, url, "pgvector", name="more")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM more").fetchone() == (len(model.catalog),)
+        connection.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(FileError, match="refuses its user"):
+        load_items(model, url.replace("discreet@", "guest@"), "pgvector", name="third")
+    for wrong in ("postgresql://discreet:secret@127.0.0.1:9/none", "secret"):
+        with pytest.raises(FileError, match="cannot be used") as refused:
+            load_items(model, wrong, "pgvector")
+        assert "secret" not in str(refused.value)
+
+
+def test_what_no_store_takes_is_refused(model, tmp_path):
+    with pytest.raises(ParameterError, match="cannot name a table"):
+        load_items(model, "postgresql://", "pgvector", name='x"; DROP TABLE y; --')
+    with pytest.raises(ParameterError, match="to="):
+        load_items(model, "postgresql://", "faiss")
+    nul = VectorTable(catalog=Vocabulary.of(["a\0b"]), vectors=np.ones((1, 2), dtype=np.float32), label={})
+    with pytest.raises(DataError, match="NUL"):
+        write_pgvector(nul, tmp_path)
+
+
+def test_lists_of_a_collection_are_ours(tmp_path, model, data):
+    qdrant = pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+    export_items(model, tmp_path / "shop", "qdrant")
+    client = qdrant.QdrantClient(path=str(tmp_path / "shop" / QDRANT))
+
+    def search(vector, count):
+        points = client.query_points("items", query=vector.tolist(), limit=count).points
+        return [point.payload["item"] for point in points]
+
+    assert agreement(model, data, search) >= 0.99
+    assert agreement(model, data, lambda vector, count: search(-vector, count)) < 0.9
+    client.close()
+
+
+def test_a_server_that_is_not_there_says_so(model):
+    pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+    for wrong in ("http://127.0.0.1:9", "secret address"):
+        with pytest.raises(FileError, match="Qdrant") as refused:
+            load_items(model, wrong, "qdrant")
+        assert "secret" not in str(refused.value)
