@@ -85,7 +85,23 @@ def _interactions(scorer: InteractionScorer) -> list[ScorePart]:
     vectors = scorer.item_factors @ turn
     arrays = {VECTORS: vectors, "mean": share @ vectors, "spread": np.maximum(spread, 0.0)}
     numbers = {"ridge": scorer.ridge, "fading": scorer.fading, "evenly": scorer.evenly}
-    return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays)]
+    # Only later versions of the scorer hold weights between items.
+    following = _next_items(getattr(scorer, "following", None))
+    return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays), *following]
+
+
+def _next_items(pairs: Any) -> list[ScorePart]:
+    """Return the weights between items that are not zero, row by row; none if they change no score."""
+    if not pairs:
+        return []
+    kept = pairs.weights != 0
+    arrays = {
+        "items": pairs.items.astype(np.uint32),
+        "starts": np.append(0, np.cumsum(np.count_nonzero(kept, axis=1))).astype(np.uint32),
+        "columns": pairs.neighbors[kept].astype(np.uint32),
+        "values": pairs.weights[kept],
+    }
+    return [ScorePart("next-items", {**EVENLY, "fading": pairs.fading, "blend": pairs.blend}, arrays)]
 
 
 def _ratings(scorer: RatingScorer, *, weight: float) -> ScorePart:
@@ -164,7 +180,7 @@ def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     return [ScorePart("item-item", {**EVENLY, "weight": 1.0}, arrays)]
 
 
-_OF_INTERACTIONS = frozenset({"popularity", "item_factors"})
+_OF_INTERACTIONS = frozenset({"popularity", "item_factors", "paired", "neighbors", "neighbor_weights"})
 _OF_RATINGS = frozenset({"item_bias", "item_factors", "ridge", "popularity"})
 # How each scorer is taken apart, and the arrays of it that are looked at.
 _MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset[str]]] = {
