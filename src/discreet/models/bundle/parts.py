@@ -39,8 +39,8 @@ VECTORS = "vectors"
 # What a person may read about models that work.
 _CAN = (
     "user-factorization, popularity, biases, covariance-svd, frank-wolfe, private-gradients, local-channel, "
-    "local-mixture, local-nuclear, local-nuclear-plain, local-sgd, neighbours, implicit-als, ease "
-    "and item-knn"
+    "local-mixture, local-nuclear, local-nuclear-plain, local-sgd, neighbours, implicit-als, ease, "
+    "item-knn and markov-chain"
 )
 # A history's weights fall by rank from the latest item; these fall never.
 EVENLY = {"fading": 0.0, "evenly": 0.0}
