@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 import discreet
+from discreet.models.bundle.parts import ScorePart, parts_of
 
 
 def stars(data):
@@ -36,3 +37,17 @@ MODELS = {
     "implicit-als": lambda data: discreet.ImplicitAls(factors=8, alpha=10.0, regularization=1.0).fit(data),
     "ease": lambda data: discreet.Ease(regularization=50.0).fit(data),
 }
+
+
+def next_items(model, paired=40, width=7):
+    """Return the parts of a model and weights between some of its items, as a release of pairs has them."""
+    rng = np.random.default_rng(8)
+    items = rng.choice(len(model.catalog), paired, replace=False).astype(np.uint32)
+    columns = np.concatenate([rng.choice(paired, width, replace=False) for _ in range(paired)])
+    arrays = {
+        "items": items,
+        "starts": np.arange(0, paired * width + 1, width).astype(np.uint32),
+        "columns": columns.astype(np.uint32),
+        "values": rng.normal(size=paired * width).astype(np.float16),
+    }
+    return [*parts_of(model), ScorePart("next-items", {"blend": 0.4, "fading": 1.0, "evenly": 0.0}, arrays)]

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import re
 import sys
 from functools import cache
 
@@ -19,6 +20,7 @@ from discreet.distributed.lists import Wanted
 from discreet.distributed.sharding import make_shards
 from discreet.distributed.shards import open_shards
 from discreet.evaluation import measure
+from discreet.models.bundle import parts as bundle_parts
 from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.recipes import MODELS
 from discreet.service.answering import answering_app
@@ -193,6 +195,13 @@ def served(model, people, folder, tmp_path, monkeypatch, *, named):
         asked = [(one, {"k": K}) for one in lists]
         listed = device_lists(packed, model.catalog.ids.tolist(), asked)
         yield "a device", [[place["item"] for place in one] for one in listed]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundle_is_made_of_the_models_that_a_refusal_names(name, model_of):
+    model = model_of(name)
+    can = re.split(r", | and ", bundle_parts._CAN)
+    assert (browser_vectors(model) is not None) == (model.name in can), "Name it in `_CAN`, or refuse it."
 
 
 @pytest.mark.parametrize("name", NAMES)

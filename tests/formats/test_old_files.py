@@ -17,10 +17,12 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.cells import HiddenStars
+from service.node import device_lists, needs_node
 
 OLD = Path(__file__).parent / "v0.1"
 SECOND = OLD.parent / "campaign-2"
 TITLED = OLD.parent / "model-2" / "clicks.discreet"
+BUNDLED = OLD.parent / "bundle-1"
 MODELS = sorted(OLD.glob("*.discreet"))
 
 
@@ -47,6 +49,22 @@ def test_a_model_of_the_second_version_has_public_columns():
         "item 11": {"title": "", "year": ""},
     }
     assert len(model.recommend(["item 01"], k=3)) == 3
+
+
+@needs_node
+@pytest.mark.parametrize("path", sorted(BUNDLED.glob("*.bin")), ids=lambda path: path.stem)
+def test_a_model_of_a_bundle_makes_the_same_lists(path):
+    ids = [f"item {number:02d}" for number in range(12)]
+    asked = [
+        ([[ids[1], 5], [ids[4], 1], [ids[7], 3]], {"k": 5}),
+        ([[ids[1], 5], [ids[4], 1]], {"k": 5, "ordered": False}),
+        ([], {"k": 5}),
+    ]
+    lists = device_lists(path.read_bytes(), ids, asked)
+    wanted = json.loads((BUNDLED / "lists.json").read_text())[path.stem]
+    for listed, known in zip(lists, wanted, strict=True):
+        assert [one["item"] for one in listed] == [item for item, _ in known]
+        assert np.allclose([one["score"] for one in listed], [score for _, score in known], atol=2e-5)
 
 
 def test_a_ledger_opens_unchanged(tmp_path):

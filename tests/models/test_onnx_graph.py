@@ -9,10 +9,12 @@ import pytest
 import discreet
 from discreet.core.checks import FileError, ParameterError
 from discreet.models.bundle import onnx_graph
+from discreet.models.bundle.encoding import decoded
 from discreet.models.bundle.folder import bundle_files
 from discreet.models.bundle.onnx_graph import graph_of
+from discreet.models.bundle.scoring import scores_of
 from discreet.models.exporting import export_items
-from models_on_devices import MODELS
+from models_on_devices import MODELS, next_items
 from toy import toy_interactions
 
 K = 7
@@ -67,6 +69,21 @@ def test_lists_are_those_of_the_library(name, data, runtime):
         assert listed == lists_of(model, people, **options), options
     worth = model.worth(people, np.arange(people.n_users))
     assert every.dtype == np.float32 and np.allclose(every[:-1], worth, atol=2e-6)
+
+
+@pytest.mark.parametrize("precision", ["float64", "int8"])
+def test_weights_between_items_are_blended(precision, data, runtime, monkeypatch):
+    model = MODELS["interactions"](data)
+    parts, people = next_items(model), data.select_users(np.arange(25))
+    monkeypatch.setattr(onnx_graph, "parts_of", lambda _: parts)
+    *_, every = runtime(graph_of(model, precision=precision)).run(None, asked(people, rated=False))
+    read = [decoded(part, precision) for part in parts]
+    rows = [scores_of(read, people.select_users([row])) for row in range(people.n_users)]
+    assert np.allclose(every[:-1], rows, atol=3e-6)
+    plain = model.worth(people, np.arange(people.n_users))
+    assert np.abs(every[:-1] - plain).max() > 0.1
+    # A newcomer has no items that could speak.
+    assert np.allclose(every[-1], model.worth(model._person([]), [0])[0], atol=1e-6)
 
 
 def test_a_graph_of_another_order_makes_other_lists(data, runtime):

@@ -198,6 +198,8 @@ def test_recommendations_are_computed_here_and_are_those_of_the_library(clean, c
     expected = [item for item, _ in model.recommend({**said(page)}, 10)]
     found = [one.inner_text().split("\n")[0] for one in page.query_selector_all("#suggested li")]
     assert found == expected and clean.posts == [] and before == clean.hosts
+    page.click("#suggestions summary")
+    assert model.guarantee.sentence() in page.inner_text("#label")
 
 
 def said(page):

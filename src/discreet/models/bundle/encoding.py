@@ -93,11 +93,11 @@ def lengths_of(starts: Numbers) -> Indices:
 
 def _stored(part: ScorePart, name: str, precision: str, blocks: list[bytes]) -> dict[str, Any]:
     """Add an array to the blocks and return what the header says of it."""
-    array, kind = part.arrays[name], _kind(name, precision)
+    array, kind = part.arrays[name], _kind(part, name, precision)
     entry: dict[str, Any] = {"shape": list(array.shape)}
     if array.dtype.kind == "u":
         # Fewer items need fewer bytes to be named.
-        fits = array.max(initial=0) < 1 << 16 and name == "columns"
+        fits = array.max(initial=0) < 1 << 16 and name != "starts"
         kind, stored = ("uint16", array.astype("<u2")) if fits else ("uint32", array.astype("<u4"))
     elif kind == "int8" and name == VECTORS:
         stored, rows, columns = int8_vectors(array.astype(np.float64))
@@ -110,9 +110,10 @@ def _stored(part: ScorePart, name: str, precision: str, blocks: list[bytes]) -> 
     return {**entry, "type": kind, "at": _add(stored, blocks)}
 
 
-def _kind(name: str, precision: str) -> str:
+def _kind(part: ScorePart, name: str, precision: str) -> str:
     if name in (VECTORS, _VALUES):
-        return precision
+        # What is half precision in the model loses nothing by it.
+        return "float16" if precision != "int8" and part.arrays[name].dtype == np.float16 else precision
     return "float64" if precision == "float32" else "float32"
 
 
@@ -130,7 +131,7 @@ def _add(array: Numbers, blocks: list[bytes]) -> int:
 
 
 def _as_read(part: ScorePart, name: str, precision: str) -> Numbers:
-    array, kind = part.arrays[name], _kind(name, precision)
+    array, kind = part.arrays[name], _kind(part, name, precision)
     if array.dtype.kind == "u":
         return array
     if kind == "int8" and name == VECTORS:

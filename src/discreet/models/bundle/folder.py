@@ -19,7 +19,7 @@ from discreet.core.checks import ParameterError, one_of, require
 from discreet.core.files import write_folder
 from discreet.models.bundle.encoding import MOST_BYTES, PRECISIONS, encode
 from discreet.models.bundle.parts import ScorePart, parts_of
-from discreet.models.bundle.scoring import agreement, drawn_histories
+from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists
 from discreet.models.fitted import FittedModel
 
 FORMAT, VERSION = "discreet-bundle", 1
@@ -28,6 +28,8 @@ INDEX, WORKER, MANIFEST, GRAPH = "index.html", "worker.js", "bundle.json", "mode
 # What npm allows as a name.
 _NPM_NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _MOST_NAME, _MOST_TITLE = 214, 200
+# The largest whole number that JavaScript tells from its neighbors.
+_SAFE = 2**53 - 1
 # Files that a page without a connection does not need.
 _NOT_KEPT = (".d.ts", ".json.map", ".onnx", ".md", "package.json")
 
@@ -127,8 +129,11 @@ def _facts(model: FittedModel) -> dict[str, Any]:
 
 
 def _items(model: FittedModel) -> dict[str, Any]:
-    titles = next(iter(model.public.values()), None)
-    return {"ids": model.catalog.ids.tolist(), "titles": None if titles is None else list(titles)}
+    """Return ids and titles; numbers that JavaScript would round are written as texts, all of them."""
+    titles, ids = next(iter(model.public.values()), None), model.catalog.ids.tolist()
+    if any(isinstance(one, int) and abs(one) > _SAFE for one in ids):
+        ids = [str(one) for one in ids]
+    return {"ids": ids, "titles": None if titles is None else list(titles)}
 
 
 def _label(model: FittedModel) -> dict[str, Any]:
@@ -149,11 +154,12 @@ def _manifest(
     made: dict[str, bytes],
 ) -> dict[str, Any]:
     people = drawn_histories(model)
+    wanted = own_lists(model, people)
     models = {
         precision: {
             "file": f"model.{precision}.bin",
             "bytes": len(made[f"model.{precision}.bin"]),
-            **agreement(model, parts, precision, people).to_json(),
+            **agreement(wanted, parts, precision, people).to_json(),
         }
         for precision in precisions
     }
@@ -196,23 +202,19 @@ Recommendations that are computed where the history is. Made by `discreet bundle
 import {{ openBundle }} from "{package}";
 
 const recommender = await openBundle();
-const list = recommender.recommend([{ids}], {{ k: 10 }});
+// {history}, oldest first
+const list = recommender.recommend(history, {{ k: 10 }});
 ```
 
-A history is read oldest first. `shared/recommender.d.ts` has the types. `index.html` is a page that works
-without a connection once it was opened; any web server can serve this folder, over https or on localhost.
+`shared/recommender.d.ts` has the types. `index.html` is a page that works without a connection once it was
+opened; any web server can serve this folder, over https or on localhost.
 """
 
 
 def _readme(model: FittedModel, package: str) -> str:
-    history = [[one, model.facts.high] if model.scorer.needs_ratings else one for one in (0, 1)]
-    ids = model.catalog.ids[:2].tolist()
-    # Ids are the file's own words, which could close the block.
-    plain = all(isinstance(one, int) for one in ids)
-    shown = ", ".join(
-        json.dumps(one) for one in (ids if plain and not model.scorer.needs_ratings else history)
-    )
-    return _README.format(package=package, kind=model.name, items=len(model.catalog), ids=shown)
+    rated = model.scorer.needs_ratings
+    history = "history: [id, rating] pairs" if rated else "history: ids of items, as in items.json"
+    return _README.format(package=package, kind=model.name, items=len(model.catalog), history=history)
 
 
 def _worker(template: bytes, made: dict[str, bytes], *, first: str) -> bytes:

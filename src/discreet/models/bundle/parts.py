@@ -16,7 +16,6 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers.counts import CountedRatings
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
@@ -33,13 +32,15 @@ KINDS = {
     "ratings": "expected stars: item bias and factors; a person's factors solve a ridge problem",
     "liking": "the logarithm of the chance that the stars lie above the person's usual ones",
     "item-item": "weights from each item of the history to others, by how late it came",
+    "next-items": "the same among some items; a share of the probability of these follows the weights",
 }
 # The array of each kind that may be quantized: one row an item. All others stay as they are.
 VECTORS = "vectors"
 # What a person may read about models that work.
 _CAN = (
     "user-factorization, popularity, biases, covariance-svd, frank-wolfe, private-gradients, local-channel, "
-    "local-mixture, local-nuclear, local-sgd, neighbours, implicit-als, ease and item-knn"
+    "local-mixture, local-nuclear, local-nuclear-plain, local-sgd, neighbours, implicit-als, ease, "
+    "item-knn and markov-chain"
 )
 # A history's weights fall by rank from the latest item; these fall never.
 EVENLY = {"fading": 0.0, "evenly": 0.0}
@@ -59,8 +60,9 @@ def parts_of(model: FittedModel) -> list[ScorePart]:
     Raises:
         ParameterError: The model's lists are no such sum.
     """
-    make = _MAKERS.get(type(model.scorer))
-    if make is None:
+    make, known = _MAKERS.get(type(model.scorer), (None, frozenset[str]()))
+    # A scorer that has learned something new is refused until it is known here: lists would not be its own.
+    if make is None or not set(model.scorer.arrays()) <= known:
         raise ParameterError(
             f"Lists of {model.name} cannot be made on a device. A bundle can be made of {_CAN}."
         )
@@ -83,7 +85,23 @@ def _interactions(scorer: InteractionScorer) -> list[ScorePart]:
     vectors = scorer.item_factors @ turn
     arrays = {VECTORS: vectors, "mean": share @ vectors, "spread": np.maximum(spread, 0.0)}
     numbers = {"ridge": scorer.ridge, "fading": scorer.fading, "evenly": scorer.evenly}
-    return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays)]
+    # Only later versions of the scorer hold weights between items.
+    following = _next_items(getattr(scorer, "following", None))
+    return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays), *following]
+
+
+def _next_items(pairs: Any) -> list[ScorePart]:
+    """Return the weights between items that are not zero, row by row; none if they change no score."""
+    if not pairs:
+        return []
+    kept = pairs.weights != 0
+    arrays = {
+        "items": pairs.items.astype(np.uint32),
+        "starts": np.append(0, np.cumsum(np.count_nonzero(kept, axis=1))).astype(np.uint32),
+        "columns": pairs.neighbors[kept].astype(np.uint32),
+        "values": pairs.weights[kept],
+    }
+    return [ScorePart("next-items", {**EVENLY, "fading": pairs.fading, "blend": pairs.blend}, arrays)]
 
 
 def _ratings(scorer: RatingScorer, *, weight: float) -> ScorePart:
@@ -162,18 +180,16 @@ def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     return [ScorePart("item-item", {**EVENLY, "weight": 1.0}, arrays)]
 
 
-_MAKERS: Mapping[type[Scorer], Callable[[Any], list[ScorePart]]] = {
-    PopularityScorer: _popularity,
-    InteractionScorer: _interactions,
-    InteractionsAndRatings: _interactions_and_ratings,
-    RatingScorer: _counted,
-    LocalScorer: _newcomers,
-    ImplicitFactorScorer: _confidence,
-    ItemWeightsScorer: _item_weights,
-    NeighborScorer: _neighbors,
+_OF_INTERACTIONS = frozenset({"popularity", "item_factors", "paired", "neighbors", "neighbor_weights"})
+_OF_RATINGS = frozenset({"item_bias", "item_factors", "ridge", "popularity"})
+# How each scorer is taken apart, and the arrays of it that are looked at.
+_MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset[str]]] = {
+    PopularityScorer: (_popularity, frozenset({"popularity"})),
+    InteractionScorer: (_interactions, _OF_INTERACTIONS),
+    InteractionsAndRatings: (_interactions_and_ratings, _OF_INTERACTIONS | _OF_RATINGS | {"crowds"}),
+    RatingScorer: (_counted, _OF_RATINGS),
+    LocalScorer: (_newcomers, _OF_RATINGS | {"people", "user_vectors"}),
+    ImplicitFactorScorer: (_confidence, frozenset({"item_factors"})),
+    ItemWeightsScorer: (_item_weights, frozenset({"items", "weights", "base"})),
+    NeighborScorer: (_neighbors, frozenset({"neighbors", "likeness"})),
 }
-
-
-def shows_stars(model: FittedModel) -> bool:
-    """Tell whether lists have expected stars beside their scores."""
-    return isinstance(model.scorer, CountedRatings | InteractionsAndRatings)

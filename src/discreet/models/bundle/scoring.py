@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Indices
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.bundle.encoding import decoded
@@ -21,6 +21,7 @@ from discreet.models.lists import best_places, listable
 from discreet.models.scorers.counts import LOGISTIC
 from discreet.models.scorers.interactions import recency
 from discreet.models.scorers.log_chance import log_chance
+from discreet.solvers.few_rows import FEW
 
 K = 10
 _PEOPLE, _SEED = 200, 7
@@ -44,24 +45,32 @@ class ListAgreement(NamedTuple):
         }
 
 
+def own_lists(model: FittedModel, people: Interactions) -> Indices:
+    """Return the first places of everybody's list, as `recommend` makes it."""
+    found = []
+    for start in range(0, people.n_users, FEW):
+        some = people.span(start, min(start + FEW, people.n_users))
+        rows = np.arange(some.n_users)
+        worth = model.worth(some, rows).astype(np.float64)
+        listable(worth, some, rows)
+        found.append(best_places(worth, K))
+    return np.concatenate(found)
+
+
 def agreement(
-    model: FittedModel, parts: Sequence[ScorePart], precision: str, people: Interactions
+    wanted: Indices, parts: Sequence[ScorePart], precision: str, people: Interactions
 ) -> ListAgreement:
-    """Return how the lists from a file of this precision agree with `recommend` for these people."""
-    read = [decoded(part, precision) for part in parts]
-    rows = np.arange(people.n_users)
+    """Return how the lists from a file of this precision agree with those `wanted` for these people."""
+    read, one_row = [decoded(part, precision) for part in parts], np.zeros(1, dtype=np.int64)
     shared, equal = 0.0, 0
-    for row in rows:
-        one = people.span(int(row), int(row) + 1)
-        ours = model.worth(one, np.zeros(1, dtype=np.int64)).astype(np.float64)
-        theirs = scores_of(read, one)[None, :]
-        lists = []
-        for worth in (ours, theirs):
-            listable(worth, one, np.zeros(1, dtype=np.int64))
-            lists.append(best_places(worth, K)[0])
-        shared += np.intersect1d(*lists).size / max(lists[0].size, 1)
-        equal += bool(np.array_equal(*lists))
-    return ListAgreement(shared / rows.size, equal / rows.size, rows.size)
+    for row, ours in enumerate(wanted):
+        person = people.span(row, row + 1)
+        scores = scores_of(read, person)[None, :]
+        listable(scores, person, one_row)
+        theirs = best_places(scores, K)[0]
+        shared += np.intersect1d(ours, theirs).size / max(ours.size, 1)
+        equal += bool(np.array_equal(ours, theirs))
+    return ListAgreement(shared / len(wanted), equal / len(wanted), len(wanted))
 
 
 def drawn_histories(model: FittedModel, count: int = _PEOPLE) -> Interactions:
@@ -105,6 +114,8 @@ def scores_of(parts: Sequence[ScorePart], person: Interactions) -> Floats:
             total = total + part.arrays[VECTORS] @ _confident(part, person)
         elif part.kind == "item-item":
             total = total + _from_items(part, person)
+        elif part.kind == "next-items":
+            total = _blended(part, person, total)
         elif part.kind == "ratings":
             own, stars = _rated(part, person)
             total = total + part.numbers["weight"] * stars
@@ -145,6 +156,29 @@ def _from_items(part: ScorePart, person: Interactions) -> Floats:
         np.add.at(total, part.arrays["columns"][span], weight * part.arrays["values"][span])
     total *= part.numbers["weight"]
     return total
+
+
+def _blended(part: ScorePart, person: Interactions, scores: Floats) -> Floats:
+    """Mix the probabilities of the part's items with what the history's items say of them."""
+    items, starts = part.arrays["items"].astype(np.int64), part.arrays["starts"].astype(np.int64)
+    rows = np.full(person.n_items, -1)
+    rows[items] = np.arange(items.size)
+    weights = recency(person, part.numbers["fading"], part.numbers["evenly"]).astype(np.float32)
+    # The library adds up in single precision, item after item.
+    sums, values = np.zeros(items.size, dtype=np.float32), part.arrays["values"].astype(np.float32)
+    for row, weight in zip(rows[person.items], weights, strict=True):
+        span = slice(int(starts[row]), int(starts[row + 1])) if row >= 0 else slice(0)
+        sums[part.arrays["columns"][span]] += weight * values[span]
+    follows = np.maximum(sums, 0.0).astype(np.float64)
+    if not follows.any():
+        return scores
+    base, kept = scores[items], np.log1p(-part.numbers["blend"])
+    together = np.log(np.exp(base - base.max()).sum()) + base.max()
+    with np.errstate(divide="ignore"):
+        new = np.log(follows / follows.sum()) + together + np.log(part.numbers["blend"])
+    found: Floats = scores + kept
+    found[items] = np.logaddexp(base + kept, new)
+    return found
 
 
 def _rated(part: ScorePart, person: Interactions) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ const ARRAYS = {
   confidence: { vectors: ["items", "factors"], gram: ["factors", "factors"] },
   ratings: { bias: ["items"], vectors: ["items", "factors"], ridge: ["own"] },
   "item-item": { starts: ["rows"], columns: ["entries"], values: ["entries"] },
+  "next-items": { items: ["paired"], starts: ["rows"], columns: ["entries"], values: ["entries"] },
   liking: {},
 };
 const NUMBERS = {
@@ -23,6 +24,7 @@ const NUMBERS = {
   confidence: ["alpha", "regularization"],
   ratings: ["mean", "low", "high", "power", "weight"],
   "item-item": ["fading", "evenly", "weight"],
+  "next-items": ["blend", "fading", "evenly"],
   liking: ["weight", "deviation"],
 };
 
@@ -70,6 +72,7 @@ function readPart(part, buffer, base, items) {
   }
   if (part.kind === "ratings") require(sizes.own === 1 + sizes.factors);
   if (part.kind === "item-item") checkRows(arrays, items);
+  if (part.kind === "next-items") checkNext(part, arrays, items);
   if (part.kind === "liking") checkLiking(part, arrays);
   return { ...part, arrays };
 }
@@ -99,6 +102,12 @@ function checkRows({ starts, columns, values }, items) {
   for (let item = 0; item < items; item += 1) require(at[item] <= at[item + 1]);
   for (const column of columns.data) require(column < items);
   require(values.rows === null || values.rows.length === items);
+}
+
+function checkNext({ blend }, arrays, items) {
+  const own = arrays.items.data;
+  require(blend > 0 && blend < 1 && new Set(own).size === own.length && own.every((item) => item < items));
+  checkRows(arrays, own.length);
 }
 
 function checkLiking(part, arrays) {

@@ -1,4 +1,4 @@
-/** The id of an item, as the model's catalog has it. */
+/** The id of an item, as the model's catalog has it; numbers too large for JavaScript are texts. */
 export type ItemId = string | number;
 
 /** An item that a person chose or rated; times decide the order where all entries have them. */

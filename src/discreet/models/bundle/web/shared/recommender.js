@@ -24,8 +24,13 @@ export async function openBundle(base = new URL("../", import.meta.url), { preci
 async function fetched(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new BundleError(`${url.pathname} cannot be read.`);
-  if (Number(answer.headers.get("content-length")) > MOST_BYTES) throw new BundleError(`${url.pathname} is too large.`);
-  return answer.arrayBuffer();
+  const large = (bytes) => {
+    if (bytes > MOST_BYTES) throw new BundleError(`${url.pathname} is too large.`);
+  };
+  large(Number(answer.headers.get("content-length")));
+  const content = await answer.arrayBuffer();
+  large(content.byteLength);
+  return content;
 }
 
 /** Makes lists from a history that stays where it is. */
@@ -112,7 +117,6 @@ export class Recommender {
   /** Return places, ratings and times of a history; of an item that comes twice the last entry counts. */
   #row(history, ordered, ignoreUnknown) {
     const last = new Map();
-    let timed = 0;
     for (const entry of history) {
       const [id, rating, time] = Array.isArray(entry)
         ? entry
@@ -123,7 +127,7 @@ export class Recommender {
       last.set(place, { place, rating: this.#checked(rating), time });
     }
     const entries = [...last.values()];
-    timed = entries.filter(({ time }) => Number.isFinite(time)).length;
+    const timed = entries.filter(({ time }) => Number.isFinite(time)).length;
     if (timed !== 0 && timed !== entries.length) throw new RangeError("All entries of a history need a time, or none.");
     return {
       items: entries.map(({ place }) => place),

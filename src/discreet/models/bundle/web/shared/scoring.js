@@ -29,6 +29,7 @@ const SCORERS = {
     addProducts(part.arrays.vectors, confident(part, history), total);
   },
   "item-item": addFromItems,
+  "next-items": blendNext,
   ratings: addStars,
   liking: addLiking,
 };
@@ -94,6 +95,44 @@ function addFromItems({ arrays: { starts, columns, values }, weight, ...numbers 
     const scale = weight * Math.fround(weights[index]) * (values.rows === null ? 1 : values.rows[item]);
     for (let at = starts.data[item]; at < starts.data[item + 1]; at += 1) total[columns.data[at]] += scale * values.data[at];
   });
+}
+
+/** Mix the probabilities of a part's items with what the weights of the history's items say of them. */
+function blendNext({ arrays, blend, ...numbers }, history, total) {
+  const own = arrays.items.data;
+  const follows = following(arrays, history, numbers, total.length).map((sum) => Math.max(sum, 0));
+  const sum = follows.reduce((all, one) => all + one, 0);
+  if (!(sum > 0)) return;
+  let most = -Infinity;
+  for (const item of own) most = Math.max(most, total[item]);
+  let exponents = 0;
+  for (const item of own) exponents += Math.exp(total[item] - most);
+  const [together, kept] = [Math.log(exponents) + most, Math.log1p(-blend)];
+  for (let item = 0; item < total.length; item += 1) total[item] += kept;
+  own.forEach((item, at) => {
+    if (follows[at] === 0) return;
+    const [base, next] = [total[item], Math.log(follows[at] / sum) + together + Math.log(blend)];
+    total[item] = Math.max(base, next) + Math.log1p(Math.exp(-Math.abs(base - next)));
+  });
+}
+
+/** Add up rows of weights in single precision and in the order of items, as the library does. */
+function following({ items, starts, columns, values }, history, numbers, count) {
+  const rows = new Int32Array(count).fill(-1);
+  items.data.forEach((item, row) => (rows[item] = row));
+  const weights = recency(history, numbers);
+  const order = Uint32Array.from(history.items.keys()).sort((one, other) => history.items[one] - history.items[other]);
+  const sums = new Float32Array(items.data.length);
+  for (const index of order) {
+    const row = rows[history.items[index]];
+    if (row < 0) continue;
+    const weight = Math.fround(weights[index]);
+    const scale = values.rows === null ? 1 : values.rows[row];
+    for (let at = starts.data[row]; at < starts.data[row + 1]; at += 1) {
+      sums[columns.data[at]] += Math.fround(weight * Math.fround(scale * values.data[at]));
+    }
+  }
+  return Float64Array.from(sums);
 }
 
 /** Find the bias and the factors that fit the ratings best, a small ridge problem, and the stars that follow. */

@@ -1,0 +1,240 @@
+"""Compute each kind of part with nodes of ONNX: scores of all items go in, and come out with the part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.core.arrays import Indices
+from discreet.models.bundle.encoding import int8_weights
+from discreet.models.bundle.onnx_building import DOUBLE, INT64, Name, OnnxGraph, OnnxPeople
+from discreet.models.bundle.parts import VECTORS, ScorePart
+from discreet.models.scorers.counts import LOGISTIC
+from discreet.models.scorers.log_chance import LEAST, MOST, PER_UNIT
+
+
+def summed(graph: OnnxGraph, people: OnnxPeople, parts: Sequence[ScorePart], items: int) -> Name:
+    """Return the sum of all parts, [people, items]."""
+    shape = graph.add("Concat", graph.add("Shape", "items", start=0, end=1), graph.whole(items), axis=0)
+    total = graph.add("Expand", graph.constant([[0.0]]), shape)
+    known: dict[str, Any] = {"items": items}
+    for part in parts:
+        total = _ADDED[part.kind](graph, people, part, total, known)
+    return total
+
+
+def _popularity(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    return graph.add("Add", total, graph.constant(part.arrays["bias"]))
+
+
+def _embedding(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    weights, vectors = people.recency(part.numbers), graph.vectors(part)
+    place = people.weighed(graph.single(weights), people.rows(vectors))
+    count = graph.sum(weights, 1)
+    centered = graph.add("Sub", place, graph.add("Mul", count, graph.constant(part.arrays["mean"])))
+    spread = graph.add("Mul", count, graph.constant(part.arrays["spread"]))
+    own = graph.add("Div", centered, graph.add("Add", spread, graph.constant([part.numbers["ridge"]])))
+    return graph.add("Add", total, graph.add("MatMul", own, graph.add("Transpose", vectors)))
+
+
+def _system(
+    graph: OnnxGraph, people: OnnxPeople, rows: Name, targets: Name, prior: Name, weight: float
+) -> Name:
+    """Return normal equations with right sides: weight * rows' rows + prior, and rows' targets."""
+    turned = graph.turned(rows)
+    square = graph.add("Mul", graph.add("MatMul", turned, rows), graph.constant([weight]))
+    right = graph.add("MatMul", turned, graph.add("Unsqueeze", targets, graph.whole(2)))
+    return graph.add("Concat", graph.add("Add", square, prior), right, axis=2)
+
+
+def _confidence(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    vectors, numbers, size = graph.vectors(part), part.numbers, part.arrays[VECTORS].shape[1]
+    prior = part.arrays["gram"] + numbers["regularization"] * np.eye(size)
+    targets = graph.add("Mul", people.mask, graph.constant([1 + numbers["alpha"]]))
+    given = (people.rows(vectors), targets, graph.constant(prior[None]), numbers["alpha"])
+    own = graph.solved(_system(graph, people, *given), size)
+    return graph.add("Add", total, graph.add("MatMul", own, graph.add("Transpose", vectors)))
+
+
+def _ratings(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    size = part.arrays["ridge"].size
+    ones = graph.constant(np.ones((part.arrays["bias"].size, 1)))
+    design = graph.add("Concat", ones, graph.vectors(part), axis=1)
+    base = graph.constant(part.numbers["mean"] + part.arrays["bias"])
+    expected = graph.add("Mul", graph.add("Gather", base, people.safe), people.mask)
+    scale = graph.add("Pow", people.least_one, graph.constant([part.numbers["power"]]))
+    ridge = graph.constant(np.diag(part.arrays["ridge"])[None])
+    prior = graph.add("Mul", graph.add("Unsqueeze", scale, graph.whole(2)), ridge)
+    targets = graph.add("Sub", people.ratings, expected)
+    own = graph.solved(_system(graph, people, people.rows(design), targets, prior, 1.0), size)
+    # Without ratings nothing is known of a person, also where a ridge is zero.
+    some = graph.add("Greater", people.length, graph.constant([0.0]))
+    own = graph.add("Where", some, own, graph.constant([[0.0]]))
+    stars = graph.add("Add", graph.add("MatMul", own, graph.add("Transpose", design)), base)
+    known |= {"own": own, "stars": graph.single(stars), "mean": part.numbers["mean"]}
+    if part.numbers["weight"] == 0:
+        return total
+    return graph.add("Add", total, graph.add("Mul", stars, graph.constant([part.numbers["weight"]])))
+
+
+def _liking(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    if part.numbers["usual"] == "own":
+        given = graph.add("Add", graph.sum(people.ratings, 1), graph.constant([known["mean"]]))
+        usual = graph.add("Div", given, graph.add("Add", people.length, graph.constant([1.0])))
+    else:
+        numbers = part.arrays["usual"]
+        product = graph.add("MatMul", known["own"], graph.constant(numbers[1:, None]))
+        usual = graph.add("Add", product, graph.constant(numbers[:1]))
+    above = graph.add("Sub", known["stars"], usual)
+    above = graph.add("Div", above, graph.constant([part.numbers["deviation"]]))
+    liked = _normal(graph, above, part) if part.numbers["link"] == "normal" else _logistic(graph, above)
+    return graph.add(
+        "Add", graph.single(total), graph.add("Mul", liked, graph.constant([part.numbers["weight"]]))
+    )
+
+
+def _logistic(graph: OnnxGraph, above: Name) -> Name:
+    """Return the logarithm of the logistic function, without overflow."""
+    turned = graph.add("Mul", above, graph.constant([-LOGISTIC]))
+    small = graph.add("Exp", graph.add("Neg", graph.add("Abs", turned)))
+    rest = graph.add("Log", graph.add("Add", small, graph.constant([1.0])))
+    return graph.add("Neg", graph.add("Add", graph.add("Max", turned, graph.constant([0.0])), rest))
+
+
+def _normal(graph: OnnxGraph, above: Name, part: ScorePart) -> Name:
+    """Return the logarithm of the normal distribution, a cubic between the points of a table."""
+    table, slopes = (graph.constant(part.arrays[name]) for name in ("table", "slopes"))
+    one, two = graph.constant([1.0]), graph.constant([2.0])
+    inside = graph.add("Max", graph.add("Min", above, graph.constant([MOST])), graph.constant([LEAST]))
+    place = graph.add("Mul", graph.add("Sub", inside, graph.constant([LEAST])), graph.constant([PER_UNIT]))
+    last = graph.whole(part.arrays["table"].size - 2)
+    left = graph.add("Min", graph.cast(place, INT64), last)
+    right = graph.add("Add", left, graph.whole(1))
+    share = graph.add("Sub", place, graph.cast(left, DOUBLE))
+    rest = graph.add("Sub", one, share)
+
+    def end(at: Name, near: Name, far: Name, sign: str) -> Name:
+        """Return what one end of the interval says: near^2 ((1 + 2 far) value +- far slope)."""
+        value = graph.add(
+            "Mul", graph.add("Add", one, graph.add("Mul", two, far)), graph.add("Gather", table, at)
+        )
+        slope = graph.add("Mul", far, graph.add("Gather", slopes, at))
+        return graph.add("Mul", graph.add("Mul", near, near), graph.add(sign, value, slope))
+
+    found = graph.add("Add", end(left, rest, share, "Add"), end(right, share, rest, "Sub"))
+    below = graph.add("Min", above, graph.constant([LEAST]))
+    square = graph.add("Mul", below, below)
+    log = graph.add("Log", graph.add("Mul", below, graph.constant([-np.sqrt(2 * np.pi)])))
+    terms = graph.add("Div", graph.constant([2.5]), graph.add("Mul", square, square))
+    for term in (graph.add("Div", one, square), graph.add("Div", square, two), log):
+        terms = graph.add("Sub", terms, term)
+    return graph.add("Where", graph.add("Less", above, graph.constant([LEAST])), terms, found)
+
+
+def _from_items(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    sums = _row_sums(graph, people, part, np.arange(part.arrays["starts"].size - 1))
+    return graph.add("Add", total, graph.add("Mul", sums, graph.constant([part.numbers["weight"]])))
+
+
+def _next_items(
+    graph: OnnxGraph, people: OnnxPeople, part: ScorePart, total: Name, known: dict[str, Any]
+) -> Name:
+    """Mix the probabilities of some items with what the weights of a history's items say of them."""
+    items = part.arrays["items"].astype(np.int64)
+    rows = np.full(known["items"], -1)
+    rows[items] = np.arange(items.size)
+    follows = graph.add("Max", _row_sums(graph, people, part, rows), graph.constant([0.0]))
+    sums = graph.sum(follows, 1)
+    speaks = graph.add("Greater", sums, graph.constant([0.0]))
+    base = graph.add("Gather", total, graph.constant(items, dtype=np.int64), axis=1)
+    most = graph.add("ReduceMax", base, graph.whole(1), keepdims=1)
+    exponents = graph.add("Exp", graph.add("Sub", base, most))
+    together = graph.add("Add", graph.add("Log", graph.sum(exponents, 1)), most)
+    share = graph.add("Div", follows, graph.add("Where", speaks, sums, graph.constant([1.0])))
+    new = graph.add("Add", graph.add("Log", share), together)
+    new = graph.add("Add", new, graph.constant([np.log(part.numbers["blend"])]))
+    kept = graph.constant([np.log1p(-part.numbers["blend"])])
+    mixed = _log_of_sum(graph, graph.add("Add", base, kept), new)
+    mixed = graph.add("Where", speaks, mixed, base)
+    others = graph.add("Where", speaks, graph.add("Add", total, kept), total)
+    where = graph.add("Expand", graph.constant(items[None], dtype=np.int64), graph.add("Shape", base))
+    return graph.add("ScatterElements", others, where, mixed, axis=1)
+
+
+def _log_of_sum(graph: OnnxGraph, one: Name, other: Name) -> Name:
+    """Return the logarithm of a sum of two exponentials; the second may be minus infinity."""
+    apart = graph.add("Exp", graph.add("Neg", graph.add("Abs", graph.add("Sub", one, other))))
+    rest = graph.add("Log", graph.add("Add", apart, graph.constant([1.0])))
+    return graph.add("Add", graph.add("Max", one, other), rest)
+
+
+def _row_sums(graph: OnnxGraph, people: OnnxPeople, part: ScorePart, rows: Indices) -> Name:
+    """Return the weighted sum of the rows of everybody's items, [people, columns].
+
+    `rows` says which row of the part each item of the catalog has, -1 for none. Sums are made entry by entry:
+    a table of all items by all would be too large.
+    """
+    starts = part.arrays["starts"].astype(np.int64)
+    width = starts.size - 1
+    has = rows >= 0
+    flat = graph.flat(people.safe)
+    weights = graph.flat(graph.single(people.recency(part.numbers)))
+    if graph.precision == "int8":
+        scales = int8_weights(part.arrays["values"].astype(np.float64), starts)[1]
+        by_item = graph.constant(np.where(has, scales[rows], 0.0))
+        weights = graph.add("Mul", weights, graph.add("Gather", by_item, flat))
+    lengths = graph.constant(np.where(has, (starts[1:] - starts[:-1])[rows], 0), dtype=np.int64)
+    held = graph.flat(graph.cast(people.present, INT64))
+    owner, step = _entries(graph, graph.add("Mul", graph.add("Gather", lengths, flat), held))
+    first = graph.constant(np.where(has, starts[:-1][rows], 0), dtype=np.int64)
+    place = graph.add("Add", graph.add("Gather", graph.add("Gather", first, flat), owner), step)
+    values = graph.add("Mul", graph.weights(part, place), graph.add("Gather", weights, owner))
+    length = graph.add("Shape", "items", start=1, end=2)
+    person = graph.add("Mul", graph.add("Div", owner, length), graph.whole(width))
+    kind = np.uint16 if width < 1 << 16 else np.int32
+    columns = graph.constant(part.arrays["columns"], dtype=kind)
+    where = graph.add("Add", person, graph.cast(graph.add("Gather", columns, place), INT64))
+    people_count = graph.add("Shape", "items", start=0, end=1)
+    room = graph.add("Expand", graph.constant([0.0]), graph.add("Mul", people_count, graph.whole(width)))
+    added = graph.add("ScatterElements", room, where, values, axis=0, reduction="add")
+    return graph.add("Reshape", added, graph.whole(-1, width))
+
+
+def _entries(graph: OnnxGraph, lengths: Name) -> tuple[Name, Name]:
+    """Return, for all entries of rows of these lengths, whose row each belongs to and its place there."""
+    begins = graph.add("Sub", graph.add("CumSum", lengths, graph.constant(0, dtype=np.int64)), lengths)
+    count = graph.add("ReduceSum", lengths, keepdims=1)
+    # A mark where each row begins; added up, they count rows. One more place is for empty rows at the end.
+    room = graph.add("Expand", graph.whole(0), graph.add("Add", count, graph.whole(1)))
+    marked = graph.add("Expand", graph.whole(1), graph.add("Shape", begins))
+    marks = graph.add("ScatterElements", room, begins, marked, axis=0, reduction="add")
+    owner = graph.add("Sub", graph.add("CumSum", marks, graph.constant(0, dtype=np.int64)), graph.whole(1))
+    owner = graph.add("Slice", owner, graph.whole(0), count)
+    zero, one = (graph.constant(value, dtype=np.int64) for value in (0, 1))
+    every = graph.add("Range", zero, graph.add("Squeeze", count), one)
+    return owner, graph.add("Sub", every, graph.add("Gather", begins, owner))
+
+
+_ADDED: Mapping[str, Callable[[OnnxGraph, OnnxPeople, ScorePart, Name, dict[str, Any]], Name]] = {
+    "popularity": _popularity,
+    "embedding": _embedding,
+    "confidence": _confidence,
+    "item-item": _from_items,
+    "next-items": _next_items,
+    "ratings": _ratings,
+    "liking": _liking,
+}
