@@ -54,9 +54,9 @@ def shelf():
     return CatalogCampaign(name="shelf", mechanism=HiddenStars(epsilon=2.0), catalog=Vocabulary.of(range(30)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def profile():
-    """Open one browser for all tests; what pages keep is apart, since each service has a port of its own."""
+    """Open a browser for the tests of one file: while it is open, its event loop runs in this thread."""
     with browsing() as found:
         yield found
 

@@ -233,7 +233,7 @@ def test_nothing_about_the_environment_is_told(collecting, films):
 def test_a_service_that_answers_nonsense_gets_a_sentence(said, monkeypatch):
     client = CollectionClient("http://nobody")
     monkeypatch.setattr(client_module, "_BACK_OFF", ())
-    monkeypatch.setattr(client, "_ask", lambda path, body=None: said)
+    monkeypatch.setattr(client, "_ask", lambda path, body=None, headers=None: said)
     with pytest.raises(DataError):
         client.campaign()
     with pytest.raises(FileError, match="cannot be read"):

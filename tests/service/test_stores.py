@@ -127,7 +127,7 @@ def test_rows_hold_a_sender_an_item_and_a_code_and_nothing_of_time_or_place(kept
         with sqlite3.connect(store_url.removeprefix("sqlite:///")) as connection:
             tables = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         connection.close()
-        assert set(tables) == {"facts", "reports", "messages"}
+        assert set(tables) == {"facts", "reports", "messages", "invitations"}
         # Without row numbers the file does not tell who came first.
         assert all("WITHOUT ROWID" in sql for sql in tables.values())
     assert [row.sender for row in kept.reports()] == [ANN, BOB]

@@ -42,7 +42,7 @@ def test_pauses_grow_and_half_of_each_is_drawn(byte, part, monkeypatch):
     monkeypatch.setattr(client_module.os, "urandom", lambda size: bytes([byte] * size))
     client = CollectionClient("http://nobody")
 
-    def unreachable(path, body=None):
+    def unreachable(path, body=None, headers=None):
         raise FileError("The service cannot be reached.")
 
     monkeypatch.setattr(client, "_ask", unreachable)
