@@ -24,7 +24,7 @@ NOT_RUN = {
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
     r"^discreet reproduce": "takes minutes; test_reproduce.py runs a part",
-    r"^discreet (serve|collect fit|collect invite|campaign close)": "needs a running service; tests/service runs it",
+    r"^discreet (serve|collect (fit|invite)|campaign close)": "needs a service; tests/service runs it",
     r"^discreet (keeper|party) serve|^discreet federation run": "needs other parties; see tests/federated",
     r"^discreet export .*--url": "needs a running store; tests/models/test_vector_stores.py starts one",
     r"^discreet choose": "asks questions at a terminal; test_choose.py answers them",
