@@ -48,8 +48,6 @@ def bundle(
         return
     show(f"Written to {out}: {made['items']:,} items of {made['name']}, and the label that goes with them.")
     show(*(_line(name, about) for name, about in made["models"].items()))
-    if "leaves_out" in made:
-        show(f"Left out: {made['leaves_out']}. `discreet recommend` and `discreet serve` use them.")
     show(f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.")
 
 

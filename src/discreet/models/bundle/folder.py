@@ -171,8 +171,6 @@ def _manifest(
         "items": len(model.catalog),
         "precision": precisions[0],
         "models": models,
-        # Agreement is with all that orders lists of the model, so it shows what this is worth.
-        **({"leaves_out": left_out} if (left_out := model.scorer.search_leaves_out) else {}),
     }
 
 

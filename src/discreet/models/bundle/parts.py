@@ -23,6 +23,7 @@ from discreet.models.scorers.item_item import ItemWeightsScorer, NeighborScorer,
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.log_chance import chance_table
 from discreet.models.scorers.scorer import Scorer
+from discreet.models.scorers.next_items import NextItems
 
 #: The kinds of parts, in words for whoever reads a bundle.
 KINDS = {
@@ -85,12 +86,11 @@ def _interactions(scorer: InteractionScorer) -> list[ScorePart]:
     vectors = scorer.item_factors @ turn
     arrays = {VECTORS: vectors, "mean": share @ vectors, "spread": np.maximum(spread, 0.0)}
     numbers = {"ridge": scorer.ridge, "fading": scorer.fading, "evenly": scorer.evenly}
-    # Only later versions of the scorer hold weights between items.
-    following = _next_items(getattr(scorer, "following", None))
+    following = _next_items(scorer.following)
     return [_bias(scorer.item_bias()), ScorePart("embedding", numbers, arrays), *following]
 
 
-def _next_items(pairs: Any) -> list[ScorePart]:
+def _next_items(pairs: NextItems) -> list[ScorePart]:
     """Return the weights between items that are not zero, row by row; none if they change no score."""
     if not pairs:
         return []
