@@ -51,3 +51,17 @@ def next_items(model, paired=40, width=7):
         "values": rng.normal(size=paired * width).astype(np.float16),
     }
     return [*parts_of(model), ScorePart("next-items", {"blend": 0.4, "fading": 1.0, "evenly": 0.0}, arrays)]
+
+
+def paired(model, width=7):
+    """Return a model of interactions whose lists also follow weights between items, for scorers that can."""
+    arrays = next_items(model, width=width)[-1].arrays
+    size = arrays["items"].size
+    scorer = dataclasses.replace(
+        model.scorer,
+        paired=arrays["items"].astype(np.int64),
+        neighbors=arrays["columns"].reshape(size, width).astype(np.int32),
+        neighbor_weights=arrays["values"].reshape(size, width),
+        blend=0.4,
+    )
+    return dataclasses.replace(model, scorer=scorer)

@@ -18,7 +18,8 @@ from discreet.models.bundle.folder import _facts, bundle_files, device_file, wri
 from discreet.models.bundle.parts import KINDS, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
-from models_on_devices import MODELS, next_items
+from discreet.models.scorers.interactions import InteractionScorer
+from models_on_devices import MODELS, next_items, paired
 from service.node import BUNDLED, NODE, device_lists, needs_node, run_module
 from toy import toy_interactions
 
@@ -148,6 +149,19 @@ def test_weights_between_items_are_blended_as_they_were_measured(precision, mode
         assert np.allclose([one["score"] for one in listed], scores[places], atol=1e-6)
     # Whoever has none of these items keeps their list; the others' lists change.
     assert changed == len(asked) - 1
+
+
+@needs_node
+@pytest.mark.skipif("paired" not in InteractionScorer.stored, reason="no scorer holds weights between items")
+def test_lists_that_follow_weights_between_items_are_those_of_the_library(model_of, data):
+    model = paired(model_of("interactions"))
+    asked = questions_of(model, data.select_users(np.arange(8)))
+    found = device_lists(device_file(model), model.catalog.ids.tolist(), asked)
+    wanted = [[item for item, *_ in one] for one in answers_of(model, asked)]
+    assert [[one["item"] for one in listed] for listed in found] == wanted
+    # The twin: without the weights lists are others.
+    plain = answers_of(model_of("interactions"), asked)
+    assert wanted != [[item for item, *_ in one] for one in plain]
 
 
 def test_int8_keeps_the_largest_number_of_a_row_and_bounds_the_error_of_others():

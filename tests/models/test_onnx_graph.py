@@ -14,7 +14,8 @@ from discreet.models.bundle.folder import bundle_files
 from discreet.models.bundle.onnx_graph import graph_of
 from discreet.models.bundle.scoring import scores_of
 from discreet.models.exporting import export_items
-from models_on_devices import MODELS, next_items
+from discreet.models.scorers.interactions import InteractionScorer
+from models_on_devices import MODELS, next_items, paired
 from toy import toy_interactions
 
 K = 7
@@ -84,6 +85,13 @@ def test_weights_between_items_are_blended(precision, data, runtime, monkeypatch
     assert np.abs(every[:-1] - plain).max() > 0.1
     # A newcomer has no items that could speak.
     assert np.allclose(every[-1], model.worth(model._person([]), [0])[0], atol=1e-6)
+
+
+@pytest.mark.skipif("paired" not in InteractionScorer.stored, reason="no scorer holds weights between items")
+def test_lists_that_follow_weights_between_items_are_those_of_the_library(data, runtime):
+    model, people = paired(MODELS["interactions"](data)), data.select_users(np.arange(25))
+    places, *_ = runtime(graph_of(model)).run(None, asked(people, rated=False))
+    assert places.tolist() == lists_of(model, people)
 
 
 def test_a_graph_of_another_order_makes_other_lists(data, runtime):
