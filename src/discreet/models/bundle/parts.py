@@ -22,8 +22,8 @@ from discreet.models.scorers.interactions_and_ratings import InteractionsAndRati
 from discreet.models.scorers.item_item import ItemWeightsScorer, NeighborScorer, PopularityScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.log_chance import chance_table
-from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.scorer import Scorer
 
 #: The kinds of parts, in words for whoever reads a bundle.
 KINDS = {
