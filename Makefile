@@ -48,6 +48,7 @@ browser:
 docs: $(VENV)/.ready-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in build/site/index.html. Its search needs a server: $(BIN)/python -m http.server -d build/site"
 
 # The wheel in clean environments of every Python found: a first list in an empty folder.
 smoke: $(VENV)/.ready-test

@@ -59,8 +59,10 @@ class Soak:
         self.end = time.monotonic() + seconds
         self.begun = time.monotonic()
         self.seconds = seconds
-        self.statuses: dict[str, int] = {}
-        self.failures = self.reports = 0
+        # What was answered, or broke off, in quiet times and during each event.
+        self.during = "quiet"
+        self.answers: dict[str, dict[str, int]] = {}
+        self.reports = 0
         self.rng = np.random.default_rng()
         self.codes = asked.mechanism.channel().outputs.size
         self.samples: list[tuple[float, float, int]] = []
@@ -92,10 +94,11 @@ class Soak:
                 except (OSError, EOFError, ValueError, TimeoutError):
                     with contextlib.suppress(OSError):
                         await _closed(stream)
-                    stream, self.failures = None, self.failures + 1
+                    stream = None
+                    self._count("broken")
                     await asyncio.sleep(0.2)
                     continue
-                self.statuses[str(status)] = self.statuses.get(str(status), 0) + 1
+                self._count(str(status))
                 if status == 200:
                     assert answer["kept"] + answer["repeated"] == PAIRS
                     kept.write(b"".join(RECORD.pack(sender, *p) for p in zip(items, codes, strict=True)))
@@ -103,6 +106,10 @@ class Soak:
                     break
                 await asyncio.sleep(0.2)
         await _closed(stream)
+
+    def _count(self, answer: str) -> None:
+        counts = self.answers.setdefault(self.during, {})
+        counts[answer] = counts.get(answer, 0) + 1
 
     async def _sample(self) -> None:
         while time.monotonic() < self.end:
@@ -116,7 +123,11 @@ class Soak:
         for share, name, cause in events:
             await asyncio.sleep(max(0.0, self.begun + share * self.seconds - time.monotonic()))
             self.happened.append((round(time.monotonic() - self.begun, 1), name))
+            self.during = name
             await asyncio.to_thread(cause)
+            # Requests that were sent meanwhile are still to be answered.
+            await asyncio.sleep(1.0)
+            self.during = "quiet"
 
 
 def killed(server: Server) -> None:
@@ -131,12 +142,8 @@ def stopped(server: Server) -> None:
 
 
 def disk_full(server: Server, seconds: float) -> None:
-    """Let every write that makes a file longer than a page fail, for a while."""
-    pid = server._process.pid
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
-    time.sleep(seconds)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    with server.full_disk():
+        time.sleep(seconds)
 
 
 def restarted(database: Postgresql) -> None:
@@ -188,8 +195,7 @@ def soaked(kind: str, folder: Path, seconds: float, connections: int) -> dict:
     return {
         "acknowledged": told,
         "lost": lost,
-        "statuses": soak.statuses,
-        "failures": soak.failures,
+        "answers": soak.answers,
         "events": soak.happened,
         "memory_mb_after_half": since[len(since) // 10] if since else 0.0,
         "memory_mb_at_end": since[-1] if since else 0.0,
@@ -247,7 +253,7 @@ def show(found: dict) -> None:
         print(
             f"{kind:>10}: {one['acknowledged']:,} reports acknowledged, {one['lost']} lost; memory "
             f"{one['memory_mb_after_half']:.0f} MB after half of the time, {one['memory_mb_at_end']:.0f} MB "
-            f"at the end; events {one['events']}, statuses {one['statuses']}, {one['failures']} broken"
+            f"at the end; events {one['events']}, answers {one['answers']}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Write docs/papers.md from the committed results of the papers."""
+"""Write docs/papers.md and the page of each paper from the committed results."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 from making import making
 
-from discreet.reproduce import papers_folder, papers_page
+from discreet.reproduce import papers_folder, papers_pages
 
-PAGE = Path(__file__).parent / "papers.md"
+HERE = Path(__file__).parent
 
 
-def text() -> str:
-    """Return the page as the committed results have it."""
-    return papers_page(papers_folder(), PAGE.parent)
+def pages() -> dict[str, str]:
+    """Return the pages as the committed results have them, by their place in docs/."""
+    return papers_pages(papers_folder(), HERE)
 
 
 if __name__ == "__main__":
     with making(__doc__) as made:
-        made.place(PAGE).write_text(text(), encoding="utf8")
+        for place, text in pages().items():
+            made.place(HERE / place).write_text(text, encoding="utf8")

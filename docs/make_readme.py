@@ -1,21 +1,28 @@
-"""Fill the tables of models in README.md and docs/models.md, and what the demo prints in docs/start.md."""
+"""Fill what pages take from the program: models, which of them federate, a label, what the demo prints."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from making import making
 from rich.console import Console
 
 from discreet import demo
+from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
-from discreet.recipes import describe_models
+from discreet.cli.output.label import label_table
+from discreet.data.facts import PublicFacts
+from discreet.recipes import describe_models, estimator
 
 README = Path(__file__).parents[1] / "README.md"
 MODELS = Path(__file__).parent / "models.md"
+RESEARCH = Path(__file__).parent / "research.md"
 START = Path(__file__).parent / "start.md"
+FEDERATED = Path(__file__).parent / "federated.md"
+LABELS = Path(__file__).parent / "labels.md"
 # The models to use first, the one to start with on top; all others stand in models.md only.
 FIRST = ("user-factorization", "popularity", "biases", "local-channel")
 
@@ -26,15 +33,39 @@ def first_models_table() -> str:
     return _table([by_name[name] for name in FIRST], ("name", "unit", "trust", "feedback", "summary"))
 
 
-def models_table() -> str:
-    """Return all models as a Markdown table: first those to use first, last those without privacy."""
+def research_table() -> str:
+    """Return the private methods that are not to be used first."""
+    rows = [row for row in describe_models() if row["unit"] != "nothing" and row["name"] not in FIRST]
+    return _table(rows, ("name", "unit", "trust", "feedback", "summary", "source"))
 
-    def order(row: dict[str, str]) -> tuple[int, bool, str]:
-        name = row["name"]
-        return FIRST.index(name) if name in FIRST else len(FIRST), row["unit"] == "nothing", name
 
-    columns = ("name", "unit", "trust", "feedback", "summary", "source")
-    return _table(sorted(describe_models(), key=order), columns)
+def baselines_table() -> str:
+    """Return the models without privacy."""
+    rows = [row for row in describe_models() if row["unit"] == "nothing"]
+    return _table(rows, ("name", "feedback", "summary", "source"))
+
+
+def federated_models() -> str:
+    """Return the private models that run over parties as a Markdown list; those to use first come first."""
+
+    def runs(name: str) -> bool:
+        return has_questions(estimator(name, {"epsilon": 1.0}))
+
+    names = [row["name"] for row in describe_models() if row["unit"] != "nothing"]
+    ordered = sorted(filter(runs, names), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    return "\n".join(f"- `{name}`" for name in ordered)
+
+
+def example_label() -> str:
+    """Return the label of a fit on a file with declared facts, as `discreet label` prints it."""
+    facts = PublicFacts(n_items=3_706, low=1, high=5, step=1, n_users=6_000)
+    promise = estimator("user-factorization", {"epsilon": 1.0, "delta": 1e-6}).promise(facts)
+    screen = io.StringIO()
+    console = Console(file=screen, width=88)
+    console.print(label_table(promise, "Privacy facts: user-factorization"))
+    console.print(promise.sentence())
+    lines = (line.rstrip() for line in screen.getvalue().splitlines())
+    return "```text\n" + "\n".join(lines) + "\n```"
 
 
 def _table(rows: list[dict[str, str]], columns: tuple[str, ...]) -> str:
@@ -66,11 +97,22 @@ def fill(text: str, part: str, content: str) -> str:
     return pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
 
 
+#: What pages take from the program, under the name of the comments around it.
+PARTS: list[tuple[Path, str, Callable[[], str]]] = [
+    (README, "first-models", first_models_table),
+    (MODELS, "models", first_models_table),
+    (MODELS, "baselines", baselines_table),
+    (RESEARCH, "research", research_table),
+    (FEDERATED, "federated", federated_models),
+    (LABELS, "label", example_label),
+]
+
+
 if __name__ == "__main__":
     with making(__doc__, demo="also run the demo and show what it prints") as made:
-        parts = {README: ("first-models", first_models_table()), MODELS: ("models", models_table())}
-        if made.options.demo:
-            parts[START] = ("demo", demo_output())
-        for page, (part, content) in parts.items():
-            filled = fill(page.read_text(encoding="utf8"), part, content)
-            made.place(page).write_text(filled, encoding="utf8")
+        asked = [(START, "demo", demo_output)] if made.options.demo else []
+        filled: dict[Path, str] = {}
+        for page, part, content in PARTS + asked:
+            filled[page] = fill(filled.get(page) or page.read_text(encoding="utf8"), part, content())
+        for page, text in filled.items():
+            made.place(page).write_text(text, encoding="utf8")

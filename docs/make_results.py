@@ -213,6 +213,34 @@ def _exports(result: dict[str, Any]) -> str:
     return markdown(("data, epsilon, target", "users", "items in common", "same item at the same rank"), rows)
 
 
+def _bundle(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            name if precision == "int8" else "",
+            f"{one['items']:,}" if precision == "int8" else "",
+            f"{one['download'] / 1e6:.2f} MB" if precision == "int8" else "",
+            precision,
+            f"{one[precision]['bytes'] / 1e6:.2f} MB",
+            f"{one[precision]['median_ms']:.1f}",
+            f"{one[precision]['shared']:.2%}",
+            f"{one[precision]['equal']:.1%}",
+        )
+        for name, one in result.items()
+        for precision in ("int8", "float16", "float32")
+    ]
+    head = (
+        "model",
+        "items",
+        "the page loads",
+        "precision",
+        "model",
+        "ms a list",
+        "items shared",
+        "lists equal",
+    )
+    return markdown(head, rows)
+
+
 SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
     "scale": (
         "A private fit from a file",
@@ -249,6 +277,12 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
         "Alternating least squares on ratings",
         "A million generated ratings, default settings; `implicit` learns from clicks.",
         _als_ratings,
+    ),
+    "bundle": (
+        "Bundles in a browser",
+        "`discreet bundle` of `user-factorization` at epsilon 5, in Chromium: lists of ten for people of the "
+        "data, with their own histories, beside `recommend`. Times are medians; the page loads int8.",
+        _bundle,
     ),
     "frank_wolfe": (
         "A round of private Frank-Wolfe",

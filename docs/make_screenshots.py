@@ -1,4 +1,6 @@
-"""Take the pictures of docs/collecting.md: the page at two widths, by day and by night; needs a browser.
+"""Take the pictures of two pages at two widths, by day and by night; needs a browser.
+
+They are the page of a campaign (docs/collecting.md) and that of a bundle (docs/on_device.md).
 
 `make browser` brings one; it is driven from tests/service.
 """
@@ -18,8 +20,11 @@ sys.path.append(str(ROOT / "tests"))
 from discreet.collect.campaign import Campaign
 from discreet.collect.device import Device
 from discreet.data.datasets.catalog import load
+from discreet.data.interactions import Interactions
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission
+from discreet.service.answering import answering_app
 from discreet.service.collecting import collecting_app
 from discreet.service.refitting import fit_store
 from discreet.service.stores.opening import open_store
@@ -32,8 +37,14 @@ SIZES = {1280: 1100, 390: 844}
 
 
 def main(made: Making) -> None:
-    """Collect from some people of the demo, learn, and look at the page as one more person."""
+    """Take all pictures."""
     data = load("discreet-demo").select_users(np.arange(30 if made.toy else 300))
+    campaign(made, data)
+    bundle(made)
+
+
+def campaign(made: Making, data: Interactions) -> None:
+    """Collect from some people of the demo, learn, and look at the page as one more person."""
     asked = Campaign(
         name="Films of our town",
         mechanism=BoundedLaplace(epsilon=1.0, low=1, high=5, points=241),
@@ -55,6 +66,26 @@ def main(made: Making) -> None:
         store.dispose()
 
 
+def bundle(made: Making) -> None:
+    """Bundle a private model of the demo, choose a few films, and take four pictures."""
+    data = load("discreet-demo")
+    model = UserFactorization(epsilon=5.0, feedback="implicit").fit(
+        data.select_users(np.arange(100)) if made.toy else data
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "films.discreet"
+        model.save(file)
+        with InProcess(answering_app(file, bundle=True)) as service, browsing() as profile:
+            page = profile.open(f"{service.url}/bundle/")
+            for title in RATED:
+                page.fill("#search", title)
+                page.click(f"#found button:text-is('{title}')")
+                page.wait_for_selector(f"#status:text('{title}')")
+            page.wait_for_selector("#offline:text('without a connection')")
+            page.fill("#search", "camp")
+            pictures(page, made, "on-device")
+
+
 def photograph(page: Any, made: Making) -> None:
     """Rate, send, rate once more, and take four pictures."""
     for title, stars in list(RATED.items())[:2]:
@@ -64,11 +95,16 @@ def photograph(page: Any, made: Making) -> None:
     rate(page, *list(RATED.items())[2])
     page.fill("#search", "camp")
     page.click("#found button >> nth=0")
+    pictures(page, made, "collecting")
+
+
+def pictures(page: Any, made: Making, name: str) -> None:
+    """Take a picture of a page by day and by night, on a screen and on a phone."""
     for scheme in ("light", "dark"):
         for width, height in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            place = made.place(IMAGES / f"collecting-{width}-{scheme}.png")
+            place = made.place(IMAGES / f"{name}-{width}-{scheme}.png")
             page.screenshot(path=place, full_page=True)
 
 

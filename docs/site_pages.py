@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
+import logging
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import mathematics
 import refusals
+from make_readme import FIRST
+from make_tutorial import NOTEBOOK, as_markdown
 
 import discreet
-from discreet import collect, federated
+from discreet import collect, federated, recipes
 
 ROOT = Path(__file__).parents[1]
 # The pages by what a reader wants. Every page of docs/ stands here; a new one comes under Other until it is.
@@ -21,16 +26,22 @@ ORDER: dict[str, dict[str, str]] = {
     "Tutorial": {
         "Overview": "index.md",
         "Start": "start.md",
+        "In a notebook": "tutorial.md",
+    },
+    "A job": {
+        "A shop's lists": "shop.md",
         "A year of releases": "a_year.md",
         "Fresh all year": "fresh.md",
+        "A federation": "federated.md",
+        "A collection": "collecting.md",
     },
     "How-to": {
         "Choose a model": "choosing.md",
         "Prepare data": "data.md",
-        "Collect locally": "collecting.md",
-        "Federate": "federated.md",
+        "Recommend on the device": "on_device.md",
         "Scale out": "scale.md",
         "Evaluate": "evaluation.md",
+        "Give data away": "give_data_away.md",
         "Audit": "audit.md",
         "Serve a model": "serving.md",
         "Use a model in other tools": "exporting.md",
@@ -38,9 +49,16 @@ ORDER: dict[str, dict[str, str]] = {
     "Reference": {
         "CLI, API and errors": "reference.md",
         "Commands": "reference/commands.md",
-        "Python": "reference/api.md",
+        "Models in Python": "reference/python.md",
+        "Data": "reference/data.md",
+        "Guarantees and ledgers": "reference/privacy.md",
+        "Evaluation": "reference/evaluation.md",
+        "Exceptions": "reference/errors.md",
+        "discreet.collect": "reference/collect.md",
+        "discreet.federated": "reference/federated.md",
         "Errors": "troubleshooting.md",
         "Models": "models.md",
+        "Research methods": "research.md",
         "Accuracy": "accuracy.md",
         "Results": "results.md",
         "Labels, formats and glossary": "labels.md",
@@ -54,8 +72,18 @@ ORDER: dict[str, dict[str, str]] = {
         "Tuned constants": "constants.md",
         "What stays the same": "stability.md",
     },
-    "Papers": {"Papers": "papers.md"},
+    "Papers": {
+        "Papers": "papers.md",
+        "One-bit": "papers/one-bit.md",
+        "Frank-Wolfe": "papers/frank-wolfe.md",
+        "Local mixture": "papers/local-mixture.md",
+        "Collection": "papers/collection.md",
+        "Implicit": "papers/implicit.md",
+        "Claims under audit": "papers/audit.md",
+    },
 }
+# What new users searched for and did not find.
+SEARCHED = ("timestamp", "baseline", "embedding", "implicit feedback", "vector store", "duplicates")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
@@ -67,9 +95,10 @@ def generated() -> dict[str, str]:
         "changelog.md": _moved(ROOT / "CHANGELOG.md", "changelog.md"),
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md", "contributing.md"),
         "proofs/index.md": proofs_page(),
+        "tutorial.md": as_markdown(json.loads(NOTEBOOK.read_text(encoding="utf8"))),
         "troubleshooting.md": troubleshooting_page(),
         "reference/commands.md": commands_page(),
-        "reference/api.md": api_page(),
+        **api_pages(),
     }
     for path in sorted((ROOT / "proofs").glob("*.md")):
         place = f"proofs/{path.name}"
@@ -103,6 +132,7 @@ def _place(path: Path) -> str | None:
         ROOT / "CHANGELOG.md": "changelog.md",
         ROOT / "CONTRIBUTING.md": "contributing.md",
         ROOT / "proofs": "proofs/index.md",
+        NOTEBOOK: "tutorial.md",
     }
     if path in homes:
         return homes[path]
@@ -158,46 +188,70 @@ def _command(called: str, command: Any) -> list[str]:
         names = ", ".join(f"`{name}`" for name in parameter.opts) if parameter.opts else f"`{parameter.name}`"
         if parameter.param_type_name == "argument":
             names = f"`{(parameter.name or '').upper()}`"
-        words = (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+        words = _cell(getattr(parameter, "help", None) or "")
         needed = " *(needed)*" if parameter.required else ""
         if parameter.name != "help":
             lines.append(f"| {names} | {words}{needed} |")
     return [*lines, ""]
 
 
-def api_page() -> str:
-    """Show every exported name with its signature and docstring."""
-    lines = ["# Python", "", "Everything below is imported from the package named above it.", ""]
-    for package in (discreet, collect, federated):
-        lines += [f"## {package.__name__}", ""]
-        for name in package.__all__:
-            if name != "__version__":
-                lines += _member(name, getattr(package, name))
+# The names of `discreet` that are no models, by page.
+_NAMES = {
+    "data": "read from_frame catalog Interactions PublicFacts Vocabulary PrivateCatalog PrivateScale "
+    "synthesize",
+    "privacy": "Guarantee Unit Neighbors Trust Basis Ledger PrivacyRandom",
+    "evaluation": "evaluate compare Evaluation write_report "
+    "evaluate_privately choose_privately fit_and_evaluate",
+    "errors": "DiscreetError ParameterError DataError FileError PrivacyError BudgetError",
+}
+_TITLES = {
+    "data": "Data",
+    "privacy": "Guarantees, ledgers and noise",
+    "evaluation": "Evaluation",
+    "errors": "Exceptions",
+}
+
+
+def api_pages() -> dict[str, str]:
+    """Return the pages of the Python API; mkdocstrings writes signatures, sections and sources into them."""
+    pages = {"reference/python.md": _models_page()}
+    for name, listed in _NAMES.items():
+        pages[f"reference/{name}.md"] = "\n".join(
+            [f"# {_TITLES[name]}", "", *_members("discreet", listed.split())]
+        )
+    for package in (collect, federated):
+        name = package.__name__
+        title = f"# {name}\n\n{inspect.getdoc(package)}\n"
+        pages[f"reference/{name.partition('.')[2]}.md"] = "\n".join([title, *_members(name, package.__all__)])
+    return pages
+
+
+def _models_page() -> str:
+    """Return the page of all models: the one to start with first, those without privacy last."""
+    elsewhere = {name for listed in _NAMES.values() for name in listed.split()}
+    classes = {
+        found.name: name
+        for name in discreet.__all__
+        if name not in elsewhere
+        and inspect.isclass(found := getattr(discreet, name))
+        and issubclass(found, discreet.Estimator)
+        and found is not discreet.Estimator
+    }
+    baselines = [name for name in classes if recipes.is_never_private(name)]
+    others = [name for name in classes if name not in (*FIRST, *baselines)]
+    lines = ["# Models in Python", "", "`estimator.fit(data)` returns a `FittedModel`, which recommends.", ""]
+    for title, names in (
+        ("Models to start with", [classes[name] for name in FIRST]),
+        ("What every model does", ["Estimator", "FittedModel", "load"]),
+        ("Other private models", [classes[name] for name in others]),
+        ("Baselines without privacy", [classes[name] for name in baselines]),
+    ):
+        lines += [f"## {title}", "", *_members("discreet", names)]
     return "\n".join(lines)
 
 
-def _member(name: str, found: Any) -> list[str]:
-    lines = [f"### {name}", ""]
-    if callable(found) and not (inspect.isclass(found) and issubclass(found, Exception)):
-        lines += ["```python", f"{name}{_signature(found)}", "```", ""]
-    lines += ["```text", inspect.getdoc(found) or "", "```", ""]
-    if inspect.isclass(found):
-        public = [
-            one for one in vars(found) if not one.startswith("_") and inspect.isfunction(vars(found)[one])
-        ]
-        for one in public:
-            summary = (inspect.getdoc(vars(found)[one]) or "").splitlines()[:1]
-            lines.append(f"- `{one}{_signature(vars(found)[one])}` {''.join(summary)}")
-    return [*lines, ""]
-
-
-def _signature(found: Any) -> str:
-    try:
-        return re.sub(
-            r"\bself, |\(self\)", lambda match: "()" if "(" in match[0] else "", str(inspect.signature(found))
-        )
-    except (TypeError, ValueError):
-        return "(...)"
+def _members(package: str, names: Iterable[str]) -> list[str]:
+    return [line for name in names for line in (f"::: {package}.{name}", "")]
 
 
 def troubleshooting_page() -> str:
@@ -223,6 +277,8 @@ def _cell(text: str) -> str:
 
 def on_config(config: Any) -> Any:
     """Put the pages that are there into order."""
+    # Exported names are computed, which a reader of source code cannot follow; the pages name each of them.
+    logging.getLogger("mkdocs.plugins.griffe").addFilter(lambda record: "__all__" not in record.getMessage())
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} | set(
         generated()
     )
@@ -257,3 +313,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Mend links of pages that are files of `docs/`."""
     source = ROOT / "docs" / page.file.src_uri
     return relinked(markdown, source, page.file.src_uri) if source.exists() else markdown
+
+
+def missing_words(index: dict[str, Any]) -> list[str]:
+    """Return the words that people search for and the index of the search does not have."""
+    text = " ".join(f"{part['title']} {part['text']}" for part in index["docs"]).lower()
+    return [word for word in SEARCHED if word not in text]
+
+
+def on_post_build(config: Any) -> None:
+    """Refuse a site whose search does not find what people look for."""
+    index = json.loads((Path(config.site_dir) / "search" / "search_index.json").read_text(encoding="utf8"))
+    if missing := missing_words(index):
+        raise RuntimeError(f"The search does not find {', '.join(missing)}. Use the words that readers use.")

@@ -5,7 +5,9 @@ takes from another file: then tests would run on code that no longer exists.
 """
 
 import ast
+import hashlib
 import re
+import shutil
 
 _COMPILED = re.compile(r"^@(compiled|njit)\b", re.MULTILINE)
 
@@ -23,6 +25,18 @@ def forget_stale(root):
                 index.unlink(missing_ok=True)
                 forgotten.add(name)
     return sorted(forgotten)
+
+
+def kept_while_unchanged(folder, root):
+    """Return a folder for a package's kernels compiled in another way; any change of a kernel empties it."""
+    sources = {_name(path, root): path for path in root.rglob("*.py")}
+    compiled = {name for name, path in sources.items() if _COMPILED.search(path.read_text(encoding="utf8"))}
+    needed = sorted({one for name in compiled for one in _needed(name, sources, compiled)})
+    own = folder / hashlib.sha256(b"\0".join(sources[name].read_bytes() for name in needed)).hexdigest()[:16]
+    for other in set(folder.iterdir()) - {own}:
+        shutil.rmtree(other, ignore_errors=True)
+    own.mkdir(exist_ok=True)
+    return own
 
 
 def _name(path, root):

@@ -1,6 +1,7 @@
 """Documentation is executed: every Python example runs, links lead somewhere, tables are up to date."""
 
 import ast
+import functools
 import importlib.util
 import json
 import re
@@ -44,6 +45,8 @@ NOT_OURS = (
     "run.json",
     "new.json",
     "label.json",
+    "bundle.json",
+    "items.json",
     "top_shelf.py",
     "top_shelf.md",
     "tests/formats/vX.Y/",
@@ -71,11 +74,12 @@ def test_every_file_that_a_page_names_exists():
     notes = [*(ROOT / "proofs").glob("*.md"), *(ROOT / "papers").glob("*/NOTES.md")]
     for page in [*PAGES, *notes]:
         # Papers name what runs made elsewhere; test_adding_a_model.py writes the files of its page.
-        if page.name not in ("papers.md", "adding_a_model.md"):
+        if page.name not in ("papers.md", "adding_a_model.md") and page.parent.name != "papers":
             assert not dead_names(page.read_text(encoding="utf8"), known), page.name
     assert dead_names("`gone.py` in `src/gone/`, `tests/test_docs.py`", known) == ["gone.py", "src/gone/"]
 
 
+@functools.cache
 def script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -92,23 +96,41 @@ def script(name):
     return module
 
 
+@functools.cache
+def source_of_sentences():
+    return script("refusals").Source.of(ROOT / "src" / "discreet")
+
+
+@functools.cache
+def generated_pages():
+    """Generate all pages once; the sentences, which take longest, are those of the source above."""
+    pages = script("site_pages")
+    kept, pages.refusals.Source.of = pages.refusals.Source.of, lambda _: source_of_sentences()
+    try:
+        return pages.generated()
+    finally:
+        pages.refusals.Source.of = kept
+
+
 def test_the_site_describes_every_verb_name_proof_and_refusal():
     from discreet.cli.application import VERBS
 
-    pages = script("site_pages").generated()
+    pages = generated_pages()
     assert all(f"## discreet {verb}" in pages["reference/commands.md"] for verb in VERBS)
     for name in set(discreet.__all__) - {"__version__"}:
-        assert f"### {name}\n" in pages["reference/api.md"]
+        assert sum(f"::: discreet.{name}\n" in page for page in pages.values()) == 1, name
+    models = re.findall(r"::: discreet\.(\w+)", pages["reference/python.md"])
+    assert models[0] == "UserFactorization" and models.index("Als") > models.index("FrankWolfe")
     assert all(f"proofs/{path.name}" in pages for path in (ROOT / "proofs").glob("*.md"))
     assert not re.search(r"\]\((?!https?:)[^)]*\.\./(src|papers|tests)/", "".join(pages.values()))
 
 
 def test_troubleshooting_knows_every_sentence():
     refusals = script("refusals")
-    found, lost = refusals.Source.of(ROOT / "src" / "discreet").refusals
+    found, lost = source_of_sentences().refusals
     assert not lost, lost
     assert len(found) > 600 and {one.kind for one in found} >= {"ParameterError", "DataError", "Refused"}
-    page = script("site_pages").generated()["troubleshooting.md"]
+    page = generated_pages()["troubleshooting.md"]
     assert page.count("\n| ") > len(found)
     # The twin: a sentence that cannot be followed is noticed, one behind a name or a function is found.
     code = """
@@ -147,10 +169,13 @@ def test_formulas_of_proofs_are_set():
 
 
 def test_the_papers_page_is_what_the_results_say():
-    page = ROOT / "docs" / "papers.md"
-    assert script("make_papers").text() == page.read_text(encoding="utf8"), (
-        "The page of papers is out of date. Run docs/make_papers.py."
-    )
+    pages = script("make_papers").pages()
+    for place, text in pages.items():
+        page = ROOT / "docs" / place
+        assert page.read_text(encoding="utf8") == text, f"{place} is out of date. Run docs/make_papers.py."
+    assert {f"papers/{path.name}" for path in (ROOT / "docs" / "papers").glob("*.md")} < pages.keys()
+    # At first sight a quarter of what it once was: 140 KB in one page.
+    assert len(pages["papers.md"].encode()) <= 35_000
 
 
 def test_the_page_of_constants_is_what_the_ablation_says():
@@ -198,14 +223,14 @@ def test_links_to_sections_lead_somewhere():
         return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
     for page in PAGES:
-        for target, mark in re.findall(r"\]\(([\w./]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf8")):
+        for target, mark in re.findall(r"\]\(([\w./-]*\.md)?#([\w-]+)\)", page.read_text(encoding="utf8")):
             found = sections(page.parent / target if target else page)
             assert mark in found, f"{page.name} links to {target}#{mark}"
 
 
 def test_sentences_are_short():
     for page in PAGES:
-        if page.name in ("papers.md", "adding_a_model.md", "constants.md"):
+        if page.name in ("papers.md", "adding_a_model.md", "constants.md") or page.parent.name == "papers":
             continue
         lengths = [len(sentence.split()) for sentence in sentences(page.read_text(encoding="utf8"))]
         assert not lengths or sum(lengths) / len(lengths) <= 20, page.name
@@ -223,12 +248,80 @@ def sentences(text):
     return prose
 
 
-def test_tables_of_models_are_up_to_date():
+def test_what_pages_take_from_the_program_is_up_to_date():
     module = script("make_readme")
-    for page, table in ((module.README, module.first_models_table()), (module.MODELS, module.models_table())):
-        assert table in page.read_text(encoding="utf8"), (
+    for page, part, content in module.PARTS:
+        text = page.read_text(encoding="utf8")
+        assert f"<!-- {part} -->" in text and module.fill(text, part, content()) == text, (
             f"{page.name} is out of date. Run docs/make_readme.py."
         )
+    everywhere = module.first_models_table() + module.research_table() + module.baselines_table()
+    assert all(f"| `{row['name']}` |" in everywhere for row in module.describe_models())
+
+
+def assumed_lines():
+    """Return what labels of all kinds assume, with dots in place of numbers."""
+    from discreet import recipes
+    from discreet.data.facts import PublicFacts
+    from discreet.federated import SharedNoise
+    from discreet.follow import FollowSettings
+
+    kinds = [(), ("scale", "n_items"), ("chosen", "chosen scale"), ("picked",)]
+    facts = [PublicFacts(n_items=9, step=1, max_per_user=5, n_users=70, from_file=kind) for kind in kinds]
+    facts.append(PublicFacts(n_items=9, low=1, high=1))
+    names = [row["name"] for row in recipes.describe_models() if row["unit"] != "nothing"]
+    lines = []
+    for fact in facts:
+        for estimator in recipes.estimators(names, [1.0], None):
+            if fact.low < fact.high or estimator.feedback == "implicit":
+                lines += estimator.promise(fact).assumes
+        lines += FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6).promise(fact).assumes
+    for noise in (SharedNoise(parties=3, missing=0), SharedNoise(parties=4, missing=1)):
+        lines += noise.assumes(1.0, 1e-6)
+    return {
+        re.sub(r"(epsilon=)?\d[\d,.]*", "…", line).removesuffix(" (taken from the file)") for line in lines
+    }
+
+
+def test_the_list_of_what_is_assumed_is_whole():
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf8")
+    listed = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    found = assumed_lines()
+    assert len(found) > 15 and not found - set(listed)
+
+
+def test_names_for_new_models_are_promised_to_stay():
+    page = (ROOT / "docs" / "adding_a_model.md").read_text(encoding="utf8")
+    kept = (ROOT / "docs" / "stability.md").read_text(encoding="utf8")
+    for names in re.findall(r"^(?:\s*>>> )?from discreet[\w.]* import (.+)$", page, re.MULTILINE):
+        for name in names.split(", "):
+            assert f"`{name}`" in kept, name
+
+
+def test_the_search_finds_what_people_look_for():
+    module = script("site_pages")
+    pages = [page.read_text(encoding="utf8") for page in PAGES] + list(module.generated().values())
+    assert not module.missing_words({"docs": [{"title": "", "text": text} for text in pages]})
+    assert module.missing_words({"docs": [{"title": "timestamp", "text": "Baseline"}]})[0] == "embedding"
+
+
+def test_the_notebook_was_run_and_is_shown():
+    tutorial = script("make_tutorial")
+    kept = json.loads(tutorial.NOTEBOOK.read_text(encoding="utf8"))
+    cells = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    page = tutorial.as_markdown(kept)
+    assert "```python" in page and "PRIVATE" in page and "<table" in page
+    # A cell that fails ends the run: test_scripts.py runs all of them.
+    broken = {"cells": [{"cell_type": "code", "source": ["1 / 0"], "outputs": []}]}
+    with pytest.raises(ZeroDivisionError):
+        tutorial.executed(broken)
+
+
+def test_sections_of_docstrings_get_the_colon_that_a_parser_wants():
+    colons = script("docstring_sections").with_colons
+    assert colons("Do.\n\nGuarantee\n    Pure.\n") == "Do.\n\nGuarantee:\n    Pure.\n"
+    assert colons("Guarantee is a word.\nNoise\n") == "Guarantee is a word.\nNoise\n"
 
 
 def known_options():

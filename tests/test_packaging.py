@@ -93,11 +93,21 @@ def test_without_what_the_build_reads_there_is_no_wheel(missing, container, tmp_
         build_wheel(str(tmp_path))
 
 
+LOCKED = re.compile(r"[a-z0-9-]+==[0-9][\w.]*(    --hash=sha256:[0-9a-f]{64})+")
+
+
 def test_actions_are_pinned_by_commit_and_the_image_by_a_lock():
     root = Path(__file__).parents[1]
     used = re.findall(r"uses: *(\S+)", (root / ".github/workflows/check.yml").read_text())
     assert used and all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", one) for one in used)
-    assert "--constraint requirements-service.lock" in (root / "Containerfile").read_text()
-    locked = (root / "requirements-service.lock").read_text().splitlines()[1:]
-    assert {"fastapi", "uvicorn", "polars", "cryptography"} <= {line.partition("==")[0] for line in locked}
-    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in locked)
+    build = (root / "Containerfile").read_text()
+    assert build.count("--require-hashes") == 2
+    for name, needed in (
+        ("service", {"fastapi", "uvicorn", "polars", "cryptography", "psycopg"}),
+        ("build", {"hatchling"}),
+    ):
+        assert f"--require-hashes -r requirements-{name}.lock" in build
+        text = (root / f"requirements-{name}.lock").read_text()
+        blocks = text.partition("\n")[2].replace(" \\\n", "").splitlines()
+        assert all(LOCKED.fullmatch(block) for block in blocks)
+        assert needed <= {block.partition("==")[0] for block in blocks}

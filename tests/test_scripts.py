@@ -26,6 +26,7 @@ SCRIPTS = [
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # They start servers, a browser or a federation of processes: by default only their options are parsed.
 SLOW = {
+    "benchmarks/bundle.py",
     "benchmarks/doors.py",
     "benchmarks/service.py",
     "benchmarks/soak.py",
@@ -128,7 +129,7 @@ def test_a_slow_script_parses_its_options(script, start, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(SLOW))
 def test_a_slow_script_runs(script):
-    if script == "docs/make_screenshots.py" and CHROMIUM is None:
+    if script in ("benchmarks/bundle.py", "docs/make_screenshots.py") and CHROMIUM is None:
         pytest.skip("Chromium is not installed; `make browser` brings it")
     arguments = ["--toy", *(["--json"] if script.startswith("benchmarks/") else [])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

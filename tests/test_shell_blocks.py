@@ -18,6 +18,8 @@ from test_docs import PAGES, ROOT, script
 NOT_RUN = {
     r"^make |^pip |-m venv": "installs packages or runs the tests",
     r"^(\w+=\S+ )?dask |dask://|/shared/": "needs several machines",
+    r"^python -m http.server": "serves until it is stopped; tests/service does that",
+    r"--to onnx": "needs the extra onnx; tests/models/test_onnx_graph.py runs it",
     r"^aws |s3://": "needs an object store",
     r"^docker|^podman|^nginx|^mkdocs|^git |^curl": "needs another program",
     r"^python benchmarks/|^python docs/|^python papers/": "takes minutes; test_scripts.py runs a toy",
@@ -86,6 +88,7 @@ def folder(tmp_path, monkeypatch):
     parties = [f"{party}-items.txt" for party in ("north", "east", "south")]
     for name in ("titles.txt", "films.txt", "items.txt", "items.csv", *parties):
         Path(name).write_text(ids)
+    Path("films.csv").write_text("id,title\n" + "".join(f"{item},Film {item}\n" for item in range(ITEMS)))
     Path("forgotten.txt").write_text("7\n")
     return tmp_path
 

@@ -13,6 +13,7 @@ from discreet.audit.neighboring import SyntheticSpec
 from discreet.audit.white_box.structure import examine
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_multiplier
 from discreet.recipes import MODELS
+from discreet.reproduce import save_plot
 
 from .attacks import frank_wolfe_noise, labels_beyond_one, parallel_items, probit_verdicts, whole_matrix
 
@@ -81,7 +82,7 @@ def _draw(found, folder):
     for side, what, color in ((-0.2, "refuted", "#c44"), (0.2, "ours", "#48a")):
         heights = [found[f"{name}-{what}"][0] for name in titles]
         places = [place + side for place in range(len(titles))]
-        axes.threshold(
+        axes.bar(
             places, heights, 0.4, color=color, label={"refuted": "as published", "ours": "ours instead"}[what]
         )
     axes.axhline(CLAIMED, color="black", linewidth=1, linestyle="--", label="the claim")
@@ -89,5 +90,5 @@ def _draw(found, folder):
     axes.set_ylabel("epsilon refuted, at 99 %")
     axes.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(folder / "claims.png", dpi=130)
+    save_plot(figure, folder / "claims.svg")
     pyplot.close(figure)

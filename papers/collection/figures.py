@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from discreet.reproduce import save_plot
+
 BOUNDS = {
     "printed": "Theorem 3, 95 %",
     "worst sharp": "any truth, rated truly, 95 %",
@@ -30,7 +32,7 @@ def draw(kept: dict[str, Any], folder: Path) -> None:
         axis.set(title=kind, xlabel="epsilon a cell", ylabel="rho", yscale="log")
     axes[0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(folder / "rho.png", dpi=90)
+    save_plot(figure, folder / "rho.svg")
     panels = {f"low rank, {kind}": rows for kind, rows in kept["synthetic"].items()} | kept["real"]
     figure, axes = pyplot.subplots(1, len(panels), figsize=(4 * len(panels), 3.5))
     for axis, (title, rows) in zip(axes, panels.items(), strict=True):
@@ -39,5 +41,5 @@ def draw(kept: dict[str, Any], folder: Path) -> None:
         axis.set(title=title, xlabel="epsilon a cell", ylabel="RMSE")
     axes[0].legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(folder / "recovery.png", dpi=90)
+    save_plot(figure, folder / "recovery.svg")
     pyplot.close("all")

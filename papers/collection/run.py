@@ -6,6 +6,7 @@ sharper ones that can fail, the constant of statement (5), and how well ratings 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,8 +34,8 @@ KINDS = ("stars", "numbers")
 SIZES = ((60, 50), (240, 200))
 #: What is known of real data: epsilons, runs, and about how far ratings lie from what can be predicted.
 REAL = {
-    "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 5, 0.6),
-    "movielens-100k": ((0.5, 2.0, 4.0, 6.0, 8.0), 2, 0.9),
+    "restaurant-consumer": ((1.0, 2.0, 4.0, 6.0, 8.0), 10, 0.6),
+    "movielens-100k": ((0.5, 2.0, 4.0, 6.0, 8.0), 10, 0.9),
 }
 
 
@@ -43,14 +44,13 @@ def measure(run: Run) -> Values:
     values: Values = {}
     kept: dict[str, Any] = {"bound": {}, "constant": {}, "synthetic": {}, "real": {}}
     for kind in KINDS:
-        _theorems(kind, run, values, kept)
-        _statement_five(kind, run, values, kept)
-        _synthetic(kind, run, values, kept)
+        for part in (_theorems, _statement_five, _synthetic):
+            run.part(lambda part=part, kind=kind: part(kind, run, values, kept))
     for name in run.pick(full=tuple(REAL), quick=("restaurant-consumer",), toy=("restaurant-consumer",)):
         if catalog.find(name) is not None:
-            _real(name, run, values, kept)
+            run.part(lambda name=name: _real(name, run, values, kept))
     run.write("results.json", kept)
-    if run.folder and run.size == "full":
+    if run.folder and run.size == "full" and run.complete:
         draw(kept, run.folder)
     return values
 
@@ -58,30 +58,50 @@ def measure(run: Run) -> Values:
 def _theorems(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
     """Count the largest loss of a report, and draw reports to see which bounds on rho hold how tightly."""
     draws = run.pick(full=200, quick=40, toy=4)
-    rows = [run.step(f"theorem 3 {kind} {epsilon:g}", theorem3, kind, epsilon, draws) for epsilon in EPSILONS]
+    rows = [
+        run.step(f"theorem 3 {kind} {epsilon:g}, with spreads", theorem3, kind, epsilon, draws)
+        for epsilon in EPSILONS
+    ]
     kept["bound"][kind] = rows
     made = draws * len(rows)
     values[f"loss-{kind}"] = [row["worst loss"] / row["epsilon"] for row in rows]
-    values[f"coverage-{kind}"] = DrawnValues([row["below printed"] for row in rows], made)
-    values[f"looseness-{kind}"] = DrawnValues([row["printed"] / row["mean"] for row in rows], made)
-    values[f"sharp-coverage-{kind}"] = DrawnValues([row["below sharp"] for row in rows], made)
-    values[f"sharp-looseness-{kind}"] = DrawnValues([row["sharp"] / row["mean"] for row in rows], made)
-    values[f"worst-coverage-{kind}"] = DrawnValues([row["worst below"] for row in rows], made)
-    values[f"worst-looseness-{kind}"] = DrawnValues(
-        [row["worst sharp"] / row["worst mean"] for row in rows], made
-    )
+    for name, key in (("coverage", "below printed"), ("sharp-coverage", "below sharp")):
+        values[f"{name}-{kind}"] = _share([row[key] for row in rows], draws)
+    values[f"worst-coverage-{kind}"] = _share([row["worst below"] for row in rows], draws)
+    for name, top, below in (
+        ("looseness", "printed", "mean"),
+        ("sharp-looseness", "sharp", "mean"),
+        ("worst-looseness", "worst sharp", "worst mean"),
+    ):
+        ratios = [row[top] / row[below] for row in rows]
+        # The error of a mean of ratios whose divisors are means of draws.
+        errors = [
+            ratio * row[f"{below} spread"] / row[below] for ratio, row in zip(ratios, rows, strict=True)
+        ]
+        error = math.hypot(*errors) / math.sqrt(draws) / len(rows)
+        values[f"{name}-{kind}"] = DrawnValues(ratios, made, error)
     values[f"printed-over-worst-{kind}"] = [row["worst printed"] / row["worst sharp"] for row in rows]
     world = make_world(kind, seed=1, people=60, items=50)
     values[f"rank-{kind}"] = [float(np.linalg.matrix_rank(world.truth))]
 
 
+def _share(shares: Sequence[float], draws: int) -> DrawnValues:
+    """Return shares of draws with the binomial error of their mean."""
+    variance = sum(share * (1 - share) for share in shares) / draws
+    return DrawnValues(shares, draws * len(shares), math.sqrt(variance) / len(shares))
+
+
 def _statement_five(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
     """Find C0 in |Theta_hat - Theta| <= C0 rho / sqrt(p), and whether it grows with the matrix."""
-    found = []
-    for seed in range(run.pick(full=3, quick=1, toy=1)):
-        for people, items in run.pick(full=SIZES, quick=SIZES, toy=((24, 20), (48, 40))):
-            step = f"statement (5) {kind} {people} {seed}"
-            found.append(run.step(step, _constants, kind, people, items, seed))
+    sizes = run.pick(full=SIZES, quick=SIZES, toy=((24, 20), (48, 40)))
+
+    def both(seed: int) -> list[list[float]]:
+        return [
+            run.step(f"statement (5) {kind} {people} {seed}", _constants, kind, people, items, seed)
+            for people, items in sizes
+        ]
+
+    found = [one for pair in run.draws(run.pick(full=10, quick=1, toy=1), both) for one in pair]
     kept["constant"][kind] = found
     values[f"constant-{kind}"] = [max(max(row) for row in found)]
     values[f"constant-growth-{kind}"] = [
@@ -106,10 +126,12 @@ def _synthetic(kind: str, run: Run, values: Values, kept: dict[str, Any]) -> Non
     people, items = run.pick(full=(300, 200), quick=(300, 200), toy=(60, 40))
     rows = []
     for epsilon in run.pick(full=EPSILONS, quick=EPSILONS, toy=(4.0,)):
-        errors = []
-        for seed in range(run.pick(full=2, quick=1, toy=1)):
-            step = f"recovery {kind} {epsilon:g} {seed}"
-            errors.append(Errors(*run.step(step, _recovery, kind, people, items, epsilon, seed)))
+        errors = run.draws(
+            run.pick(full=10, quick=1, toy=1),
+            lambda seed, e=epsilon: Errors(
+                *run.step(f"recovery {kind} {e:g} {seed}", _recovery, kind, people, items, e, seed)
+            ),
+        )
         _compare(f"synthetic-{kind}", epsilon, errors, values)
         rows.append([epsilon, *np.mean(errors, axis=0).tolist()])
     kept["synthetic"][kind] = rows
@@ -124,10 +146,12 @@ def _real(name: str, run: Run, values: Values, kept: dict[str, Any]) -> None:
     epsilons, runs, intrinsic = REAL[name]
     rows = []
     for epsilon in run.pick(full=epsilons, quick=epsilons, toy=(4.0,)):
-        errors = []
-        for seed in range(run.pick(full=runs, quick=1, toy=1)):
-            step = f"{name} {epsilon:g} {seed}"
-            errors.append(Errors(*run.step(step, _held_out, name, epsilon, seed, intrinsic)))
+        errors = run.draws(
+            run.pick(full=runs, quick=1, toy=1),
+            lambda seed, e=epsilon: Errors(
+                *run.step(f"{name} {e:g} {seed}", _held_out, name, e, seed, intrinsic)
+            ),
+        )
         _compare(name, epsilon, errors, values)
         rows.append([epsilon, *np.mean(errors, axis=0).tolist(), *np.std(errors, axis=0).tolist()])
     kept["real"][name] = sorted(rows)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.reproduce import save_plot
+
 from .methods import CLEAR, MEAN
 
 
@@ -27,15 +29,21 @@ def plot(
         style = ":" if "NOT PRIVATE" in method else "--" if flat else "-"
         marker = None if flat else "o"
         axis.errorbar(
-            epsilons, table.mean(axis=0), table.std(axis=0), label=method, linestyle=style, marker=marker
+            epsilons, table.mean(axis=0), _error(table), label=method, linestyle=style, marker=marker
         )
     if printed:
-        axis.plot(epsilons, printed, "kx:", label="printed")
+        values = " ".join(f"{value:g}" for value in printed)
+        axis.plot(epsilons, printed, "kx:", label=f"printed, read off a figure ± .003: {values}")
     axis.set_xscale("log")
     axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axis.set(xlabel="epsilon (delta = 1e-6, a person's whole history)", ylabel="RMSE", title=name)
     axis.legend(fontsize=7)
-    _save(figure, folder / f"{name}.png")
+    _save(figure, folder / f"{name}.svg")
+
+
+def _error(table: np.ndarray) -> np.ndarray | None:
+    """Return the standard error over the splits, if there are several."""
+    return table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else None
 
 
 def plot_rates(
@@ -51,7 +59,7 @@ def plot_rates(
         )
         axis.set(xlabel=over, title=f"{name} over {over}")
         axis.legend(fontsize=7)
-    _save(figure, folder / f"{name}.png")
+    _save(figure, folder / f"{name}.svg")
 
 
 def _figure(panels: int) -> tuple[Any, Any]:
@@ -69,5 +77,5 @@ def _save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure.tight_layout()
-    figure.savefig(path, dpi=90)
+    save_plot(figure, path)
     plt.close(figure)

@@ -19,6 +19,8 @@ from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
 from discreet.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon
 
+from .one_frame import gradient_without_biases, mcsherry_mironov, svd_without_biases
+
 DELTA = 1e-6
 _LARGEST = 20.0
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -33,6 +35,14 @@ CLEAR = "frank-wolfe without privacy"
 HONEST = "as printed, honest noise"
 OJA = "as printed with Oja, honest noise"
 THEIRS = "as printed, their noise (NOT PRIVATE)"
+TEN = "as printed, T = 10, honest noise"
+# Without item biases, as the printed Frank-Wolfe is; and McSherry and Mironov for one rating at epsilon / 80.
+SVD_PLAIN = "covariance-svd without item biases"
+PGD_PLAIN = "projected-gradient without item biases"
+MCSHERRY = "McSherry-Mironov as the poster ran it, epsilon / 80 a rating"
+# The nuclear norm that was printed for all of Jester, scaled by the square root of the people at hand.
+SCALED_K = "as printed, their k, honest noise"
+THEIR_K_ON_JESTER = 11_667.0
 
 
 def their_multiplier(epsilon: float) -> float:
@@ -72,8 +82,17 @@ MAKERS: dict[str, Callable[[float], Estimator]] = {
     HONEST: partial(_at, PrintedFrankWolfe),
     OJA: partial(_at, PrintedFrankWolfe, solver="oja"),
     THEIRS: at_their_noise,
+    TEN: partial(_at, PrintedFrankWolfe, rounds=10),
+    SCALED_K: partial(_at, PrintedFrankWolfe, radius=THEIR_K_ON_JESTER),
+}
+DENSE: dict[str, Callable[[Split, float, int], float]] = {
+    SVD_PLAIN: svd_without_biases,
+    PGD_PLAIN: gradient_without_biases,
+    MCSHERRY: mcsherry_mironov,
 }
 ALL = (PLAN, ONE, SVD, PGD, BIASES, MEAN, CLEAR, HONEST, OJA, THEIRS)
+ONE_FRAME = (*ALL, *DENSE)
+NETFLIX = (HONEST, TEN, SVD_PLAIN, MCSHERRY, MEAN)
 FOR_FULL_SIZE = (HONEST, THEIRS, TWO, MEAN)
 
 
@@ -81,6 +100,8 @@ def score(split: Split, name: str, epsilon: float, seed: int) -> float:
     """Return a method's RMSE on the held-out ratings."""
     if name == MEAN:
         return user_mean(split)
+    if name in DENSE:
+        return DENSE[name](split, epsilon, seed)
     model = MAKERS[name](epsilon).fit(split.train, random=PrivacyRandom.simulate(seed))
     return measure(model, split.train, split.test, "rmse")["rmse"]
 

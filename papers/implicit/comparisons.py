@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.reproduce import Run
+
 from . import tables
 from .accounting import composed
-from .printed import VARIANTS
+from .federated_claims import federated
+from .printed import LOWERED, VARIANTS
 
 Values = dict[str, Sequence[float]]
 Floats = npt.NDArray[np.float64]
@@ -23,13 +26,13 @@ PRINTED = {
 ITEMS = {"ml100k": 1682, "amazon": 1685}
 
 
-def compare(found: Mapping[str, Any]) -> Values:
-    """Return the values of every claim."""
+def compare(found: Mapping[str, Any], run: Run) -> Values:
+    """Return the values of every claim whose experiments were reached."""
     values: Values = {}
     for label in PRINTED:
         if parts := found.get(label):
-            values |= _tables(label, parts) | _figures(label, parts) | _federated(label, parts)
-            values |= _theory(label, parts) | _beside(label, parts)
+            for part in (_tables, _figures, federated, _theory, _beside):
+                values |= run.part(part, label, parts)
     values |= _sampling(found["figure 6"])
     for epsilon, draws in found["private"].items():
         for name, metric in ((f"private-{epsilon}", "hr@10:99"), (f"private-{epsilon}-full", "hr@10")):
@@ -57,9 +60,13 @@ def _tables(label: str, parts: Mapping[str, Any]) -> Values:
                 values[f"{prefix}-{name}-{variant}"] = _each(
                     draws, lambda draw, v=variant, c=column, at=line: np.abs(_metric(draw, v, c) - at).mean()
                 )
+            own = parts.get(f"tables printed setting {side}", [])
+            line = np.asarray(PRINTED[label][column]["opt"])
+            values[f"{prefix}-printed-{name}-opt"] = _each(
+                own, lambda draw, c=column, at=line: np.abs(_metric(draw, "opt", c) - at).mean()
+            )
         for worse, better in pairwise(VARIANTS):
             values[f"{prefix}-{better}-over-{worse}"] = _over(draws, better, worse)
-        values[f"{prefix}-is-over-opt-low"] = _over(draws, "opt-IS", "opt")
     return values
 
 
@@ -69,51 +76,85 @@ def _over(draws: Sequence[Any], better: str, worse: str, column: int = 0) -> lis
 
 
 def _figures(label: str, parts: Mapping[str, Any]) -> Values:
-    """Compare curves over epsilon 1 to 10: Figure 5 (items), 7 (items) and 8 (users)."""
-    values: Values = {}
-    five = parts["figure 5"]
-    for worse, better in (("com", "sym"), ("str", "com"), ("str", "sym"), ("str", "opt")):
-        values[f"figure5-{better}-over-{worse}-{label}"] = _over(five, better, worse)
-        values[f"figure5-{better}-over-{worse}-{label}-10"] = _each(
-            five, lambda draw, b=better, w=worse: (_metric(draw, b, 0) - _metric(draw, w, 0))[-1]
-        )
-    values[f"figure5-opt-best-{label}"] = _each(
-        five,
-        lambda draw: (
-            _metric(draw, "opt", 0) - np.max([_metric(draw, v, 0) for v in VARIANTS[:3]], axis=0)
-        ).min(),
-    )
+    """Compare curves of Figures 5, 7 (items) and 8 (users): over epsilon 1 to 10, and over 0.1 to 1 (`low`).
+
+    The text's numbers for epsilon 1 to 10 are those of the tables at 0.1 to 1, so both axes are judged.
+    """
+    values = _figure5(label, parts["figure 5"], "") | _figure5(label, parts["figure 5 low"], "-low")
     values[f"figure5-noise-com-{label}"] = _each(parts["noise"], lambda scale: scale["com"] / scale["str"])
     values[f"figure5-noise-sym-{label}"] = _each(parts["noise"], lambda scale: scale["sym"] / scale["com"])
     truth = np.asarray(parts["beside"][0]["no noise"][0])
     for figure, side in (("figure7", "items"), ("figure8", "users")):
+        for axis, name in (("", "figures"), ("-low", "tables")):
+            draws = [
+                dict(own) | dict(lower)
+                for own, lower in zip(
+                    parts[f"{name} {side}"], parts[f"{name} lower noise {side}"], strict=False
+                )
+            ]
+            values |= _over_others(figure, label, draws, axis)
         draws = [
-            own | _at_few(own, near)
-            for own, near in zip(parts[f"figures {side}"], parts["neighbors"], strict=True)
+            dict(own) | _at_few(own, near)
+            for own, near in zip(parts[f"figures {side}"], parts["neighbors"], strict=False)
         ]
-        for column, name in enumerate(("hr", "ndcg")):
-            key = f"{label}-{name}"
-            for other in ("opt", "dpmf"):
-                values[f"{figure}-is-over-{other}-{key}"] = _over(draws, "opt-IS", other, column)
-            for other in ("DPLCF", "LDPICF"):
-                values[f"{figure}-is-over-{other.lower()}-{key}"] = _over(draws, "opt-IS, few", other, column)
-            values[f"{figure}-opt-10-{key}"] = _each(
-                draws, lambda draw, c=column: _metric(draw, "opt", c)[-1]
-            )
-            values[f"{figure}-rises-{key}"] = _each(
-                draws, lambda draw, c=column: _metric(draw, "opt", c)[-1] - _metric(draw, "opt", c)[0]
-            )
-            values[f"{figure}-left-{key}"] = _each(
-                draws, lambda draw, c=column: truth[c] - _metric(draw, "opt-IS", c)[-1]
-            )
+        values |= _over_neighbors(figure, label, draws, truth)
     for name in ("DPLCF", "LDPICF"):
         values[f"figure7-{name.lower()}-{label}"] = _each(
             parts["neighbors"], lambda draw, n=name: _metric(draw, n, 0).mean()
         )
     values[f"figure8-over-figure7-{label}"] = [
         float((_metric(users, "opt-IS", 0) - _metric(items, "opt-IS", 0)).mean())
-        for users, items in zip(parts["figures users"], parts["figures items"], strict=True)
+        for users, items in zip(parts["figures users"], parts["figures items"], strict=False)
     ]
+    return values
+
+
+def _figure5(label: str, draws: Sequence[Any], axis: str) -> Values:
+    values: Values = {}
+    for worse, better in (("com", "sym"), ("str", "com"), ("str", "sym"), ("str", "opt")):
+        key = f"figure5-{better}-over-{worse}-{label}"
+        values[f"{key}{axis}"] = _over(draws, better, worse)
+        values[f"{key}{axis}-end"] = _each(
+            draws, lambda draw, b=better, w=worse: (_metric(draw, b, 0) - _metric(draw, w, 0))[-1]
+        )
+        values[f"{key}{axis}-upper"] = _each(
+            draws, lambda draw, b=better, w=worse: (_metric(draw, b, 0) - _metric(draw, w, 0))[-5:].mean()
+        )
+    values[f"figure5-opt-best-{label}{axis}"] = _each(
+        draws,
+        lambda draw: (
+            _metric(draw, "opt", 0) - np.max([_metric(draw, v, 0) for v in VARIANTS[:3]], axis=0)
+        ).min(),
+    )
+    return values
+
+
+def _over_others(figure: str, label: str, draws: Sequence[Any], axis: str) -> Values:
+    """Compare opt-IS, with the noise kept and lowered, with opt and DPMF."""
+    values: Values = {}
+    for column, name in enumerate(("hr", "ndcg")):
+        key = f"{label}-{name}{axis}"
+        for other in ("opt", "dpmf"):
+            values[f"{figure}-is-over-{other}-{key}"] = _over(draws, "opt-IS", other, column)
+            for lowered, weight in LOWERED.items():
+                values[f"{figure}-lower{weight:g}-over-{other}-{key}"] = _over(draws, lowered, other, column)
+        values[f"{figure}-opt-end-{key}"] = _each(draws, lambda draw, c=column: _metric(draw, "opt", c)[-1])
+        values[f"{figure}-rises-{key}"] = _each(
+            draws, lambda draw, c=column: _metric(draw, "opt", c)[-1] - _metric(draw, "opt", c)[0]
+        )
+    return values
+
+
+def _over_neighbors(figure: str, label: str, draws: Sequence[Any], truth: Floats) -> Values:
+    """Compare opt-IS with the two methods that flip bits, and with the model without noise."""
+    values: Values = {}
+    for column, name in enumerate(("hr", "ndcg")):
+        key = f"{label}-{name}"
+        for other in ("DPLCF", "LDPICF"):
+            values[f"{figure}-is-over-{other.lower()}-{key}"] = _over(draws, "opt-IS, few", other, column)
+        values[f"{figure}-left-{key}"] = _each(
+            draws, lambda draw, c=column: truth[c] - _metric(draw, "opt-IS", c)[-1]
+        )
     return values
 
 
@@ -122,32 +163,6 @@ def _at_few(own: Mapping[str, Any], near: Mapping[str, Any]) -> dict[str, Any]:
     high = tables.HIGH_EPSILONS if len(own["opt-IS"]) == len(tables.HIGH_EPSILONS) else (1.0, 3.0, 10.0)
     few = tables.FEW_EPSILONS if len(near["DPLCF"]) == len(tables.FEW_EPSILONS) else (3.0,)
     return dict(near) | {"opt-IS, few": [own["opt-IS"][high.index(epsilon)] for epsilon in few]}
-
-
-def _federated(label: str, parts: Mapping[str, Any]) -> Values:
-    """Hold the federations against the tables (epsilon 1) and against no noise (epsilon 10)."""
-    values: Values = {}
-    truth = parts["beside"][0]["no noise"][0][0]
-    for name, draws in parts.items():
-        if not name.startswith("federated"):
-            continue
-        _, side, epsilon, method = name.split(maxsplit=3)
-        key = f"federated-{label}-{side}-{method.lower().replace(' ', '-')}-{epsilon}"
-        values[key] = [draw[0] for draw in draws]
-        values[f"{key}-ndcg"] = [draw[1] for draw in draws]
-        values[f"{key}-left"] = [truth - draw[0] for draw in draws]
-    for side in ("items", "users"):
-        for epsilon in ("1", "10"):
-            key = f"federated-{label}-{side}"
-            many, few, sampled = (f"{key}-{one}-{epsilon}" for one in ("opt", "opt-after-2", "opt-is"))
-            if few in values:
-                values[f"{key}-moves-{epsilon}"] = [abs(values[many][0] - values[few][0])]
-            if sampled in values:
-                values[f"{key}-is-over-opt-{epsilon}"] = [values[sampled][0] - values[many][0]]
-    for side in ("items", "users"):
-        values[f"overlap-{label}-{side}"] = [draw[0] for draw in parts[f"overlap {side}"]]
-        values[f"overlap-all-{label}-{side}"] = [draw[1] for draw in parts[f"overlap {side}"]]
-    return values
 
 
 def _theory(label: str, parts: Mapping[str, Any]) -> Values:
@@ -185,12 +200,12 @@ def _beside(label: str, parts: Mapping[str, Any]) -> Values:
     values: Values = {f"{label}-popularity": popular}
     values[f"{label}-no-noise"] = [draw["no noise"][0][0] for draw in parts["beside"]]
     beaten = []
-    for draw, bar in zip(parts["tables items"], popular, strict=True):
-        below = np.asarray(tables.EPSILONS)[_metric(draw, "opt", 0) < bar]
+    for draw, list_score in zip(parts["tables items"], popular, strict=False):
+        below = np.asarray(tables.EPSILONS)[_metric(draw, "opt", 0) < list_score]
         beaten.append(float(below.max(initial=0.0)))
     values[f"{label}-loses-to-popularity-up-to"] = beaten
     values[f"theorem4-effect-{label}"] = [
-        _effect(*pair) for pair in zip(parts["beside"], parts["tables items"], strict=True)
+        _effect(*pair) for pair in zip(parts["beside"], parts["tables items"], strict=False)
     ]
     if "ceiling" in parts:
         values[f"{label}-best-without-privacy"] = [draw["best"] for draw in parts["ceiling"]]

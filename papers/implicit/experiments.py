@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,6 +89,16 @@ def beside(room: Bench, setting: Setting, epsilons: Sequence[float], seed: int) 
 def federated(room: Bench, plan: Plan, seed: int) -> list[float]:
     """Run Algorithm 1 and return HR@10 and NDCG@10."""
     return list(room.score(*federate(room.clicks, plan, seed)))
+
+
+def federated_curves(
+    room: Bench, plan: Plan, methods: Sequence[Method], epsilons: Sequence[float], seed: int
+) -> dict[str, Curve]:
+    """Run Algorithm 1 for a few rounds by several methods, at every epsilon."""
+    return {
+        method: [federated(room, replace(plan, method=method, epsilon=epsilon), seed) for epsilon in epsilons]
+        for method in methods
+    }
 
 
 def overlaps(room: Bench, side: Side, parties: int, seed: int) -> list[float]:

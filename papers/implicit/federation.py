@@ -1,8 +1,9 @@
 """Algorithm 1 as printed: ten parties, local rounds with noise, averages. NOT PRIVATE (see NOTES.md).
 
-Parties share one side (items, or people) and hold disjoint parts of the other. What a party knows of the
-shared side is what occurs in its own data, so catalogs overlap in part: an average is taken over those who
-have the item. Each local iteration fits the party's own side without noise, then the shared side with it.
+Parties share one side (items, or people) and hold disjoint parts of the other. Section VI-A lets them share
+all of it; with `everything=False` a party knows what occurs in its own data, so catalogs overlap in part and
+an average is taken over those who have the item. Each local iteration fits the party's own side without
+noise, then the shared side with it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,12 @@ class Plan:
     rounds: int = ROUNDS
     local: int = LOCAL
     parties: int = PARTIES
+    everything: bool = True
 
 
-def split(clicks: csr_matrix, side: Side, parties: int, seed: int) -> list[Party]:
+def split(
+    clicks: csr_matrix, side: Side, parties: int, seed: int, *, everything: bool = False
+) -> list[Party]:
     """Deal out people (items are shared) or items (people are shared) at random."""
     rows = clicks.T.tocsr() if side == "items" else clicks.tocsr()
     owner = experiment_generator(seed, "parties", side).permutation(rows.shape[1]) % parties
@@ -52,7 +56,7 @@ def split(clicks: csr_matrix, side: Side, parties: int, seed: int) -> list[Party
     for party in range(parties):
         own = np.flatnonzero(owner == party)
         part = rows[:, own]
-        shared = np.flatnonzero(np.diff(part.indptr))
+        shared = np.arange(rows.shape[0]) if everything else np.flatnonzero(np.diff(part.indptr))
         kept = part[shared].tocsr()
         found.append(Party(kept, kept.T.tocsr(), shared, own))
     return found
@@ -71,7 +75,7 @@ def overlap(parties: list[Party]) -> tuple[float, float]:
 def federate(clicks: csr_matrix, plan: Plan, seed: int) -> tuple[Floats, Floats]:
     """Run all rounds and the fine-tuning; return user and item factors."""
     generator = experiment_generator(seed, "federation", plan.method, str(plan.epsilon), plan.side)
-    members = split(clicks, plan.side, plan.parties, seed)
+    members = split(clicks, plan.side, plan.parties, seed, everything=plan.everything)
     n_shared, n_own = clicks.shape[::-1] if plan.side == "items" else clicks.shape
     shared = generator.uniform(size=(n_shared, plan.setting.factors))
     alpha0 = alpha0_of(plan.method, plan.setting)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet.reproduce import save_plot
+
 from . import tables
 from .comparisons import PRINTED
 from .experiments import LOSS_EPSILONS
-from .printed import METHODS, VARIANTS
+from .printed import LOWERED, METHODS, VARIANTS
 
 TITLES = {"ml100k": "ML-100K", "amazon": "Amazon"}
+TABLES = {"ml100k": ("III", "IV"), "amazon": ("VII", "VIII")}
+#: What the text prints for Figure 7 at epsilon 10; the figures' own values are not printed.
+AT_TEN = {"amazon": (0.6, 0.5)}
 METRICS = ("HR@10", "NDCG@10")
 COLORS = {name: f"C{place}" for place, name in enumerate((*METHODS, "DPLCF", "LDPICF"))}
 
 
-def draw(found: Mapping[str, Any], folder: Path) -> None:
-    """Write all pictures."""
+def draw(found: Mapping[str, Any], folder: Path, part: Callable[..., Any]) -> None:
+    """Write every picture whose experiments were reached."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -27,26 +32,27 @@ def draw(found: Mapping[str, Any], folder: Path) -> None:
 
     here = {label: found[label] for label in TITLES if found.get(label)}
     for side in ("items", "users"):
-        _save(plt, here, folder / f"tables_{side}.png", lambda *at, s=side: _table(*at, s))
+        part(_save, plt, here, folder / f"tables_{side}.svg", lambda *at, s=side: _table(*at, s))
     for name, side in (("figure7", "items"), ("figure8", "users")):
-        _save(plt, here, folder / f"{name}.png", lambda *at, s=side: _overall(*at, s))
-    _figure5(plt, here, folder / "figure5.png")
-    _figure6(plt, found["figure 6"], folder / "figure6.png")
-    _theorem5(plt, here["ml100k"]["theory"], folder / "theorem5.png")
+        part(_save, plt, here, folder / f"{name}.svg", lambda *at, s=side: _overall(*at, s))
+    part(_figure5, plt, here, folder / "figure5.svg")
+    part(_figure6, plt, found["figure 6"], folder / "figure6.svg")
+    part(lambda: _theorem5(plt, here["ml100k"]["theory"], folder / "theorem5.svg"))
     plt.close("all")
 
 
 def _save(plt: Any, here: Mapping[str, Any], path: Path, panel: Any) -> None:
     """Draw HR and NDCG for each data set."""
-    figure, axes = plt.subplots(len(here), 2, figsize=(10, 3.8 * len(here)), squeeze=False)
+    figure, axes = plt.subplots(len(here), 2, figsize=(11, 3.8 * len(here)), squeeze=False)
     for row, (label, parts) in zip(axes, here.items(), strict=True):
         for column, axis in enumerate(row):
             panel(axis, label, parts, column)
             axis.set(title=f"{TITLES[label]}: printed procedure, NOT PRIVATE", ylabel=METRICS[column])
             axis.set_xlabel("printed epsilon")
-    axes[0][0].legend(fontsize=6)
+    for row in axes:
+        row[1].legend(fontsize=5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_plot(figure, path)
 
 
 def _mean(draws: Sequence[Any], method: str, column: int) -> Any:
@@ -57,7 +63,12 @@ def _table(axis: Any, label: str, parts: Mapping[str, Any], column: int, side: s
     for method in METHODS:
         if method in VARIANTS:
             axis.plot(
-                tables.EPSILONS, PRINTED[label][column][method], "--", color=COLORS[method], linewidth=1
+                tables.EPSILONS,
+                PRINTED[label][column][method],
+                "--",
+                color=COLORS[method],
+                linewidth=1,
+                label=f"{method}, printed in Table {TABLES[label][column]}",
             )
         ours = _mean(parts[f"tables {side}"], method, column)
         axis.plot(tables.EPSILONS, ours, "o-", color=COLORS[method], markersize=3, label=method)
@@ -74,15 +85,20 @@ def _overall(axis: Any, label: str, parts: Mapping[str, Any], column: int, side:
     for name in ("DPLCF", "LDPICF"):
         near = _mean(parts["neighbors"], name, column)
         axis.plot(tables.FEW_EPSILONS, near, "s:", color=COLORS[name], markersize=3, label=name)
-    for method in ("opt", "opt-IS"):
-        points = [parts[f"federated {side} {epsilon} {method}"][0][column] for epsilon in (1, 10)]
-        axis.plot((1, 10), points, "*", color=COLORS[method], markersize=9, label=f"{method}, ten parties")
+    for name in LOWERED:
+        lower = _mean(parts[f"figures lower noise {side}"], name, column)
+        axis.plot(tables.HIGH_EPSILONS, lower, ":", color="gray", label=f"{name}, NOT PRIVATE")
+    few = _mean(parts[f"two rounds all shared {side}"], "opt", column)
+    axis.plot(tables.HIGH_EPSILONS, few, "*", color=COLORS["opt"], markersize=6, label="opt, ten parties")
+    if label in AT_TEN:
+        words = f"printed (text): above {AT_TEN[label][column]:g} at 10"
+        axis.plot([10], [AT_TEN[label][column]], "k*", markersize=10, label=words)
     axis.axhline(_mean(parts["beside"], "no noise", column)[0], color="black", linewidth=0.8, label="GT")
 
 
 def _figure5(plt: Any, here: Mapping[str, Any], path: Path) -> None:
     """Draw the noise on the matrix, and HR of the four variants, in the setting printed for this figure."""
-    figure, axes = plt.subplots(len(here), 2, figsize=(10, 3.8 * len(here)), squeeze=False)
+    figure, axes = plt.subplots(len(here), 2, figsize=(11, 3.8 * len(here)), squeeze=False)
     for (left, right), (label, parts) in zip(axes, here.items(), strict=True):
         widest = max(parts["noise"][0].values())
         places = np.linspace(-2 * widest, 2 * widest, 401)
@@ -95,11 +111,14 @@ def _figure5(plt: Any, here: Mapping[str, Any], path: Path) -> None:
         for variant in VARIANTS:
             line = _mean(parts["figure 5"], variant, 0)
             right.plot(tables.HIGH_EPSILONS, line, "o-", color=COLORS[variant], markersize=3, label=variant)
+        if label == "amazon":
+            right.plot([10], [0.64], "k*", markersize=10, label="opt, printed (text): .64 at 10")
+            right.legend(fontsize=7)
         right.set(title=f"{TITLES[label]}: NOT PRIVATE", xlabel="printed epsilon", ylabel="HR@10")
     axes[0][0].legend()
     axes[0][1].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_plot(figure, path)
 
 
 def _figure6(plt: Any, draws: Sequence[Any], path: Path) -> None:
@@ -114,7 +133,7 @@ def _figure6(plt: Any, draws: Sequence[Any], path: Path) -> None:
     axis.set_xticks([0.15, 1.15], ["sample of 20", "sample of 100"])
     axis.legend()
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_plot(figure, path)
 
 
 def _theorem5(plt: Any, draws: Sequence[Any], path: Path) -> None:
@@ -128,4 +147,4 @@ def _theorem5(plt: Any, draws: Sequence[Any], path: Path) -> None:
     axis.set(xlabel="epsilon", ylabel="excess loss of an item", title="Theorem 5: bounds dashed")
     axis.legend()
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_plot(figure, path)

@@ -8,6 +8,7 @@ promise that is printed. It is kept because the printed tables measure it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -22,9 +23,14 @@ from discreet.solvers.norm_ball import minimize_in_ball
 Floats = npt.NDArray[np.float64]
 Variant = Literal["str", "com", "sym", "opt"]
 VARIANTS: tuple[Variant, ...] = ("str", "com", "sym", "opt")
+#: `opt` with a uniform weight and less noise: Theorem 2 with Algorithm 2's unweighted Delta. NOT PRIVATE.
+Lowered = Literal["opt-IS lower 2", "opt-IS lower 4"]
+LOWERED: dict[Lowered, float] = {"opt-IS lower 2": 2.0, "opt-IS lower 4": 4.0}
 #: The four variants, `opt` with importance sampling, and the matrix factorization that they are set beside.
-Method = Literal["str", "com", "sym", "opt", "opt-IS", "dpmf"]
+Method = Literal["str", "com", "sym", "opt", "opt-IS", "dpmf", "opt-IS lower 2", "opt-IS lower 4"]
 METHODS: tuple[Method, ...] = (*VARIANTS, "opt-IS", "dpmf")
+# The largest weight of importance sampling, and how finely weights are tabulated over |p_u|_1 / max |p|_1.
+_MOST_WEIGHT, _TABULATED = 8.0, 4096
 #: Whose profiles are solved with noise: the text writes for items, the tables are stated for users.
 Side = Literal["items", "users"]
 
@@ -76,7 +82,7 @@ def exact_rows(
     """Solve every row once, without noise."""
     quadratic, linear = coefficients(rows, others, setting.regularization, alpha0, strawman=original)
     if alpha0 == 1 and not original:
-        return np.linalg.solve(quadratic[0], linear.T).T
+        return _solved(quadratic[0], linear)
     return np.linalg.solve(quadratic, linear[:, :, None])[:, :, 0]
 
 
@@ -138,10 +144,38 @@ def noisy_rows(
 def sampled_rows(
     rows: csr_matrix, others: Floats, epsilon: float, setting: Setting, noise: Generator
 ) -> Floats:
-    """Solve every row with alpha0 = 1 from cells drawn by importance (the variant called opt-IS)."""
+    """Solve every row from cells drawn by importance (opt-IS); the noise is that of opt."""
+    lengths = np.abs(others).sum(axis=1)
+    weights = np.interp(lengths / lengths.max(), *importance_weights(epsilon))
     scale = noise_scales(others, "opt", epsilon, setting)[0]
-    sampling = ImportanceSampling(epsilon=epsilon * (1 + 1e-8), scale=scale, max_weight=8.0)
-    chosen = sampling.weights(2 * np.abs(others).sum(axis=1))[rows.indices]
+    return _weighted_rows(rows, others, weights, scale, setting, noise)
+
+
+@lru_cache(maxsize=32)
+def importance_weights(epsilon: float) -> tuple[Floats, Floats]:
+    """Tabulate Algorithm 3: with the noise of opt a weight depends on |p_u|_1 / max |p|_1 alone."""
+    shares = np.linspace(0.0, 1.0, _TABULATED)
+    sampling = ImportanceSampling(epsilon=epsilon * (1 + 1e-8), scale=1 / epsilon, max_weight=_MOST_WEIGHT)
+    return shares, sampling.weights(shares)
+
+
+def lowered_rows(
+    rows: csr_matrix, others: Floats, epsilon: float, weight: float, setting: Setting, noise: Generator
+) -> Floats:
+    """Sample everybody with probability 1 / weight and lower the noise by Theorem 2. NOT PRIVATE.
+
+    Theorem 2 allows epsilon_1 = ln(1 + w (e^epsilon - 1)) before sampling if a person moves the sum by Delta;
+    Algorithm 2 takes Delta without the weights, but its sum has them: a person moves it by w Delta.
+    """
+    before = np.log1p(weight * np.expm1(epsilon))
+    scale = noise_scales(others, "opt", float(before), setting)[0]
+    return _weighted_rows(rows, others, np.full(len(others), weight), scale, setting, noise)
+
+
+def _weighted_rows(
+    rows: csr_matrix, others: Floats, weights: Floats, scale: float, setting: Setting, noise: Generator
+) -> Floats:
+    chosen = weights[rows.indices]
     drawn = noise.uniform(size=chosen.size) < 1 / chosen
     sampled = csr_matrix((np.where(drawn, chosen, 0.0), rows.indices, rows.indptr), shape=rows.shape)
     linear = (
@@ -174,6 +208,8 @@ def noisy_by(
     """Solve every row once by the method of this name."""
     if method == "opt-IS":
         return sampled_rows(rows, others, epsilon, setting, noise)
+    if method in LOWERED:
+        return lowered_rows(rows, others, epsilon, LOWERED[method], setting, noise)
     if method == "dpmf":
         return dpmf_rows(rows, others, epsilon, setting, noise)
     return noisy_rows(rows, others, method, epsilon, setting, noise)
@@ -191,7 +227,13 @@ def _shared_matrix(others: Floats, setting: Setting) -> Floats:
 
 def _in_ball(shared: Floats, linear: Floats, radius: float) -> Floats:
     """Minimize with one positive definite matrix for all rows; most minima lie inside the ball anyway."""
-    points = np.linalg.solve(shared, linear.T).T
+    points = _solved(shared, linear)
     far = np.linalg.norm(points, axis=1) > radius
     points[far] = minimize_in_ball(shared, linear[far], radius)
+    return points
+
+
+def _solved(shared: Floats, linear: Floats) -> Floats:
+    """Solve one small positive definite system for many rows; the inverse costs less than a solve a row."""
+    points: Floats = linear @ np.linalg.inv(shared)
     return points

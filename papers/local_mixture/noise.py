@@ -14,6 +14,8 @@ from discreet.privacy.mechanisms.bounded import BoundedLaplace
 
 SAMPLES = 100_000
 _GAUSSIANS, _STEPS = 3, 200
+# Parts of the samples that are fitted apart, so that gains have a standard error.
+_PARTS = 10
 Floats = npt.NDArray[np.float64]
 
 
@@ -37,12 +39,19 @@ def noise_claims(drawn: Mapping[float, tuple[Floats, Floats]]) -> dict[str, list
         # Laplace noise of scale 4 / epsilon leaves [-4, 4] with probability e^-epsilon.
         found[f"laplace-outside-{key}"] = [float(np.mean(np.abs(plain) > 4))]
         found[f"bounded-outside-{key}"] = [float(np.mean(np.abs(bounded) > 4))]
-        first, second = bounded[::2], bounded[1::2]
-        found[f"mixture-gain-{key}"] = [_zero_mean_mixture(first, second) - _gaussian(first, second, 0.0)]
-        found[f"mean-gain-{key}"] = [
-            _gaussian(first, second, float(first.mean())) - _gaussian(first, second, 0.0)
-        ]
+        gains = [_gains(part[::2], part[1::2]) for part in np.array_split(bounded, _PARTS)]
+        found[f"mixture-gain-{key}"] = [mixture for mixture, _ in gains]
+        found[f"mean-gain-{key}"] = [mean for _, mean in gains]
     return found
+
+
+def _gains(first: Floats, second: Floats) -> tuple[float, float]:
+    """Return what a mixture, and one Gaussian with a mean, gain on the second half over one without."""
+    plain = _gaussian(first, second, 0.0)
+    return (
+        _zero_mean_mixture(first, second) - plain,
+        _gaussian(first, second, float(first.mean())) - plain,
+    )
 
 
 def _gaussian(first: Floats, second: Floats, mean: float) -> float:

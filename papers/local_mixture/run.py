@@ -44,7 +44,7 @@ def measure(run: Run) -> Found:
     if "jester" in errors:
         jokes = catalog.load("jester")
         found["jester-sparser"] = [_density(jokes) / _density(data)]
-    if run.folder and run.size == "full":
+    if run.folder and run.size == "full" and run.complete:
         plot_noise(drawn, run.folder)
         plot_figure3(errors["movielens-100k"], run.folder)
         for name, by_method in errors.items():

@@ -29,7 +29,7 @@ LABELS = {
     "input": "input",
     "objective": "objective",
     "gradient": "gradient, K = 1 (ours)",
-    "gradient-printed": "gradient as printed, K = 5",
+    "gradient-printed": "gradient, K = 5 (K is not printed)",
     OUTPUT: "output (a cell)",
     CLEAR: "clear",
 }

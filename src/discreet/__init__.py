@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Trust as Trust
     from discreet.privacy.guarantee import Unit as Unit
     from discreet.privacy.ledger.book import Ledger as Ledger
+    from discreet.synthesis.making import synthesize as synthesize
 
     __version__: str
 else:
@@ -118,6 +119,8 @@ else:
             "discreet.evaluation.private": "evaluate_privately choose_privately fit_and_evaluate",
             "discreet.evaluation.results": "Evaluation",
             "discreet.evaluation.report": "write_report",
+            # Synthetic data
+            "discreet.synthesis.making": "synthesize",
             "discreet.core.checks": (
                 "DiscreetError ParameterError DataError FileError PrivacyError BudgetError"
             ),

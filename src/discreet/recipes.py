@@ -57,16 +57,29 @@ def estimator(name: str, settings: Mapping[str, Any] | None = None) -> Estimator
 
 
 def estimators(
-    names: Sequence[str], epsilons: Sequence[float], delta: float | None, *, implicit: bool = False
+    names: Sequence[str],
+    epsilons: Sequence[float],
+    delta: float | None,
+    *,
+    implicit: bool = False,
+    purpose: str | None = None,
 ) -> list[Estimator]:
     """Return every model at every epsilon; a model without a private version appears once, at epsilon=inf.
 
-    A name may carry settings, as in `user-factorization:feedback=implicit`.
+    A name may carry settings, as in `user-factorization:feedback=implicit`. A `purpose` is that of every
+    model that has one and does not say its own.
     """
+    if purpose is not None and not any("purpose" in defaults(called.split(":")[0]) for called in names):
+        raise ParameterError(
+            f"--for {purpose} is a choice of user-factorization, which is not among the models."
+        )
     found: list[Estimator] = []
     for called in names:
         name, *pairs = called.split(":")
-        shared = feedback_setting(name, implicit=implicit) | parse_settings(name, pairs)
+        shared = feedback_setting(name, implicit=implicit)
+        if "purpose" in defaults(name):
+            shared |= purpose_setting(name, purpose)
+        shared |= parse_settings(name, pairs)
         for key in ("epsilon", "delta"):
             if key in shared:
                 raise ParameterError(f"{called} sets {key}; say --{key}s or --{key} for all models.")
@@ -80,6 +93,17 @@ def estimators(
 def feedback_setting(name: str, *, implicit: bool) -> dict[str, Any]:
     """Return the setting that makes a model learn from implicit feedback; empty if the model has none."""
     return {"feedback": "implicit"} if implicit and "feedback" in defaults(name) else {}
+
+
+def purpose_setting(name: str, purpose: str | None) -> dict[str, Any]:
+    """Return the setting that says what a model's budget is spent on; refuse it where there is no choice."""
+    if purpose is None:
+        return {}
+    if "purpose" not in defaults(name):
+        raise ParameterError(
+            f"--for {purpose} is a choice of user-factorization; {name} has none. Leave it out."
+        )
+    return {"purpose": purpose}
 
 
 def is_never_private(name: str) -> bool:

@@ -34,8 +34,9 @@ MODEL = package.UserFactorization(epsilon=1.0)
 
 
 def test_no_release_from_a_file_is_refuted():
-    for name, estimator in (("user-factorization", MODEL), ("frank-wolfe", package.FrankWolfe(epsilon=1.0))):
-        assert not [finding for finding in audit_files(name, estimator, canaries=FEW) if finding.broken]
+    """Of one model; all of them are among the slow tests."""
+    found = audit_files("user-factorization", MODEL, canaries=FEW)
+    assert found and not [finding for finding in found if finding.broken]
 
 
 @pytest.mark.slow
@@ -45,6 +46,7 @@ def test_no_release_of_any_model_is_refuted_over_all_neighboring_files(name):
     variants = [estimator]
     if name == "user-factorization":
         variants.append(estimator.clone(feedback="implicit"))
+        variants += [estimator.clone(purpose=purpose) for purpose in ("lists", "ratings")]
     for variant in variants:
         if has_files(variant):
             found = audit_files(name, variant)

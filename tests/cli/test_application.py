@@ -74,7 +74,7 @@ def test_ctrl_c_while_libraries_are_loaded_is_no_traceback(discreet, monkeypatch
     assert discreet("models")[0] == 130
 
 
-@pytest.mark.parametrize("verb", [("models",), ("models", "--json"), ("--version",)], ids=" ".join)
+@pytest.mark.parametrize("verb", [("datasets",), ("datasets", "--json"), ("--version",)], ids=" ".join)
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     """A limit on the size of files stands for a full disk."""
     import resource
@@ -91,7 +91,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     assert "standard output" in ended.stderr
 
 
-@pytest.mark.parametrize("verb", [("models",), ("models", "--json")], ids=" ".join)
+@pytest.mark.parametrize("verb", [("datasets",), ("datasets", "--json")], ids=" ".join)
 def test_a_reader_who_leaves_early_is_no_error(verb):
     reading, writing = os.pipe()
     os.close(reading)

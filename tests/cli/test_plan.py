@@ -80,6 +80,21 @@ def test_a_budget_keeps_its_account_and_says_when_it_is_overdrawn(discreet, rati
     assert "<svg" in text and "http" not in text.replace("http-equiv", "")
 
 
+def test_a_plan_ends_in_commands_that_run_and_spend_the_budget(discreet, ratings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, shown, _ = discreet(
+        "plan", "--epsilon", "5", "--delta", "1e-6", "--releases", "2", "--people", "900"
+    )
+    commands = [line.split()[1:] for line in shown.splitlines() if line.startswith("  discreet ")]
+    assert code == 0 and [command[0] for command in commands] == ["budget", "fit"], shown
+    fit = ["fit", ratings, *commands[1][2:], "--force"]
+    assert discreet(*commands[0])[0] == 0
+    for _ in range(2):
+        code, _, error = discreet(*fit)
+        assert code == 0, error
+    one_sentence(*discreet(*fit))
+
+
 def test_following_is_compared_and_not_always_advised(discreet):
     code, out, _ = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "30d", "--json")
     found = json.loads(out)

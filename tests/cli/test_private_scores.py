@@ -1,8 +1,10 @@
 """Private scores on the command line: paid, stated with their noise, and refused where they mean nothing."""
 
 import json
+from types import SimpleNamespace
 
 from command_line import one_sentence
+from discreet.cli.private_scores import _verdict
 
 
 def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
@@ -23,7 +25,25 @@ def test_a_model_and_its_scores_cost_one_promise(discreet, ratings, tmp_path):
 def test_the_better_of_two_is_named(discreet, ratings, tmp_path):
     compare = ("compare", ratings, "--models", "biases,covariance-svd", "--epsilons", "4", "--private")
     code, shown, _ = discreet(*compare, "--metric", "rmse", "--out", tmp_path / "page.html")
-    assert code == 0 and "Best: " in shown
+    assert code == 0 and "cannot be told apart" in " ".join(shown.split())
+
+
+def test_variants_of_a_model_keep_their_scores(discreet, ratings, tmp_path):
+    models = "user-factorization,user-factorization:feedback=implicit"
+    compare = ("compare", ratings, "--models", models, "--epsilons", "4", "--private", "--metric", "hr@5")
+    code, shown, error = discreet(*compare, "--out", tmp_path / "page.html", "--json")
+    named = {"user-factorization", "user-factorization feedback=implicit"}
+    assert code == 0 and set(json.loads(shown)["scores"]["hr@5"]) == named, error
+
+
+def test_a_verdict_says_when_noise_hides_it():
+    def scores(*values, noise):
+        return [SimpleNamespace(value=value, noise=noise) for value in values]
+
+    assert _verdict("rmse", scores(0.9, 1.2, noise=0.01), "a") == "Best by rmse: a."
+    assert "cannot be told apart" in _verdict("rmse", scores(0.9, 0.91, noise=0.01), "a")
+    assert "too large to judge" in _verdict("rmse", scores(0.9, noise=0.1), "a")
+    assert "± 0.002 with" in _verdict("rmse", scores(0.9, noise=0.001), "a")
 
 
 def test_what_cannot_be_scored_privately_is_one_sentence(discreet, ratings, tmp_path):

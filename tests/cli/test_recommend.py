@@ -97,10 +97,20 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
     assert discreet("fit", ratings, "--epsilon", "inf", "--model", "als", "--out", model)[0] == 0
     code, shown, error = discreet("similar", model, "3", "-k", "4", "--json")
     assert code == 0 and len(json.loads(shown)["similar"]) == 4, error
-    assert discreet("similar", model, "3")[0] == 0
+    code, shown, _ = discreet("similar", model, "3", "5")
+    shown = " ".join(shown.split())
+    assert code == 0 and "Similar to 3:" in shown and "Similar to 5:" in shown and "same direction" in shown
     one_sentence(*discreet("similar", model, "no such item"))
     why = ("explain", model, "3", "--history", ratings, "--user", "3")
     code, shown, error = discreet(*why, "--json")
     assert code == 0 and len(json.loads(shown)["reasons"]) == 12, error
     code, shown, _ = discreet(*why)
-    assert code == 0 and "lifts it by" in shown and "popularity" in shown and "lower half" in shown
+    assert code == 0 and "popularity" in shown and "lower half" in shown and "its lead" in shown
+
+
+def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
+    plain = tmp_path / "plain.discreet"
+    assert discreet("fit", ratings, "--implicit", "--epsilon", "0.1", "--out", plain)[0] == 0
+    code, shown, error = discreet("similar", plain, "3")
+    one_sentence(code, shown, error)
+    assert "above the noise" in " ".join(error.split())

@@ -8,9 +8,9 @@ import pytest
 from discreet import reproduce
 from discreet.cli.reproduce import progress, sentence
 from discreet.core.checks import DiscreetError, FileError
-from discreet.reproduce import papers
-from discreet.reproduce.page import papers_page, row_columns
-from discreet.reproduce.running import Tick
+from discreet.reproduce import Outcome, papers
+from discreet.reproduce.page import papers_pages, row_verdict
+from discreet.reproduce.running import Run, Tick
 
 CLAIMS = """
 title = "Sums of small numbers"
@@ -34,6 +34,7 @@ row = "Figure 1"
 
 [[claim]]
 id = "wrong"
+row = "Figure 1"
 where = "Section 2"
 measure = "the difference"
 expected = 5.0
@@ -42,7 +43,9 @@ why = "a slip of the pen"
 
 [[claim]]
 id = "same"
+row = "Figure 1"
 kind = "sanity"
+exact = true
 where = "Section 2"
 measure = "one over one"
 expected = 1.0
@@ -61,10 +64,10 @@ def work(number):
 
 def measure(run):
     draws = run.pick(full=4, quick=2, toy=1)
-    values = [run.step(f"draw {number}", work, number) for number in range(draws)]
+    values = run.draws(draws, lambda number: run.step(f"draw {number}", work, number))
     if run.folder:
         (run.folder / "sums.svg").write_text("<svg/>")
-    return {"sum": values, "wrong": DrawnValues([1.0], draws), "same": [1.0]}
+    return {"sum": values, "wrong": DrawnValues([1.0], draws, 0.1), "same": [1.0]}
 """
 
 
@@ -110,6 +113,33 @@ def test_a_smaller_run_never_goes_over_a_full_one_and_tells_its_own_draws(sums):
     assert before == {path.name: path.read_bytes() for path in results.iterdir()}
 
 
+def test_minutes_and_draws_limit_a_run_and_what_was_reached_is_judged(sums):
+    def judged(**limits):
+        return [verdict.runs for verdict in reproduce.reproduce("sums", out=sums / "out", **limits)]
+
+    assert judged(draws=2) == [2, 4, 1]
+    assert judged(minutes=0) == [2, 4, 1], "only what is kept is judged"
+    assert (sums / "calls.txt").read_text().split() == ["0", "1"]
+    assert judged() == [4, 4, 1] and judged(minutes=0) == [4, 4, 1]
+    assert (sums / "calls.txt").read_text().split() == ["0", "1", "2", "3"]
+
+
+def test_a_part_without_a_draw_is_left_out_and_said(sums):
+    said = []
+    run = Run("full", None, say=said.append, minutes=0)
+    never = run.part(lambda: {"a": run.draws(3, lambda seed: run.step(f"draw {seed}", int, "1"))})
+    assert never == {} and said == ["not reached: draw 0"] and not run.complete
+    there = Run("full", None)
+    assert there.part(lambda: {"a": there.draws(3, lambda seed: seed)}) == {"a": [0, 1, 2]} and there.complete
+
+
+def test_a_copy_of_data_is_named_by_its_folder(sums, discreet):
+    code, _, error = discreet("reproduce", "sums", "--quick", "--data", "netflix=/nowhere")
+    assert code == 1 and "NAME=FOLDER" in error
+    code, _, _ = discreet("reproduce", "sums", "--quick", "--data", f"netflix={sums}")
+    assert code == 0
+
+
 def test_time_left_comes_from_the_earlier_run(sums):
     ticks = []
     reproduce.reproduce("sums", tick=ticks.append)
@@ -126,19 +156,30 @@ def test_time_left_comes_from_the_earlier_run(sums):
 
 def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     reproduce.reproduce("sums", out=sums / "papers")
-    page = papers_page(sums / "papers", sums)
-    assert "| [sums](#sums) | 1 of 2 | 1 of 1 | Section 2 (1) |" in page
-    assert "| Figure 1 | `papers/sums/run.py` | sums are at least 1 | a sum of 2.5 | yes |" in page
-    assert page.index("| the difference |") < page.index("| the sum |")
-    assert "](papers/sums/results/sums.svg)" in page
+    pages = papers_pages(sums / "papers", sums)
+    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 0.00 |"
+    assert steps in pages["papers.md"]
+    first = "| [Figure 1](papers/sums.md#figure-1) | 1 holds, 1 **fails** | nothing is negative |"
+    assert first in pages["papers.md"]
+    details = pages["papers/sums.md"]
+    assert "- Found: a sum of 2.5" in details and "- Draws: 4" in details
+    assert "](sums/results/sums.svg)" in details
+    assert '<details markdown="1"><summary>2 claims</summary>' in details
+    assert details.index("| the difference |") < details.index("| the sum |")
+    assert "1 sanity checks, not counted" in details
+    # The twin: where the difference is said to be what it is, nothing fails.
+    path = sums / "papers" / "sums" / "claims.toml"
+    path.write_text(CLAIMS.replace("expected = 5.0", "expected = 1.0"))
+    assert "| paper | 2 |  |" in papers_pages(sums / "papers", sums)["papers.md"]
 
 
 def test_the_command_runs_everything_onto_one_page(sums, discreet):
     code, answer, _ = discreet("reproduce", "--all", "--quick", "--out", "out", "--json")
     assert code == 0 and [row["runs"] for row in json.loads(answer)["sums"]] == [2, 2, 1]
-    assert "of 2 | 1 of 1 |" in (sums / "out" / "papers.md").read_text()
+    assert "| [sums](#sums) | paper |" in (sums / "out" / "papers.md").read_text()
+    assert (sums / "out" / "papers" / "sums.md").exists()
     code, answer, said = discreet("reproduce", "sums", "--quick")
-    assert code == 0 and "1 of 2 hold" in answer and "2 steps done" in said
+    assert code == 0 and "paper: 2 undecided" in answer and "2 steps done" in said
     code, _, error = discreet("reproduce")
     assert code == 1 and "Name one paper" in error
 
@@ -158,6 +199,8 @@ def test_a_terminal_shows_a_bar_and_how_long_the_rest_may_take(sums, capsys, mon
     ("old", "new", "refusal"),
     [
         ('rule = "at-least"', 'rule = "about"', "no known rule"),
+        ('kind = "sanity"', 'by = "them"', "no known rule, kind, author"),
+        ('picture = "sums.svg"', 'verdict = "perhaps"', "no known verdict"),
         ('row = "Figure 1"', 'row = "Figure 2"', "is not there"),
         ('id = "same"', 'id = "sum"', "the same id"),
         ("expected = 5.0", "", "lacks a field"),
@@ -168,23 +211,24 @@ def test_a_list_of_claims_with_a_fault_is_refused(old, new, refusal, sums):
     path = sums / "papers" / "sums" / "claims.toml"
     path.write_text(CLAIMS.replace(old, new, 1))
     with pytest.raises(DiscreetError, match=refusal):
-        papers_page(sums / "papers", sums)
+        papers_pages(sums / "papers", sums)
 
 
 @pytest.mark.parametrize("paper", reproduce.names())
-def test_no_row_of_the_committed_page_is_empty(paper):
+def test_every_line_of_the_committed_page_says_something(paper):
     folder = reproduce.papers_folder()
     results = papers.results_of(folder, paper)
     told = reproduce.read_claims(folder / paper.replace("-", "_") / "claims.toml")
     verdicts = papers.committed(paper, folder)
     assert told.rows and verdicts
     for verdict in verdicts:
-        assert verdict.measured is not None and verdict.runs, f"{verdict.claim.id} was not measured"
-        assert verdict.holds or verdict.why, f"{verdict.claim.id} does not hold and does not say why"
-        assert verdict.holds or verdict.claim.kind == "claim", f"the sanity check {verdict.claim.id} fails"
-        assert verdict.claim.row, f"{verdict.claim.id} belongs to no row"
+        claim, outcome = verdict.claim, verdict.outcome
+        assert outcome is not Outcome.FAILS or verdict.why, f"{claim.id} fails and does not say why"
+        assert outcome is not Outcome.FAILS or claim.kind == "claim", f"the sanity check {claim.id} fails"
+        assert claim.row, f"{claim.id} belongs to no row"
+        assert outcome not in (Outcome.HOLDS, Outcome.FAILS) or claim.exact or verdict.runs >= 3, claim.id
     for row in told.rows:
-        assert all(cell.strip() for cell in row_columns(row, verdicts)), row.what
+        assert row.why.strip() and row.printed.strip() and row_verdict(row, verdicts), row.what
         assert all((folder.parent / place).exists() for place in row.code.split(", ")), row.code
         pictures = [results / one for one in row.picture.split(", ") if one]
         assert all(picture.exists() for picture in pictures), row.picture

@@ -3,6 +3,7 @@
 import json
 
 from command_line import one_sentence
+from discreet.models.signatures import new_key
 
 
 def test_a_signed_model_is_verified_and_its_label_tells(discreet, model, tmp_path):
@@ -16,6 +17,13 @@ def test_a_signed_model_is_verified_and_its_label_tells(discreet, model, tmp_pat
     public = "".join(shown.split()).rpartition("is")[2].rstrip(".")
     assert len(public) == 64 and key.stat().st_mode & 0o077 == 0
     assert discreet("verify", model, "--key", public)[0] == 0
+    written, other = tmp_path / "public.txt", tmp_path / "other.pem"
+    written.write_text(public.upper() + "\n")
+    for file in (key, written):
+        assert discreet("verify", model, "--key", file)[0] == 0
+    assert new_key(other) != public
+    for wrong in (other, model, tmp_path / "none.pem", tmp_path):
+        one_sentence(*discreet("verify", model, "--key", wrong))
     assert public in "".join(discreet("label", model)[1].split()).replace("│", "")
     page = tmp_path / "label.html"
     code, shown, _ = discreet("label", model, "--json", "--html", page)

@@ -17,6 +17,12 @@ def examples():
     return {
         "UserMeans": lambda data: scale_of(data),
         "UserCount": lambda data: {},
+        "HistorySummary": lambda data: {
+            "bins": 6,
+            "low": data.facts.low,
+            "width": data.facts.high - data.facts.low,
+            "levels": 5,
+        },
         "ScaleVotes": lambda data: {"scales": ((0.0, 0.5), (0.0, 1.0), (-1.0, 1.0))},
         "RatingShares": lambda data: {"low": data.facts.low, "width": data.facts.high - data.facts.low},
         "ItemVotes": lambda data: {"n_items": data.n_items, "norm": "l1"},

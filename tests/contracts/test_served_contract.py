@@ -23,7 +23,7 @@ from discreet.models.scorers.one_bit import ReleasedCells
 from discreet.recipes import MODELS
 from discreet.service.answering import answering_app
 from discreet.service.publishing import browser_vectors
-from service.node import NODE, browser_lists
+from service.node import NODE, device_lists
 from service.servers import InProcess, ask_json
 from shard_files import declared
 
@@ -188,11 +188,11 @@ def served(model, people, folder, tmp_path, monkeypatch, *, named):
             "POST /recommend, rows with times",
             [post(one, name) for one, name in zip(records, names, strict=True)],
         )
-    vectors = browser_vectors(model)
-    if vectors is not None and not named and NODE is not None:
-        places = [[(int(people.catalog.index_of([i])[0]), v) for i, v in one] for one in pairs]
-        listed = browser_lists(vectors, places, K)
-        yield "the page", [people.catalog.id_at([place for place, *_ in one]).tolist() for one in listed]
+    packed = browser_vectors(model)
+    if packed is not None and not named and NODE is not None:
+        asked = [(one, {"k": K}) for one in lists]
+        listed = device_lists(packed, model.catalog.ids.tolist(), asked)
+        yield "a device", [[place["item"] for place in one] for one in listed]
 
 
 @pytest.mark.parametrize("name", NAMES)

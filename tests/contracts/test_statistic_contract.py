@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -9,6 +10,7 @@ import pkgutil
 import subprocess
 import sys
 from itertools import chain
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -24,6 +26,7 @@ from discreet.statistics.statistic import Part, Statistic
 from discreet.testing import StatisticContract
 from discreet.testing.domain_search import search, searchable
 from discreet.testing.statistic_contract import EXTREMES, N_ITEMS, extreme_user, largest
+from kernel_caches import kept_while_unchanged
 from toy import toy_interactions
 
 
@@ -172,8 +175,10 @@ def test_a_field_without_a_domain_is_no_statistic():
         WithoutDomain(size=1.0)
 
 
-def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path):
-    """Compiled anew with bounds checked, all statistics are searched over their whole domain."""
+def test_no_kernel_reads_or_writes_outside_of_its_arrays(request):
+    """Compiled with bounds checked, all statistics are searched over their whole domain."""
+    package = Path(importlib.util.find_spec("discreet").origin).parent
+    kernels = kept_while_unchanged(request.config.cache.mkdir("bounds-checked"), package)
     run = subprocess.run(
         [
             sys.executable,
@@ -184,7 +189,7 @@ def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path):
         env={
             **os.environ,
             "NUMBA_BOUNDSCHECK": "1",
-            "NUMBA_CACHE_DIR": str(tmp_path),
+            "NUMBA_CACHE_DIR": str(kernels),
             "PYTHONPATH": os.pathsep.join(sys.path),
         },
         capture_output=True,

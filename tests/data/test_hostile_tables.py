@@ -134,11 +134,12 @@ def test_a_delta_below_what_draws_support_is_refused():
     assert discreet.Popularity(epsilon=1.0, delta=0.0).delta == 0.0
 
 
-def dictionary_bomb(path, rows, size, *, keep=True):
-    """Write rows that all have one long text, which the file holds once."""
+def dictionary_bomb(path, rows, size, *, keep=True, short=0):
+    """Write rows that all have one long text, which the file holds once, after so many with a short one."""
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    items = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * size]))
+    codes = pa.array([1] * short + [0] * (rows - short), pa.int32())
+    items = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * size, "a"]))
     table = pa.table({"user": pa.array(range(rows)), "item": items, "rating": pa.array([3.0] * rows)})
     parquet.write_table(table, path, compression="zstd", store_schema=keep)
     return path
@@ -147,10 +148,12 @@ def dictionary_bomb(path, rows, size, *, keep=True):
 # Without Arrow's schema the same column is read as text.
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_long_id_that_a_dictionary_holds_once_is_not_written_out(keep, tmp_path):
-    path = dictionary_bomb(tmp_path / "bomb.parquet", 100_000, 1_000_000, keep=keep)
-    assert path.stat().st_size < 1 << 20
-    with pytest.raises(FileError, match="unpacks to more than"):
-        discreet.read(path)
+    # Long texts in the first rows, or behind more of them than are tried first.
+    for short in (0, 1_000):
+        path = dictionary_bomb(tmp_path / "bomb.parquet", 100_000, 1_000_000, keep=keep, short=short)
+        assert path.stat().st_size < 1 << 20
+        with pytest.raises(FileError, match="unpacks to more than"):
+            discreet.read(path)
     few = dictionary_bomb(tmp_path / "few.parquet", 20, 1_000, keep=keep)
     assert discreet.read(few).n_items == 1
 

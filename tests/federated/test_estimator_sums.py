@@ -23,13 +23,19 @@ from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemVotes, RatingShares
 from federation import coordinator, keeper_of, members, toy_parts, train
 
-DATA, PARTS = toy_parts()
+DATA, _ = toy_parts()
+DATA = replace(DATA, times=np.random.default_rng(0).integers(0, 10**6, DATA.items.size))
+PARTS = {f"p{k}": DATA.select_users(np.flatnonzero(np.arange(DATA.n_users) % 4 == k)) for k in range(4)}
 NOISE = SharedNoise(parties=4, missing=1)
 KINDS = {
     "popularity": (Popularity, {}),
     "biases": (Biases, {}),
+    "recent popularity": (Popularity, {"half_life": 5.0, "now": "1970-01-02"}),
+    "recent biases": (Biases, {"half_life": 5.0, "now": "1970-01-02"}),
     "ratings": (UserFactorization, {}),
     "choices": (UserFactorization, {"feedback": "implicit"}),
+    "lists": (UserFactorization, {"purpose": "lists"}),
+    "ratings alone": (UserFactorization, {"purpose": "ratings"}),
 }
 
 

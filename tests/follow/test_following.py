@@ -182,6 +182,13 @@ def test_models_are_ordinary(tmp_path):
         assert len(discreet.load(tmp_path / f"{kind}.discreet").recommend({"i1": 5}, k=3)) == 3
     with pytest.raises(ParameterError, match="kind"):
         followed.model(kind="trees")
+    made = len(followed.status().times)
+    with pytest.raises(ParameterError, match="kind"):
+        simulated(followed, None, kind="trees")
+    with pytest.raises(ParameterError, match="Only embeddings of user-factorization"):
+        simulated(followed, None, model=followed.model(kind="popularity"))
+    # What is refused draws nothing.
+    assert len(followed.status().times) == made
     assert simulated(followed, None).model.guarantee.simulated
 
 

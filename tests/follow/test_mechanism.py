@@ -164,7 +164,7 @@ def eager(batches):
             for u, i, v in zip(one.rows(), one.items, one.values, strict=True)
         ]
         items = range(N_ITEMS) if number % 2 == 0 else range(number, N_ITEMS)
-        wide.append(batch([*rows, *(("target", f"i{k}", 5) for k in items)]))
+        wide.append(batch([*rows, *(("target", f"i{k}", 1) for k in items)]))
     return wide
 
 
@@ -224,7 +224,7 @@ def test_twin_a_release_that_is_drawn_twice_is_caught(tmp_path):
             copy = Path(str(followed.path) + ".copy")
             copy.write_bytes(followed.path.read_bytes())
 
-    batches = [None] * 5 + [batch([("target", "i0", 5), ("other", "i1", 3)])]
+    batches = [None] * 5 + [batch([("target", "i0", 1), ("other", "i1", 3)])]
     folders = [tmp_path / name for name in ("with", "without")]
     seen = []
     for folder, given in zip(folders, (batches, without_last(batches)), strict=True):
@@ -240,7 +240,7 @@ def without_last(batches):
 
 
 def test_twin_erasure_by_adding_the_negative_is_caught(tmp_path, monkeypatch):
-    batches = [batch([("target", "i0", 5)]), None, *weeks(1), None]
+    batches = [batch([("target", "i0", 1)]), None, *weeks(1), None]
     erase = lambda number, followed: followed.erase("target") if number == 2 else None  # noqa: E731
     (tmp_path / "honest").mkdir()
     assert pairs(tmp_path / "honest", batches, at=erase, **GREEDY) <= 1

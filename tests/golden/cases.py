@@ -24,6 +24,9 @@ VARIANTS = {
     "implicit-objective complementary": ("implicit-objective", {"epsilon": 8.0, "loss": "complementary"}),
     "one-bit-objective probit": ("one-bit-objective", {"epsilon": 4.0, "link": "probit"}),
     "user-factorization choices": ("user-factorization", {"epsilon": 8.0, "feedback": "implicit"}),
+    "user-factorization lists": ("user-factorization", {"epsilon": 8.0, "purpose": "lists"}),
+    "user-factorization ratings": ("user-factorization", {"epsilon": 8.0, "purpose": "ratings"}),
+    "user-factorization ratings inf": ("user-factorization", {"epsilon": math.inf, "purpose": "ratings"}),
     "user-factorization choices inf": ("user-factorization", {"epsilon": math.inf, "feedback": "implicit"}),
 }
 

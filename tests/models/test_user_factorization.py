@@ -82,8 +82,9 @@ def test_the_ledger_recounts_the_promise(split, estimator):
     assert recounted <= estimator.epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("purpose", ["both", "ratings"])
 @pytest.mark.parametrize("epsilon", [0.05, 2.0, 20.0])
-def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilon):
+def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilon, purpose):
     """Played back the same released numbers, other data give the same model: nothing else is read from data.
 
     Every release is recorded on one data set and played back on data of other people with other ratings. A
@@ -101,19 +102,21 @@ def test_the_model_is_a_function_of_what_was_released(split, monkeypatch, epsilo
 
     for name in kinds:
         monkeypatch.setattr(Gaussian, name, recorder(name))
-    first = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
+    estimator = UserFactorization(epsilon=epsilon, purpose=purpose)
+    first = estimator.fit(split.train, random=PrivacyRandom.simulate(2))
     left = list(told)
     for name in kinds:
         monkeypatch.setattr(Gaussian, name, lambda self, values, random: left.pop(0).copy())
     others = toy_interactions(n_users=40, n_items=150, per_user=85, seed=99)
-    second = UserFactorization(epsilon=epsilon).fit(others, random=PrivacyRandom.simulate(3))
+    second = estimator.fit(others, random=PrivacyRandom.simulate(3))
     assert not left and first.scorer.explain() == second.scorer.explain()
     for name, array in first.scorer.arrays().items():
         np.testing.assert_array_equal(array, second.scorer.arrays()[name])
 
 
+@pytest.mark.parametrize("purpose", ["both", "ratings"])
 @pytest.mark.parametrize("epsilon", [0.05, 2.0, 20.0])
-def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
+def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon, purpose):
     spent, made = [], Gaussian.__post_init__
 
     def noted(self):
@@ -121,7 +124,8 @@ def test_every_route_spends_exactly_the_budget(split, monkeypatch, epsilon):
         spent.append((self.l2_sensitivity / self.sigma) ** 2)
 
     monkeypatch.setattr(Gaussian, "__post_init__", noted)
-    model = UserFactorization(epsilon=epsilon).fit(split.train, random=PrivacyRandom.simulate(2))
+    estimator = UserFactorization(epsilon=epsilon, purpose=purpose)
+    model = estimator.fit(split.train, random=PrivacyRandom.simulate(2))
     assert model.scorer.explain()["route"] == {0.05: "effects", 2.0: "taste", 20.0: "taste"}[epsilon]
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)

@@ -13,6 +13,7 @@ from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.privacy.mechanisms.cells import HiddenStars
 from discreet.service.collecting import collecting_app
 from discreet.service.stores.opening import open_store
+from service.browser import browsing
 from service.servers import InProcess, Postgresql, postgresql_programs
 
 
@@ -51,6 +52,26 @@ def films():
 @pytest.fixture
 def shelf():
     return CatalogCampaign(name="shelf", mechanism=HiddenStars(epsilon=2.0), catalog=Vocabulary.of(range(30)))
+
+
+@pytest.fixture(scope="session")
+def profile():
+    """Open one browser for all tests; what pages keep is apart, since each service has a port of its own."""
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def clean(profile):
+    """Return the profile with nothing kept from the test before, and check what it complained about."""
+    profile.complaints.clear()
+    profile.hosts.clear()
+    profile.posts.clear()
+    yield profile
+    for page in profile.context.pages[1:]:
+        page.close()
+    assert profile.complaints == []
+    assert all(host.startswith("127.0.0.1:") for host in profile.hosts)
 
 
 @pytest.fixture

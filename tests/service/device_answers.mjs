@@ -46,6 +46,15 @@ const answers = {
     const campaign = await open(text);
     return Array.from({ length: count }, () => device.answerRating(campaign, rating));
   },
+  request: async ({ text, sender, code, script }) =>
+    device.requestToken(await open(text), bytes(sender), code, script ? played(script) : undefined),
+  token: async ({ text, sender, request, signature }) => {
+    try {
+      return await device.tokenOf(await open(text), bytes(sender), request, { signature });
+    } catch (error) {
+      return { refused: error.message };
+    }
+  },
   cells: async ({ text, history, people }) => {
     const campaign = await open(text);
     return Array.from({ length: people }, () => device.answerCatalog(campaign, history));

@@ -1,5 +1,6 @@
 """Ask node about the device's JavaScript."""
 
+import base64
 import json
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 NODE = shutil.which("node")
 WEB = Path(str(files("discreet.service"))) / "web"
+BUNDLED = Path(str(files("discreet.models.bundle"))) / "web"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed; `make browser` brings it")
 
 
@@ -29,18 +31,30 @@ def ask(*questions):
 
 _LISTS = """
 import { readFileSync } from "node:fs";
-const { readVectors, recommend } = await import(process.argv[1]);
-const { vectors, histories, k } = JSON.parse(readFileSync(0, "utf8"));
-const model = readVectors(Uint8Array.from(Buffer.from(vectors, "hex")).buffer);
-process.stdout.write(JSON.stringify(histories.map((one) => recommend(model, one, k))));
+const { Recommender } = await import(process.argv[1]);
+const { model, items, questions } = JSON.parse(readFileSync(0, "utf8"));
+const { buffer } = Uint8Array.from(Buffer.from(model, "base64"));
+const recommender = new Recommender({ model: buffer, items: { ids: items } });
+const lists = questions.map(({ history, options }) => recommender.recommend(history, options));
+process.stdout.write(JSON.stringify(lists));
 """
 
 
-def browser_lists(vectors, histories, k):
-    """Return the lists that the page makes of these histories, each of [item's place, rating] pairs."""
-    asked = json.dumps({"vectors": vectors.hex(), "histories": histories, "k": k})
-    page = (WEB / "page" / "recommending.js").as_uri()
-    command = [NODE, "--input-type=module", "-e", _LISTS, page]
-    told = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=120)
+def device_lists(model, ids, questions):
+    """Return the lists that a bundle's program makes of a model's file: [(history, options), ...]."""
+    asked = json.dumps(
+        {
+            "model": base64.b64encode(model).decode(),
+            "items": ids,
+            "questions": [{"history": history, "options": options} for history, options in questions],
+        }
+    )
+    return json.loads(run_module(_LISTS, (BUNDLED / "shared" / "recommender.js").as_uri(), given=asked))
+
+
+def run_module(text, *arguments, given=""):
+    """Run a JavaScript module with node, and return what it wrote."""
+    command = [NODE, "--input-type=module", "-e", text, *map(str, arguments)]
+    told = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
     assert told.returncode == 0, told.stderr
-    return json.loads(told.stdout)
+    return told.stdout

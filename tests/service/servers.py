@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -55,6 +56,14 @@ class Server:
     def peak_mb(self):
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+    @contextlib.contextmanager
+    def full_disk(self):
+        """Let every write fail that makes a file longer than a page."""
+        before = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (4096, before[1]))
+        yield
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, before)
 
     def stop(self):
         """Ask it to end, and return how it did."""

@@ -15,6 +15,7 @@ import pytest
 
 from discreet.collect.device import CatalogDevice, Device
 from discreet.core.checks import DataError, FileError
+from discreet.models.bundle.folder import device_file
 from discreet.models.local.channel import LocalChannel
 from discreet.service import client as client_module
 from discreet.service import publishing
@@ -183,10 +184,7 @@ def test_a_model_is_published_when_its_file_appears_and_again_when_it_changes(
     assert ask(f"{service.url}/model")[2] == path.read_bytes()
     assert ask_json(f"{service.url}/label")[1]["sentence"] == model.guarantee.sentence()
     vectors = ask(f"{service.url}/model/vectors")[2]
-    scorer = model.scorer.device
-    assert vectors[:4] == b"DSCV" and len(vectors) == 32 + 4 * (
-        scorer.ridge.size + scorer.item_bias.size + scorer.item_factors.size + 1 + scorer.popularity.size
-    )
+    assert vectors[:4] == b"DSCB" and vectors == device_file(model)
     path.write_bytes(b"damaged")
     assert ask_json(f"{service.url}/label")[0] == 200
     path.unlink()

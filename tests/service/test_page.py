@@ -16,31 +16,12 @@ from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission, unseal
 from discreet.service.refitting import fit_store
 from evidence import cumulative, follows, gap, samples_to_separate
-from service.browser import browsing, cards, needs_browser, rate
+from service.browser import cards, needs_browser, rate
 
 pytestmark = needs_browser
 
 # Minus the log of 1e-9: how surprising an honest sample may be.
 SURE = 20.7
-
-
-@pytest.fixture(scope="module")
-def profile():
-    with browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def clean(profile):
-    """Return the profile with nothing kept from the test before, and check what it complained about."""
-    profile.complaints.clear()
-    profile.hosts.clear()
-    profile.posts.clear()
-    yield profile
-    for page in profile.context.pages[1:]:
-        page.close()
-    assert profile.complaints == []
-    assert all(host.startswith("127.0.0.1:") for host in profile.hosts)
 
 
 def shown(campaign, code):

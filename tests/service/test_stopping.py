@@ -51,11 +51,16 @@ def test_sigterm_closes_the_store_and_its_file_is_whole_and_in_no_order(films, t
     campaign.write_bytes(films.to_bytes())
     server = Server(campaign, f"sqlite:///{path}").start()
     sent = one_after_the_other(server.url, films)
+    # While the disk is full nothing is acknowledged; afterwards the same message is taken.
+    body = seal(Device(films).message({"film 3": 5.0}))
+    with server.full_disk():
+        assert {ask(f"{server.url}/reports", body)[0] for _ in range(3)} == {503}
+    assert ask(f"{server.url}/reports", body)[0] == 200
     assert server.stop() == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["films.campaign", "reports.db"]
     shutil.copyfile(path, tmp_path / "copy.db")
     with sqlite3.connect(tmp_path / "copy.db") as connection:
-        assert connection.execute("SELECT count(*) FROM reports").fetchone() == (PEOPLE,)
+        assert connection.execute("SELECT count(*) FROM reports").fetchone() == (PEOPLE + 1,)
     connection.close()
     # 39 coins: all heads has probability 2^-39, and more than 9 in 10 less than 1e-7.
     assert agreement(by_place(path, sent), sent) < 0.9

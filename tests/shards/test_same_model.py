@@ -24,6 +24,8 @@ from discreet.statistics.counts import ItemVotes, UserCount
 
 VARIANTS = {
     "user-factorization choices": ("user-factorization", {"feedback": "implicit"}),
+    "user-factorization lists": ("user-factorization", {"purpose": "lists"}),
+    "user-factorization ratings": ("user-factorization", {"purpose": "ratings"}),
     "frank-wolfe oja": ("frank-wolfe", {"solver": "oja", "rounds": 2}),
     "implicit-objective pure": ("implicit-objective", {"delta": 0.0}),
     "popularity pure": ("popularity", {"delta": 0.0}),

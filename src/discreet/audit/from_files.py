@@ -40,7 +40,7 @@ from discreet.privacy.ledger.book import Ledger
 
 # A budget large enough that a few dozen users suffice to select items and a scale.
 _CATALOG, _SCALE = PrivateCatalog(epsilon=8.0, delta=1e-3), PrivateScale(epsilon=4.0)
-_SCORED = {"explicit": "rmse", "implicit": "hr@2"}
+_SCORED = {True: "rmse", False: "hr@2"}
 _LIMIT, _NAME = 1.0, "songs"
 
 
@@ -115,7 +115,7 @@ def routes_of(estimator: Estimator) -> list[Route]:
     """Return the routes that a model supports; some have no prior, some cannot fit and score together."""
     shares = estimator.promise(_public().facts).delta > 0
     rated = estimator.feedback == "explicit"
-    starts = "prior" in estimator.settings and rated
+    starts = "prior" in estimator.settings and estimator.predicts_ratings
     return [
         route
         for route in ROUTES
@@ -249,7 +249,7 @@ def _starting(
 def _scored(
     estimator: Estimator, route: Route, data: Interactions, ledger: Ledger, random: PrivacyRandom
 ) -> str:
-    metric = _SCORED[estimator.feedback]
+    metric = _SCORED[estimator.predicts_ratings]
     if route.scores == "inf":
         # Where two items are nearly tied, one user decides which is first for all users.
         model = Popularity(epsilon=math.inf).fit(data)
@@ -274,7 +274,7 @@ def audit_budget(name: str, estimator: Estimator) -> Finding:
         )
         dear = estimator.clone(epsilon=20 * _LIMIT)
         model = estimator.fit(data, random=PrivacyRandom.simulate(1), progress=silent)
-        metric, random = _SCORED[estimator.feedback], PrivacyRandom.simulate(2)
+        metric, random = _SCORED[estimator.predicts_ratings], PrivacyRandom.simulate(2)
         spending: dict[str, Callable[[Ledger], object]] = {
             "a fit": lambda book: dear.fit(data, ledger=book, random=random, progress=silent),
             "scores with a fit": lambda book: fit_and_evaluate(

@@ -17,6 +17,7 @@ from discreet.audit.games.playing import FileAttack, TranscriptAttack
 from discreet.audit.games.scores import Cuts, Truth
 from discreet.audit.games.stopping import CONFIRMING_ERROR, GameOutcome, Plan, play
 from discreet.audit.neighboring import Row, SyntheticSpec, neighboring
+from discreet.audit.synthetic import NearestNeighborAttack, has_synthetic, similar_canaries
 from discreet.audit.white_box.recording import Recorder
 from discreet.audit.white_box.structure import examine
 from discreet.core.arrays import Floats
@@ -26,8 +27,8 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 
-TRANSCRIPT, FILE, REPORT = "transcript", "file", "report"
-VIEWS = (TRANSCRIPT, FILE, REPORT)
+TRANSCRIPT, FILE, SYNTHETIC, REPORT = "transcript", "file", "synthetic", "report"
+VIEWS = (TRANSCRIPT, FILE, SYNTHETIC, REPORT)
 # Small datasets: fits are fast, and a promise holds for any size.
 SMALL = SyntheticSpec(people=4, items=5, per_person=2, wide=0)
 _MOST_DRAWS = 400_000
@@ -79,17 +80,22 @@ class Subject:
 def play_view(
     name: str, estimator: Estimator, view: str, *, seconds: float = 60.0, error: float = 0.01, seed: int = 1
 ) -> Finding:
-    """Play games in one view: `transcript`, `file`, or `report`, which is enumerated instead.
+    """Play games in one view: `transcript`, `file`, `synthetic`, or `report`, which is enumerated instead.
 
     Raises:
-        ParameterError: The view is `report`, and the model collects none from devices.
+        ParameterError: The model has no such view.
     """
     if view == REPORT:
         return _report(name, estimator)
+    if view == SYNTHETIC and not has_synthetic(estimator):
+        raise ParameterError(f"No synthetic data can be drawn from {name}; audit its transcript or file.")
     subject, start = Subject.of(name, estimator), time.perf_counter()
     deadline = start + seconds
     promise = subject.promise
     added = promise.unit is Unit.USER and promise.neighbors is Neighbors.ADD_OR_REMOVE
+    if view == SYNTHETIC:
+        nearest = NearestNeighborAttack(estimator, similar_canaries(estimator), lessons=_MIRRORED, seed=seed)
+        return _many_games(subject, SYNTHETIC, nearest, deadline, error, seed, start)
     if view == FILE and added:
         lessons = CanaryFileAttack(
             estimator, _canaries_in_background(estimator), lessons=_MIRRORED, seed=seed
@@ -110,7 +116,8 @@ def play_view(
 def views_of(estimator: Estimator) -> tuple[str, ...]:
     """Return the views that a model has; only local models have reports that leave a device."""
     promise = Subject.of(estimator.name, estimator).promise
-    return VIEWS if promise.trust is Trust.LOCAL else (TRANSCRIPT, FILE)
+    drawn = (SYNTHETIC,) if has_synthetic(estimator) else ()
+    return (TRANSCRIPT, FILE, *drawn, *((REPORT,) if promise.trust is Trust.LOCAL else ()))
 
 
 def _report(name: str, estimator: Estimator) -> Finding:
@@ -184,7 +191,7 @@ def _many_canaries(estimator: Estimator) -> Canaries:
 def _many_games(
     subject: Subject,
     view: str,
-    attack: CanaryAttack | CanaryFileAttack,
+    attack: CanaryAttack | CanaryFileAttack | NearestNeighborAttack,
     deadline: float,
     error: float,
     seed: int,

@@ -128,6 +128,7 @@ def honest_questions() -> list[Message]:
         Biases(**infinite),
         UserFactorization(**infinite),
         UserFactorization(**infinite, feedback="implicit"),
+        UserFactorization(**infinite, purpose="ratings"),
         ImplicitObjective(**infinite),
         CovarianceSvd(**infinite),
         FrankWolfe(**infinite, rounds=2, solver="oja", steps=2),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +11,13 @@ import numpy as np
 from discreet.audit.findings import Finding
 from discreet.audit.games.scores import Truth
 from discreet.core.arrays import Floats
+from discreet.core.charts import Axis, ChartLine, Point, line_chart
 from discreet.core.files import write_whole
+from discreet.core.pages import Html, element, page, table
 
 # The probability that the band misses the true curve somewhere.
 _ERROR = 0.01
 _POINTS = np.linspace(0.0, 1.0, 201)
-_STYLE = "body{font:16px sans-serif;max-width:60em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
 
 
 def claimed_curve(epsilon: float, delta: float) -> Floats:
@@ -53,40 +51,74 @@ def measured_band(scores: Floats, truth: Truth) -> tuple[Floats, Floats, Floats]
 
 def write_page(path: Path, found: Sequence[Finding], games: tuple[Floats, Truth] | None) -> None:
     """Write the findings, and the trade-off curve of `games` if given, to one HTML file."""
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{html.escape(cell)}</td>"
-            for cell in (one.model, one.attack, f"{one.promised:g}", f"{one.refuted:.3f}", one.verdict)
+    broken = sum(one.broken for one in found)
+    said = (
+        f"{broken} of {len(found)} attacks refuted the promise."
+        if broken
+        else f"None of {len(found)} attacks refuted the promise."
+    )
+    body = [
+        element("h1", "What an audit found"),
+        element("p", f"{said} Not refuted is not proved: the proofs are notes of their own.", "note"),
+        table(
+            ("model", "attack", "promised ε", "refuted ε", "fits", "confidence", "verdict"),
+            [_row(one) for one in found],
+            "Findings",
+            numbers={2, 3, 4, 5},
+        ),
+        element(
+            "p",
+            "An attack refutes every epsilon below the number under refuted. A promise is broken if that "
+            "number is above what is promised.",
+            "quiet",
+        ),
+        *(
+            element("p", f"{one.model}, {one.attack}: {note}.", "quiet")
+            for one in found
+            for note in one.notes
+        ),
+    ]
+    if games is not None:
+        body += [element("h2", "Promised and measured"), _chart(found[0], *games)]
+        body.append(
+            element(
+                "p",
+                "An attacker guesses from which of two neighboring datasets a release came. False alarms and "
+                "misses trade off. The promise is refuted only if the whole band dips below the dashes.",
+                "quiet",
+            )
         )
-        + "</tr>"
-        for one in found
-    )
-    head = "".join(f"<th>{name}</th>" for name in ("model", "attack", "promised", "refuted", "verdict"))
-    picture = "" if games is None else f'<img alt="trade-off curve" src="{_picture(found[0], *games)}">'
-    text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Audit</title><style>{_STYLE}</style>'
-        f"<h1>What an audit found</h1><p>Not refuted is not proved.</p><table><tr>{head}</tr>{rows}</table>"
-        f"{picture}</html>\n"
-    )
-    write_whole(path, text.encode())
+    write_whole(path, page("What an audit found", body, kind="audit").encode())
 
 
-def _picture(finding: Finding, scores: Floats, truth: Truth) -> str:
-    import matplotlib
-    from matplotlib.figure import Figure
+def _row(one: Finding) -> tuple[str, ...]:
+    numbers = (f"{one.promised:.4g}", f"{one.refuted:.4g}", f"{one.fits:,}", f"{one.confidence:g}")
+    return one.model, one.attack, *numbers, one.verdict
 
-    matplotlib.use("Agg")
-    figure = Figure(figsize=(5, 5))
-    axes = figure.subplots()
+
+def _chart(finding: Finding, scores: Floats, truth: Truth) -> Html:
     measured, low, high = measured_band(scores, truth)
-    axes.fill_between(_POINTS, low, high, color="#48a", alpha=0.3, label="measured, band at 99 %")
-    axes.plot(_POINTS, measured, color="#48a")
     claimed = claimed_curve(finding.promised, finding.delta)
-    axes.plot(_POINTS, claimed, color="black", linestyle="--", label="the least that is promised")
-    axes.set_xlabel("false alarms")
-    axes.set_ylabel("misses")
-    axes.legend(frameon=False)
-    target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=110)
-    return "data:image/png;base64," + base64.b64encode(target.getvalue()).decode()
+    ends = ((0.0, "0"), (0.25, "0.25"), (0.5, "0.5"), (0.75, "0.75"), (1.0, "1"))
+    lines = [
+        ChartLine(
+            name="measured, with a band at 99 % confidence",
+            points=tuple(map(Point, _POINTS.tolist(), measured.tolist())),
+            band=tuple(zip(low.tolist(), high.tolist(), strict=True)),
+            marked=False,
+        ),
+        ChartLine(
+            name=f"the least that epsilon {finding.promised:g} allows",
+            points=tuple(map(Point, _POINTS.tolist(), claimed.tolist())),
+            color=1,
+            dashes="7 4",
+            marked=False,
+        ),
+    ]
+    return line_chart(
+        lines,
+        title=f"{finding.model}: misses by false alarms",
+        x=Axis(label="false alarms", ticks=ends),
+        y=Axis(label="misses", ticks=ends),
+        values=False,
+    )

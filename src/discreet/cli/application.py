@@ -29,6 +29,8 @@ VERBS = (
     "explain",
     "add-items",
     "export",
+    "bundle",
+    "synthesize",
     "label",
     "sign",
     "verify",
@@ -52,7 +54,7 @@ SEVERAL = {
     "party": ("serve",),
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),
-    "collect": ("fit", "backup"),
+    "collect": ("fit", "backup", "invite"),
     "follow": ("start", "add", "show", "erase"),
 }
 # Other names for parts of a verb, which help does not list.

@@ -46,8 +46,8 @@ def audit(
         str | None,
         typer.Option(
             "--view",
-            help="What the attacker sees: transcript, file or report (of a device or a party). Separate "
-            "several by commas.",
+            help="What the attacker sees: transcript, file, synthetic (data drawn from the model) or report "
+            "(of a device or a party). Separate several by commas.",
         ),
     ] = None,
     files: Annotated[
@@ -75,9 +75,7 @@ def audit(
     seconds: Annotated[
         float, typer.Option("--seconds", help="About how long to attack each view.", min=1.0)
     ] = 60.0,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Write the findings to an HTML page (needs matplotlib).")
-    ] = None,
+    page: Annotated[Path | None, typer.Option("--page", help="Write the findings to an HTML page.")] = None,
     canaries: Annotated[
         int | None,
         typer.Option(
@@ -173,11 +171,11 @@ def _without_data(
     from discreet.audit.from_files import audit_files, has_files
     from discreet.audit.full import views_of
     from discreet.audit.questions import has_questions
-    from discreet.audit.white_box.subjects import described, quick_audit
+    from discreet.audit.white_box.subjects import quick_audit
 
     found: list[Finding] = []
     for estimator in subjects:
-        name = described(estimator)
+        name = estimator.named
         audited = fingerprint(estimator) if kept.is_written else ""
         once = partial(kept.once, name, estimator.epsilon, fingerprint=audited)
         found += once("white box", partial(quick_audit, name, estimator))
@@ -235,18 +233,21 @@ def _subjects(model: str | None, epsilon: float, delta: float | None, settings: 
 def _table(found: list[Finding]) -> Table:
     from rich.table import Table
 
-    table = Table("model", "attack", "promised", "refuted", "curve", "fits", "seconds", "verdict")
-    for column in (0, 1, 7):
-        table.columns[column].no_wrap = True
+    curves = any(finding.curve is not None for finding in found)
+    table = Table("model", "attack", "promised", "refuted", *(["curve"] if curves else []), "fits", "verdict")
+    # Names may go on in the next line; heads and numbers are never cut.
+    for column in table.columns:
+        column.overflow = "fold"
+        column.no_wrap = column.header not in ("model", "attack", "verdict")
     for finding in found:
+        curve = "" if finding.curve is None else f"{finding.curve:.4g}"
         table.add_row(
             finding.model,
             finding.attack,
             f"{finding.promised:.4g}",
             f"{finding.refuted:.4g}",
-            "" if finding.curve is None else f"{finding.curve:.4g}",
+            *([curve] if curves else []),
             f"{finding.fits:,}",
-            f"{finding.seconds:.1f}",
             finding.verdict,
         )
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
+    from discreet.collect.blind_signatures import BlindPublicKey
     from discreet.collect.opening import AnyCampaign
 
 # The number of values a report can have: it fits one byte, and usual rating scales fall on these values.
@@ -48,6 +50,13 @@ def new(
         int | None,
         typer.Option("--answers", help="With --hide-items: ask each device about this many items only."),
     ] = None,
+    invited: Annotated[
+        Path | None,
+        typer.Option(
+            "--invited",
+            help="Take reports of invited devices only. This file gets the key that signs their tokens.",
+        ),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -56,8 +65,21 @@ def new(
 
     refuse_output(out, force=force, kind=KIND, is_ours=is_campaign, inputs=[items])
     made = _made(name, items, epsilon, parse_scale(scale), None if hide_items else max_reports, answers)
+    if invited is not None:
+        made = replace(made, invitations=_new_key(invited, [items, out]))
     write_whole(out, made.to_bytes())
     show_campaign(made, as_json, f"Written to {out}.")
+
+
+def _new_key(path: Path, others: list[Path]) -> BlindPublicKey:
+    """Write a new key of invitations, and return its public half."""
+    from discreet.collect.blind_signatures import BlindSigningKey
+
+    # Never replaced: the invitations of another campaign may need it.
+    refuse_output(path, force=False, kind="key of invitations", is_ours=lambda _: False, inputs=others)
+    key = BlindSigningKey.new()
+    write_whole(path, key.to_pem(), private=True)
+    return key.public
 
 
 def _made(
@@ -146,6 +168,7 @@ def facts_of(campaign: AnyCampaign) -> dict[str, Any]:
         "items": len(campaign.catalog),
         "guarantee": campaign.guarantee().to_json(),
         "person_epsilon": person.epsilon,
+        "invited": campaign.invitations is not None,
     }
 
 
@@ -160,6 +183,6 @@ def show_campaign(campaign: AnyCampaign, as_json: bool, last: str = "") -> None:
     printing.show(
         label_table(campaign.guarantee(), f"Privacy facts: {campaign.name}"),
         f"{facts['items']:,} items. For a person who gives all answers, epsilon is "
-        f"{facts['person_epsilon']:g}. {campaign.guarantee().sentence()}",
+        f"{facts['person_epsilon']:g}. {campaign.guarantee().short()}",
         f"Its digest is {facts['digest']}. {last}".strip(),
     )

@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.output.printing import emit, show, write
-from discreet.core.checks import ParameterError, one_of
+from discreet.core.checks import ParameterError, one_of, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, advise
 
 _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
@@ -60,10 +60,15 @@ def choose(
 
 
 def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
-    """Ask on the terminal; without a terminal, name the missing option."""
+    """Ask on the terminal, again after a mistake; without a terminal, name the missing option."""
     if not sys.stdin.isatty():
         raise ParameterError(f"{option} is missing. Pass {option} {'|'.join(words)}, or use a terminal.")
     names = list(words)
     show(question, *(f"  {place}. {name}: {words[name]}" for place, name in enumerate(names, start=1)))
-    answer = input(f"[1-{len(names)}] ").strip()
-    return names[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(names) else answer
+    while True:
+        answer = input(f"[1-{len(names)}] ").strip()
+        if answer.isdecimal() and 1 <= int(answer) <= len(names):
+            return names[int(answer) - 1]
+        if answer in words:
+            return answer
+        show(f"{visible(answer)!r} is none of the answers. Type a number from 1 to {len(names)}, or a word.")

@@ -1,4 +1,4 @@
-"""`discreet collect`: learn from what a service has collected, and copy its store."""
+"""`discreet collect`: learn from what a service has collected, copy its store, and invite devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Force
 from discreet.cli.output.printing import emit, show
-from discreet.core.files import refuse_output
+from discreet.core.checks import integer
+from discreet.core.files import refuse_output, write_whole
 
 
 def fit(
@@ -49,7 +50,7 @@ def fit(
         return
     show(
         f"Written to {out} from {counts.reports:,} reports of {counts.senders:,} senders. "
-        f"{fitted.guarantee.sentence()}"
+        f"{fitted.guarantee.short()}"
     )
 
 
@@ -80,6 +81,46 @@ def backup(
         emit({"file": str(out), **counts._asdict()})
     else:
         show(f"Written to {out}: {counts.reports:,} reports of {counts.senders:,} senders.")
+
+
+def invite(
+    store: Annotated[
+        str,
+        typer.Argument(
+            envvar="DISCREET_STORE", help="sqlite:///FILE, postgresql://... or a file; may be collecting."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the invitations, one per line.")],
+    count: Annotated[int, typer.Option("--count", help="How many invitations to make.")] = 1,
+    url: Annotated[
+        str, typer.Option("--url", help="Where the service is: each line is then a link to its page.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make invitations, each for one device. Give every person one; the store keeps a hash of it.
+
+    The campaign must have been created with --invited.
+    """
+    from discreet.collect.invitations import code_name, key_of, new_code
+    from discreet.service.stores.opening import open_store
+    from discreet.service.stores.store import MOST_INVITATIONS
+
+    integer("--count", count, least=1, most=MOST_INVITATIONS)
+    refuse_output(out, force=False, kind="list of invitations", is_ours=lambda _: False)
+    kept = open_store(store)
+    try:
+        key_of(kept.campaign)
+        codes = [new_code() for _ in range(count)]
+        # Written first: invitations that nobody has do no harm, unknown ones disappoint.
+        prefix = f"{url.rstrip('/')}/#" if url else ""
+        write_whole(out, "".join(f"{prefix}{code}\n" for code in codes).encode(), private=True)
+        kept.add_invitations([code_name(code) for code in codes])
+    finally:
+        kept.dispose()
+    if as_json:
+        emit({"file": str(out), "invitations": count})
+    else:
+        show(f"{count:,} invitations are in {out}. Each admits one device.")
 
 
 def _is_store(path: Path) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +17,7 @@ from discreet.cli.options.declared import (
     Measuring,
     Paying,
     Privately,
+    Purpose,
     Reading,
     refuse_without_ratings,
 )
@@ -22,6 +25,9 @@ from discreet.cli.options.parsing import complete_models, listed, numbers
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
 from discreet.core.files import refuse_output
+
+if TYPE_CHECKING:
+    from discreet.models.estimator import Estimator
 
 
 def compare(
@@ -43,6 +49,7 @@ def compare(
     privately: Privately,
     paying: Paying,
     delta: Delta = None,
+    purpose: Purpose = None,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -53,21 +60,22 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare several models on the same splits and write an HTML report."""
+    from discreet.core.pages import is_page
     from discreet.data.inputs import files_of, folder_of
     from discreet.evaluation.comparison import compare as measure
-    from discreet.evaluation.report import KIND, is_report, require_libraries, write_report
+    from discreet.evaluation.report import KIND, write_report
     from discreet.recipes import estimators
 
-    chosen = estimators(listed(models), numbers("--epsilons", epsilons), delta, implicit=reading.implicit)
+    levels = numbers("--epsilons", epsilons)
+    chosen = estimators(listed(models), levels, delta, implicit=reading.implicit, purpose=purpose)
     if reading.implicit:
         refuse_without_ratings(chosen)
     if privately.asked(paying):
         measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
         return
-    require_libraries()
     folder = folder_of(data, reading.layout)
     read = [*files_of(data, reading.layout), *measuring.files(folder), *reading.files()]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_report, inputs=read)
+    refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
     interactions = reading.load(data)
     remark_on_delta(chosen, interactions.facts)
     found = measure(
@@ -78,7 +86,7 @@ def compare(
         repeat=measuring.repeat,
         seed=measuring.seed,
         folder=folder,
-        announce=lambda one: remark(f"{one.name} at epsilon {one.epsilon:g}"),
+        announce=lambda one: remark(_progress(one, chosen)),
         keep=resume,
     )
     write_report(found, out, title=f"Models on {data}", force=force)
@@ -88,3 +96,9 @@ def compare(
         from discreet.cli.output.tables import comparison_table
 
         show(comparison_table(found), f"Written to {out}. The scores have no noise: do not publish them.")
+
+
+def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:
+    """Return which of the fits comes now, with its settings."""
+    place = next(number for number, other in enumerate(chosen, start=1) if other is one)
+    return f"{place} of {len(chosen)}: {one.named} at epsilon {one.epsilon:g}"

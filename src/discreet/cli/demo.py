@@ -38,7 +38,7 @@ def show_tour(tour: Tour, console: Console) -> None:
         highlight=False,
     )
     console.print(label_table(tour.model.guarantee, f"Privacy facts: {tour.model.name}"))
-    console.print(f"\n{tour.model.guarantee.sentence()}\n", highlight=False)
+    console.print(f"\n{tour.model.guarantee.short()}\n", highlight=False)
     liked = ", ".join(str(item) for item in list(tour.history)[:4])
     table = Table("#", "recommended", "score", "expected stars", title=f"For somebody who likes {liked}, ...")
     for rank, one in enumerate(tour.recommendations, start=1):

@@ -19,7 +19,8 @@ def export(
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant.",
+            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. "
+            "Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
     url: Annotated[
@@ -57,4 +58,5 @@ def export(
         where = {"folder": str(out)} if out is not None else {"table": name}
         emit({**where, "to": to, "items": len(fitted.catalog), "name": fitted.name})
         return
-    show(f"Written to {place}: vectors of {len(fitted.catalog):,} items, and the label that goes with them.")
+    what = "a graph that ranks" if to == "onnx" else "vectors of"
+    show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")

@@ -43,6 +43,14 @@ def fit(
             "--catalog-share", help="With --private-catalog: the part of epsilon and delta spent on it."
         ),
     ] = 0.2,
+    for_synthesis: Annotated[
+        bool,
+        typer.Option(
+            "--for-synthesis",
+            help="Also release lengths of histories and levels of ratings, for `discreet synthesize`. "
+            "user-factorization only; they cost 3 % of its budget.",
+        ),
+    ] = False,
     titles: KeptTitles = None,
     force: Force = False,
     explain: Annotated[
@@ -63,6 +71,8 @@ def fit(
     from discreet.models.storage import KIND, is_model
 
     estimator = learning.estimator(implicit=reading.implicit)
+    if for_synthesis:
+        estimator = _for_synthesis(estimator)
     if estimator.answers_in_process:
         raise ParameterError(
             f"{estimator.name} answers only in the process that fitted it. Use it from Python."
@@ -113,6 +123,16 @@ def fit(
     show(
         " ".join(filter(None, [f"Written to {out}.", paying.paid(source.name), fitted.guarantee.sentence()]))
     )
+
+
+def _for_synthesis(estimator: Estimator) -> Estimator:
+    """Return the model that also releases what synthetic data need."""
+    if "for_synthesis" not in estimator.settings:
+        raise ParameterError(
+            f"{estimator.name} does not release lengths of histories. Use --for-synthesis with "
+            "user-factorization, or leave it out."
+        )
+    return estimator.clone(for_synthesis=True)
 
 
 def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Estimator, PrivateFacts]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -148,7 +147,7 @@ def add(
             f"Release {added.release}. For you alone: {added.entered:,} ratings entered, "
             f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
         )
-    printing.show(added.model.guarantee.sentence(), f"The model is in {out}; this cost nothing more.")
+    printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
 
 
 def _batch(
@@ -192,9 +191,10 @@ def show(
     if out is not None:
         year.model().save(out, force=force)
     if page is not None:
-        from discreet.cli.output.label import page as whole_page
+        from discreet.core.pages import page as whole_page
 
-        write_whole(page, whole_page(f"A followed year: {status.name}", _body(status)).encode())
+        title = f"A followed year: {status.name}"
+        write_whole(page, whole_page(title, _body(status, title), kind="followed year", narrow=True).encode())
     if as_json:
         emit(status.to_json())
         return
@@ -219,18 +219,21 @@ def _sentences(status: Status) -> list[str]:
     return lines
 
 
-def _body(status: Status) -> str:
-    facts = "".join(
-        f"<tr><th>{escape(what)}</th><td>{escape(value)}</td></tr>" for what, value in status.guarantee.rows()
-    )
-    rows = "".join(
-        f"<tr><td>{place + 1}</td><td>{escape(time)}</td></tr>" for place, time in enumerate(status.times)
-    )
-    said = "".join(f"<p>{escape(line)}</p>" for line in _sentences(status))
-    return (
-        f"<h1>A followed year: {escape(status.name)}</h1>{said}<table>{facts}</table>"
-        f"<h2>Releases</h2><table><tr><th>release</th><th>when (UTC)</th></tr>{rows}</table>"
-    )
+def _body(status: Status, title: str) -> list[str]:
+    from discreet.core.pages import element, facts_table, meter, table
+
+    made, all_of_them = len(status.times), status.settings.releases
+    rows = [(str(place), time) for place, time in enumerate(status.times, start=1)]
+    releases = table(("release", "when (UTC)"), rows, "Releases") if rows else element("p", "None yet.")
+    return [
+        element("h1", title),
+        meter(made / all_of_them, f"{made:,} of {all_of_them:,} releases were made"),
+        *(element("p", line) for line in _sentences(status)),
+        element("h2", "The promise for the whole year"),
+        facts_table(status.guarantee.rows(), "The promise"),
+        element("h2", "Releases"),
+        releases,
+    ]
 
 
 def erase(

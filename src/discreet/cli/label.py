@@ -1,4 +1,4 @@
-"""`discreet label`: show the privacy label of a model file."""
+"""`discreet label`: show the privacy label of a model file, or of synthetic data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def label(
-    file: Annotated[Path, typer.Argument(help="A model file.")],
+    file: Annotated[Path, typer.Argument(help="A model file, or synthetic data.")],
     registry: Annotated[
         Path | None,
         typer.Option("--registry", help="Write a draft entry for a public deployment registry (YAML)."),
@@ -25,16 +25,15 @@ def label(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model promises, and for each of its arrays why it may be published."""
+    """Show what a model or synthetic data promise, and for each array or column why it may be published."""
     from discreet.audit.last_audits import last_audit
     from discreet.models.signatures import signed_sentence, signer
-    from discreet.models.storage import read_label
     from discreet.privacy.guarantee import Guarantee
 
     key = signer(file)
     signed = signed_sentence(key)
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
-    content = {**read_label(file), "signed_by": key}
+    content = {**_read(file), "signed_by": key}
     _write_elsewhere(content, signed, file, registry, page)
     if markdown:
         from discreet.cli.output.label import label_markdown
@@ -50,11 +49,38 @@ def label(
     from discreet.cli.output.label import label_table
     from discreet.models.signatures import signer
 
-    facts = label_table(Guarantee.from_json(content["guarantee"]), f"Privacy facts: {content['name']}")
+    promise = Guarantee.from_json(content["guarantee"])
+    facts = label_table(promise, f"Privacy facts: {content['name']}")
     table = Table("array", "where it comes from", title="What the file contains")
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
-    show(facts, table, signed, *_audited(content, last))
+    limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
+    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *_audited(content, last))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return the label of a model, or of synthetic data."""
+    from discreet.models.storage import read_label
+    from discreet.synthesis.labels import is_synthetic, read_synthetic_label
+
+    return read_synthetic_label(file) if is_synthetic(file) else read_label(file)
+
+
+# What the budget of a model with this setting was spent on.
+_PURPOSES = {
+    "lists": "lists: ratings were ignored, and it predicts none",
+    "ratings": "predicted ratings: lists are made of what these needed",
+    "both": "lists and predicted ratings",
+}
+
+
+def _purpose(content: dict[str, Any]) -> tuple[str, ...]:
+    """Return the sentence about what the budget was spent on, where the file says so."""
+    spent = content.get("parameters", {}).get("purpose")
+    implicit = content.get("parameters", {}).get("feedback") == "implicit"
+    if not isinstance(spent, str) or spent not in _PURPOSES:
+        return ()
+    return (f"The budget was spent on {'lists' if implicit else _PURPOSES[spent]}.",)
 
 
 def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,8 @@ import typer
 
 from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import parse_number
-from discreet.cli.output.printing import emit, show
-from discreet.core.checks import ParameterError
+from discreet.cli.output.printing import emit, show, write
+from discreet.core.checks import ParameterError, one_of
 
 
 def plan(
@@ -28,7 +29,18 @@ def plan(
     ratings: Annotated[
         float, typer.Option("--ratings-per-person", help="The approximate number of ratings per person.")
     ] = 50.0,
-    metric: Annotated[str, typer.Option("--metric", help="The measure of accuracy: rmse or hr@10.")] = "rmse",
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="The measure of accuracy: rmse or hr@10. Default: rmse."),
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="What the model is for: lists (measured by hr@10) or ratings (rmse).",
+            metavar="lists|ratings",
+        ),
+    ] = None,
     wanted: Annotated[
         float | None,
         typer.Option("--wanted", help="Find the smallest epsilon that reaches this accuracy."),
@@ -52,6 +64,7 @@ def plan(
 
     The plan uses only the numbers given here and measurements on public data.
     """
+    metric = _measure(metric, purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
     if wanted is not None and people is None:
@@ -74,6 +87,19 @@ def plan(
         emit(found)
     else:
         _show(found, metric, people, ratings)
+
+
+def _measure(metric: str | None, purpose: str | None) -> str:
+    """Return the measure of accuracy: the one asked for, or that of what the model is for."""
+    measures = {"lists": "hr@10", "ratings": "rmse"}
+    if purpose is None:
+        return metric or "rmse"
+    one_of("--for", purpose, measures)
+    if metric not in (None, measures[purpose]):
+        raise ParameterError(
+            f"--for {purpose} is measured by {measures[purpose]}. Leave out --metric or --for."
+        )
+    return measures[purpose]
 
 
 def _compare(
@@ -179,7 +205,21 @@ def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float
         )
         if "expected" in found:
             show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
-    show(
-        "To follow the plan: discreet budget year.ledger --name DATA --epsilon E --delta D --account "
-        "gaussian, then discreet fit DATA --ledger year.ledger --epsilon ... --delta D"
-    )
+    if "per_release" in found:
+        write("\n".join(["To follow the plan, with your own names:", *_commands(found, people, metric)]))
+
+
+def _commands(found: dict[str, Any], people: int | None, metric: str) -> list[str]:
+    """Return the commands that follow the plan, with its numbers."""
+    limit, each = found["limit"], found["per_release"]
+    # Rounded down, so that all releases fit into the budget.
+    with localcontext(prec=4, rounding=ROUND_FLOOR):
+        epsilon = f"{float(+Decimal(each['epsilon'])):g}"
+    known = "" if people is None else f" --people {people}"
+    what = "clicks.csv --implicit" if metric == "hr@10" else "ratings.csv"
+    budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
+    return [
+        f"  discreet budget year.ledger --name shop {budget}",
+        f"  discreet fit {what} --epsilon {epsilon} --delta {each['delta']:g}{known} --name shop "
+        "--ledger year.ledger --out shop.discreet",
+    ]

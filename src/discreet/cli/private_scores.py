@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from discreet.core.checks import ParameterError
 if TYPE_CHECKING:
     from discreet.cli.options.declared import Measuring, Paying, Privately, Reading
     from discreet.evaluation.private.fit_and_score import Together
+    from discreet.evaluation.private.release import PrivateScore
     from discreet.models.estimator import Estimator
 
 
@@ -48,13 +50,19 @@ def measure_privately(
                 estimators, source, metrics=measuring.metrics, share=privately.share, ledger=book
             )
     remark_on_conditions(found.guarantee)
-    names = [one.name for one in estimators]
+    names = _names(estimators)
     if as_json:
         emit({**_as_json(found, names), "name": source.name})
         return
     _show(found, names)
     if paid := paying.paid(source.name):
         show(paid)
+
+
+def _names(estimators: Sequence[Estimator]) -> list[str]:
+    """Return the name of each; variants of one model also have their settings."""
+    names = [one.name for one in estimators]
+    return [one.name if names.count(one.name) == 1 else one.named for one in estimators]
 
 
 def _as_json(found: Together, names: list[str]) -> dict[str, object]:
@@ -85,9 +93,35 @@ def _show(found: Together, names: list[str]) -> None:
                 f"± {1.96 * one.noise:.4f}",
             )
     show(table)
-    if len(names) > 1:
-        show("Best: " + ", ".join(f"{name} by {metric}" for metric, name in _best(found, names).items()))
+    best = _best(found, names)
+    for metric, values in found.scores.items():
+        show(_verdict(metric, values, best[metric]))
     show(
-        f"Models and scores together: {found.guarantee.sentence()}",
+        f"Models and scores together: {found.guarantee.short()}",
         "These scores may be published. One item of each person was held out for them.",
+    )
+
+
+# Noise beyond this share of a score hides what models usually differ by.
+_LARGE = 0.1
+
+
+def _verdict(metric: str, values: Sequence[PrivateScore], best: str) -> str:
+    """Say which model is best, or that the noise is larger than any difference."""
+    noise = 1.96 * max(one.noise for one in values)
+    if len(values) == 1:
+        if noise <= _LARGE * abs(values[0].value):
+            return f"The noise on {metric} is ± {noise:.2g} with 95 % confidence."
+        return (
+            f"The noise on {metric} is ± {noise:.2g}, more than a tenth of the score: it is too large to "
+            "judge a model by. More people, a larger --share or a larger epsilon would help."
+        )
+    apart = max(one.value for one in values) - min(one.value for one in values)
+    # Of a difference.
+    noise *= math.sqrt(2)
+    if apart > noise:
+        return f"Best by {metric}: {best}."
+    return (
+        f"By {metric} these models cannot be told apart: the noise on a difference, ± {noise:.2g}, is larger "
+        f"than any difference ({apart:.2g} at most)."
     )

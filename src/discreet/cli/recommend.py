@@ -11,6 +11,7 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.options.sources import On
+from discreet.cli.output.answers import REFERENCE, show_explanation, show_similar, title_of
 from discreet.cli.output.lists import (
     Beside,
     items_json,
@@ -23,9 +24,7 @@ from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError, integer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from discreet.models.answers import Explanation, ListedItem, SimilarItem
+    from discreet.models.answers import ListedItem, SimilarItem
     from discreet.models.fitted import FittedModel
 
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
@@ -181,33 +180,21 @@ def similar(
     integer("-k", k, least=1)
     fitted = load(file)
     found = fitted.similar_items(items, k)
-    beside = public_columns(titles, fitted, {other for near in found.values() for other, _ in near})
+    # As the catalog spells them: on a command line every id is text.
+    asked = fitted.catalog.id_at(fitted.catalog.index_of(list(found))).tolist()
+    beside = public_columns(
+        titles, fitted, [*asked, *{other for near in found.values() for other, _ in near} - set(asked)]
+    )
     if as_json:
         rows = {str(item): _json(near, beside) for item, near in found.items()}
         emit({"similar": rows if len(items) > 1 else rows[items[0]]})
         return
-    for item, near in found.items():
-        _show(str(item) if len(items) > 1 else None, near, k, beside)
+    for item, near in zip(asked, found.values(), strict=True):
+        show_similar(fitted, item, near, k, beside)
 
 
 def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
     return items_json(near, beside, ("confidence", [one.confidence for one in near]))
-
-
-def _show(item: str | None, near: Sequence[SimilarItem], k: int, beside: Beside) -> None:
-    if item is not None:
-        show(f"Similar to {item}:")
-    if not near:
-        show("No other item stands out as similar to this one.")
-        return
-    show(items_table(near, beside, "similarity", ("confidence", [one.confidence for one in near])))
-    if len(near) < k and near[0].confidence is not None:
-        show(f"{len(near)} of {k}: no other item stands out of the noise.")
-
-
-_REFERENCE = "the average item of the lower half of this person's ranking"
-# On a screen; --json has all of them.
-_MOST_REASONS = 10
 
 
 def explain(
@@ -229,7 +216,7 @@ def explain(
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
     found = fitted.explain(person, item, user=user, ignore_unknown=True)
-    beside = public_columns(titles, fitted, [own for own, _ in found])
+    beside = public_columns(titles, fitted, [found.item, *(own for own, _ in found)])
     if as_json:
         emit(
             {
@@ -237,27 +224,10 @@ def explain(
                 "score": found.score,
                 "rank": found.rank,
                 "ranked_by": found.ranked_by,
-                "reference": {"score": found.reference, "is": _REFERENCE},
+                "reference": {"score": found.reference, "is": REFERENCE},
                 "parts": dict(found.parts),
                 "reasons": items_json(found.reasons, beside),
             }
         )
         return
-    title = list(public_columns(titles, fitted, [found.item]).get(found.item, {}).values())[:1]
-    show(_parts_table(found, " ".join([item, *title])), f"The reference is {_REFERENCE}.")
-    show(f"Sorted by score: {found.ranked_by}.")
-    if found.reasons:
-        show(items_table(found.reasons[:_MOST_REASONS], beside, "lifts it by"))
-        show("A rating lifts the item by what its lead over the reference loses without it; ratings overlap.")
-
-
-def _parts_table(found: Explanation, item: str) -> Table:
-    from rich.table import Table
-
-    place = "already in the history" if found.rank is None else f"number {found.rank} of the list"
-    table = Table("part of the score", "adds", title=f"{item}: {place}")
-    table.add_row("reference", f"{found.reference:+.3f}")
-    for name, value in found.parts.items():
-        table.add_row(name, f"{value:+.3f}")
-    table.add_row("score", f"{found.score:+.3f}")
-    return table
+    show_explanation(found, title_of(found.item, beside), beside)

@@ -89,7 +89,7 @@ def _next(last: FittedModel, path: Path, epsilon: float | None) -> Estimator:
         raise ParameterError(
             f"{last.name} cannot start from an earlier release. Use `discreet fit`, or user-factorization."
         )
-    if settings.get("feedback") == "implicit":
+    if settings.get("feedback") == "implicit" or settings.get("purpose") == "lists":
         raise ParameterError("Only models of ratings can start from an earlier release. Use `discreet fit`.")
     return recipes.estimator(
         last.name, settings | {"prior": str(path)} | ({} if epsilon is None else {"epsilon": epsilon})

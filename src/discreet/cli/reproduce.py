@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,22 @@ def reproduce(
         Path | None,
         typer.Option(help="Write numbers, figures and one page to this folder. A stopped run resumes there."),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Begin no step after so many minutes and judge what was reached; 0 only judges."),
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Make at most so many draws of every experiment.", min=1)
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Your copy of a data set that may not be passed on, as NAME=FOLDER (netflix=...)."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiments of papers and compare with the printed numbers. Needs a source checkout."""
     from discreet.core.files import write_whole
-    from discreet.reproduce import names, papers_page
+    from discreet.reproduce import names, papers_pages
     from discreet.reproduce import reproduce as run
 
     if every == (paper is not None):
@@ -44,15 +56,37 @@ def reproduce(
     found: dict[str, list[Verdict]] = {}
     for name in names() if every else [paper or ""]:
         with progress(name) as (say, tick):
-            found[name] = run(name, size="quick" if quick else "full", out=out, say=say, tick=tick)
+            found[name] = run(
+                name,
+                size="quick" if quick else "full",
+                out=out,
+                say=say,
+                tick=tick,
+                minutes=math.inf if minutes is None else minutes,
+                draws=draws,
+                data=copies(data or ()),
+            )
         if not as_json:
             show(table(name, found[name]))
     if out is not None and every:
-        write_whole(out / "papers.md", papers_page(out, out).encode())
+        for place, text in papers_pages(out, out).items():
+            (out / place).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(out / place, text.encode())
         remark(f"All results are on one page: {out / 'papers.md'}")
     if as_json:
         rows = {name: [verdict.to_json() for verdict in verdicts] for name, verdicts in found.items()}
         emit(rows if every else rows[paper or ""])
+
+
+def copies(named: Sequence[str]) -> dict[str, Path]:
+    """Return the folders of data sets by their names."""
+    found = {}
+    for text in named:
+        name, _, folder = text.partition("=")
+        if not name or not Path(folder).exists() or not folder:
+            raise ParameterError(f"data={text!r} must be NAME=FOLDER with a folder that exists.")
+        found[name] = Path(folder)
+    return found
 
 
 @contextmanager
@@ -81,17 +115,18 @@ def sentence(tick: Tick) -> str:
 
 
 def table(name: str, verdicts: Sequence[Verdict]) -> Table:
-    """Return the claims with their measurements, failing ones first."""
+    """Return the claims with their measurements, by verdict."""
     from rich.table import Table
 
+    from discreet.reproduce import papers_folder, read_claims
+    from discreet.reproduce.details import measured
     from discreet.reproduce.page import count
 
-    shown = Table(
-        "where", "measure", "printed", "measured", "runs", "holds", title=f"{name}: {count(verdicts)} hold"
-    )
-    for verdict in sorted(verdicts, key=lambda each: each.holds):
+    paper = read_claims(papers_folder() / name.replace("-", "_") / "claims.toml")
+    title = f"{name}: {count(paper, verdicts)}"
+    shown = Table("where", "measure", "asked", "measured", "draws", "verdict", title=title)
+    for verdict in sorted(verdicts, key=lambda each: each.outcome):
         claim = verdict.claim
-        measured = "-" if verdict.measured is None else f"{verdict.measured:.4g} ± {verdict.spread:.2g}"
-        holds = ("yes" if verdict.holds else "no") + (" (sanity)" if claim.kind == "sanity" else "")
-        shown.add_row(claim.where, claim.measure, claim.asked(), measured, str(verdict.runs), holds)
+        said = f"{verdict.outcome}" + (" (sanity)" if claim.kind == "sanity" else "")
+        shown.add_row(claim.where, claim.measure, claim.asked(), measured(verdict), str(verdict.runs), said)
     return shown

@@ -11,6 +11,7 @@ from discreet.cli.output.printing import remark
 from discreet.core.checks import FileError, ParameterError, integer, non_negative, positive_finite
 
 if TYPE_CHECKING:
+    from discreet.collect.blind_signatures import BlindSigningKey
     from discreet.service.refitting import Refits
     from discreet.service.stores.store import ReportStore
 
@@ -51,6 +52,13 @@ def serve(
         str | None,
         typer.Option("--metrics-token", envvar="DISCREET_METRICS_TOKEN", help="Who shows it reads /metrics."),
     ] = None,
+    invitation_key: Annotated[
+        Path | None,
+        typer.Option("--invitation-key", help="The key that `campaign new --invited` wrote."),
+    ] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Of a model: hand out at /bundle/ what recommends on the device.")
+    ] = False,
 ) -> None:
     """Serve a campaign with its page for browsers, or a model with /recommend. Ctrl-C or SIGTERM ends it."""
     from discreet.models.storage import is_model
@@ -64,30 +72,51 @@ def serve(
     proxies = tuple(trusted_proxy or ())
     if is_model(target):
         asked = {"per_minute": per_minute, "metrics_token": metrics_token, "proxies": proxies}
-        _answer(target, host, port, asked)
+        _answer(target, host, port, {**asked, "bundle": bundle})
         return
+    if bundle:
+        raise ParameterError(
+            "--bundle is for a model; the page of a campaign recommends on the device anyway."
+        )
     non_negative("--batch-seconds", batch_seconds)
     integer("--most-senders", most_senders, least=1)
     if refit is not None and publish is None:
         raise ParameterError("--refit needs --publish: where the model is written.")
     settings = {"per_minute": per_minute, "batch_seconds": batch_seconds, "metrics_token": metrics_token}
+    signer = _signer(invitation_key)
     kept = _opened(target, store, most_senders, host, port)
     refits = _refits(store, model, publish, refit)
     try:
-        _collect(kept, host, port, {**settings, "publish": publish, "proxies": proxies})
+        _collect(kept, host, port, {**settings, "signer": signer, "publish": publish, "proxies": proxies})
     finally:
         if refits is not None:
             refits.stop()
         kept.dispose()
 
 
+def _signer(path: Path | None) -> BlindSigningKey | None:
+    from discreet.collect.blind_signatures import BlindSigningKey
+
+    if path is None:
+        return None
+    try:
+        return BlindSigningKey.from_pem(path.read_bytes())
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+
+
 def _answer(model: Path, host: str, port: int, settings: dict[str, Any]) -> None:
+    from discreet.models.bundle.parts import parts_of
     from discreet.models.storage import load
     from discreet.service.answering import answering_app
     from discreet.service.running import run
 
-    load(model)
+    fitted = load(model)
     remark(f"Answering for {model} at http://{host}:{port}/docs")
+    if settings["bundle"]:
+        # What cannot be bundled is refused now, not when the first browser asks.
+        parts_of(fitted)
+        remark(f"Recommending on the device at http://{host}:{port}/bundle/")
     run(answering_app(model, **settings), host, port, settings["proxies"])
 
 

@@ -31,17 +31,21 @@ def sign(
 def verify(
     model: ModelFile,
     key: Annotated[
-        str, typer.Option("--key", help="The public key of the expected signer, as `sign` prints it.")
+        str,
+        typer.Option(
+            "--key", help="The expected signer: the public key as `sign` prints it, or a file with the key."
+        ),
     ],
 ) -> None:
     """Check that a model file was signed with this key and has not changed since."""
-    from discreet.models.signatures import signer
+    from discreet.models.signatures import public_key, signer
     from discreet.models.storage import read_label
 
     read_label(model)
+    expected = public_key(key)
     found = signer(model)
     if found is None:
         raise FileError(f"{model} is not signed.")
-    if found != key.strip().lower():
+    if found != expected:
         raise FileError(f"{model} was signed with another key: {found}.")
     show(f"{model} was signed with this key and has not changed since.")

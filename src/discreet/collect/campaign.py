@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
+from discreet.collect.blind_signatures import BlindPublicKey
 from discreet.collect.draw_tables import check_draws, rating_draws
 from discreet.collect.mechanisms import (
     RatingMechanism,
@@ -73,6 +74,16 @@ def kind_of_record(record: Any) -> Any:
     return "ratings" if kind is None and isinstance(record, dict) and record.get("version") == 1 else kind
 
 
+def invitations_to_json(key: BlindPublicKey | None) -> dict[str, Any]:
+    """Return the entry about invitations in a campaign; none if anybody may send."""
+    return {} if key is None else {"invitations": key.to_json()}
+
+
+def invitations_from_json(record: Any) -> BlindPublicKey | None:
+    """Read what `invitations_to_json` wrote."""
+    return BlindPublicKey.from_json(record["invitations"]) if "invitations" in record else None
+
+
 def pack(text: bytes) -> bytes:
     """Return the text compressed."""
     return _MAGIC + zlib.compress(text, level=9)
@@ -109,6 +120,7 @@ class Campaign:
         max_reports: The most reports of one device; devices refuse to send more.
         step: The step of the rating scale; None if any value may occur.
         version: The format version; version 1 has no tables, so only this library's own devices can answer.
+        invitations: The key under which tokens of invited devices are signed; None if anybody may send.
 
     Example:
         >>> from discreet.privacy.mechanisms.bounded import BoundedLaplace
@@ -124,6 +136,7 @@ class Campaign:
     max_reports: int
     step: float | None = None
     version: int = VERSION
+    invitations: BlindPublicKey | None = None
     _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -180,7 +193,8 @@ class Campaign:
         if self.version == 1:
             return self._parameters(1)
         draws = rating_draws(self.mechanism, self.step)
-        return {**self._parameters(self.version), "kind": "ratings", "draws": draws}
+        kept = invitations_to_json(self.invitations)
+        return {**self._parameters(self.version), "kind": "ratings", "draws": draws, **kept}
 
     def _parameters(self, version: int) -> dict[str, Any]:
         return {
@@ -205,6 +219,7 @@ class Campaign:
                 max_reports=record["max_reports"],
                 step=record["step"],
                 version=version,
+                invitations=invitations_from_json(record),
             )
             if version > 1:
                 own = rating_draws(campaign.mechanism, campaign.step)

@@ -19,12 +19,15 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from discreet.collect.blind_signatures import BlindPublicKey
 from discreet.collect.campaign import (
     DEVICES,
     DIGEST_BYTES,
     FORMAT,
     VERSION,
     digest_of,
+    invitations_from_json,
+    invitations_to_json,
     pack,
     to_text,
     unpack,
@@ -62,6 +65,7 @@ class CatalogCampaign:
         catalog: The items, in the order in which messages number them.
         answers: How many items a device answers for; None for all. Which ones does not depend on its ratings,
             and the message names them, so that an item that was not asked about does not count as unrated.
+        invitations: The key under which tokens of invited devices are signed; None if anybody may send.
 
     Example:
         >>> films = CatalogCampaign.spread(100.0, catalog=Vocabulary.of(range(1000)), answers=25)
@@ -73,6 +77,7 @@ class CatalogCampaign:
     mechanism: HiddenStars | HiddenNumbers
     catalog: Vocabulary
     answers: int | None = None
+    invitations: BlindPublicKey | None = None
     _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -173,6 +178,7 @@ class CatalogCampaign:
             "items": self.catalog.ids.tolist(),
             "answers": self.answers,
             "draws": cell_draws(self.mechanism),
+            **invitations_to_json(self.invitations),
         }
 
     @classmethod
@@ -188,6 +194,7 @@ class CatalogCampaign:
                 mechanism=mechanism,
                 catalog=Vocabulary.of(record["items"]),
                 answers=record["answers"],
+                invitations=invitations_from_json(record),
             )
             check_draws(record["draws"], cell_draws(mechanism), mechanism.epsilon)
         except (KeyError, TypeError, ValueError) as error:

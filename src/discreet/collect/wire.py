@@ -36,6 +36,7 @@ class ReportRefusal(StrEnum):
     REPLAYED = "replayed"
     OVER_CAP = "over the cap"
     TOO_MANY_SENDERS = "too many senders"
+    NOT_INVITED = "not invited"
 
 
 class ReportRefused(DataError):

@@ -1,12 +1,13 @@
-"""Write a file whole or not at all, and never over something that is not ours to replace."""
+"""Write a file or a folder whole or not at all, and never over something that is not ours to replace."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
 
 from discreet.core.checks import FileError
 
@@ -54,6 +55,29 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
         raise FileError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a new folder with these files, by their paths inside it; a reader sees all of it or nothing."""
+    inside = [PurePosixPath(name) for name in files]
+    assert not any(one.is_absolute() or ".." in one.parts for one in inside), "a file lies outside the folder"
+    if os.path.lexists(path):
+        raise FileError(f"{path} exists already and was left as it is. Name a folder that does not.")
+    if not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist.")
+    aside: Path | None = None
+    try:
+        aside = Path(tempfile.mkdtemp(dir=path.absolute().parent, prefix=_ASIDE))
+        for name, content in files.items():
+            (aside / name).parent.mkdir(parents=True, exist_ok=True)
+            (aside / name).write_bytes(content)
+        aside.chmod(0o755)
+        aside.rename(path)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
 
 
 def _look(path: Path) -> os.stat_result | None:

@@ -19,7 +19,7 @@ from discreet.core.checks import DataError
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
-from discreet.data.reading.columns import Choice, Columns, of_frame
+from discreet.data.reading.columns import Choice, Columns, choose, of_frame
 from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
@@ -119,7 +119,8 @@ class PieceReader:
 
     def _count_rows(self, file: Path) -> int:
         with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):
-            return int(scanned(file).select(pl.len()).collect().item())
+            rows = scanned(file, lambda names: choose(names, self.columns, implicit=self.implicit).values())
+            return int(rows.select(pl.len()).collect().item())
 
     def _head(self, file: Path) -> int:
         """Return the number of bytes before the first rating; every piece is read with them."""

@@ -11,8 +11,9 @@ from discreet.core.display import FrameKind, to_frame
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics
-from discreet.evaluation.protocol import evaluate, refuse_meaningless
+from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of, scores_table
+from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 
 
@@ -110,14 +111,46 @@ _SHOWN_ELSEWHERE = ("epsilon", "delta")
 
 
 def variant_names(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return a name for each evaluation: the model, with the settings in which its variants differ."""
-    return [_name(one, [other for other in evaluations if other.model == one.model]) for one in evaluations]
+    """Return a name for each evaluation: the model, with the settings in which its variants differ.
+
+    `discreet compare --models` takes such a name.
+    """
+    return [
+        ":".join([one.model, *(f"{key}={one.parameters[key]}" for key in _differing(one, evaluations))])
+        for one in evaluations
+    ]
 
 
-def _name(one: Evaluation, siblings: Sequence[Evaluation]) -> str:
-    differing = [
+def shown_names(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return a name for each evaluation as a reader knows it, for tables and pages.
+
+    A variant is called by the words of its settings, such as `implicit`; a number needs its setting's name.
+    """
+    models = {one.model for one in evaluations}
+    words = [[_word(one, key) for key in _differing(one, evaluations)] for one in evaluations]
+    names = []
+    for one, said in zip(evaluations, words, strict=True):
+        # A word that is also a model, or that another model's variant has, would be read as that.
+        others = [
+            theirs for other, theirs in zip(evaluations, words, strict=True) if other.model != one.model
+        ]
+        alone = len(said) == 1 and "=" not in said[0] and said[0] not in models and said not in others
+        names.append(said[0] if alone else ", ".join([one.model, *said]))
+    return names
+
+
+def _word(one: Evaluation, key: str) -> str:
+    value = one.parameters[key]
+    # `implicit` and its like say what they are; "none" and "auto" do not.
+    plain = isinstance(value, str) and value.isalpha() and value not in ("none", "auto")
+    return value if plain else f"{key}={value}"
+
+
+def _differing(one: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return the settings in which an evaluation differs from others of its model."""
+    siblings = [other for other in evaluations if other.model == one.model]
+    return [
         key
         for key, value in one.parameters.items()
         if key not in _SHOWN_ELSEWHERE and any(other.parameters.get(key) != value for other in siblings)
     ]
-    return ":".join([one.model, *(f"{key}={one.parameters[key]}" for key in differing)])

@@ -21,7 +21,7 @@ from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, 
 from discreet.evaluation.metrics import Metric, parse_metrics
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, Score
-from discreet.evaluation.scoring import check_split, measure, takes_binary
+from discreet.evaluation.scoring import check_split, measure, refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -165,23 +165,6 @@ class _Bench:
             fit_seconds=fitted - start,
             predict_seconds=time.perf_counter() - fitted,
         )
-
-
-def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
-    """Refuse metrics that do not fit the estimator, before anything is spent."""
-    for metric in metrics:
-        if metric.ranks or estimator.feedback == "explicit":
-            continue
-        if estimator.feedback == "implicit":
-            raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.name} never reads any. "
-                "Ask for a list metric such as hr@10 or ndcg@10."
-            )
-        if not takes_binary(metric):
-            raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.name} predicts only liked or not. "
-                "Ask for accuracy."
-            )
 
 
 def _splits(

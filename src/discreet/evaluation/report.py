@@ -1,48 +1,37 @@
-"""Write a comparison as one HTML page: a table, a curve per metric, and all privacy labels.
+"""Write a comparison as one HTML page: what privacy costs, a table, a chart per metric, all labels.
 
-The page is self-contained: plots are inline SVG, and it runs no script. Writing it needs the extra `report`
-(matplotlib, jinja2).
+The page is self-contained and runs no script.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
-from collections.abc import Iterable, Sequence
-from importlib import import_module, resources
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from discreet.core.checks import DiscreetError, ParameterError
+from discreet.core.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
+from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
-from discreet.evaluation.comparison import variant_names
+from discreet.core.pages import Html, details, element, facts_table, is_page, page, table
+from discreet.evaluation.comparison import shown_names
+from discreet.evaluation.cost_of_privacy import (
+    PROTECTED,
+    Definition,
+    cost_of_privacy,
+    of_definition,
+    promises,
+)
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score
-from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"
-# The template writes this among its first lines.
-_MARK, _HEAD = b'<meta name="generator" content="discreet">', 512
-
-
-def require_libraries() -> None:
-    """Refuse at once, before hours of fitting, if the libraries for a report are not installed."""
-    try:
-        for name in ("matplotlib", "jinja2"):
-            import_module(name)
-    except ImportError as error:
-        raise DiscreetError(
-            'A report needs matplotlib and jinja2. Install them with pip install "discreet[report]".'
-        ) from error
 
 
 def write_report(
@@ -53,17 +42,8 @@ def write_report(
     An existing file is kept unless `force`; a file that is not such a page is kept even then.
     """
     path = Path(path)
-    refuse_output(path, force=force, kind=KIND, is_ours=is_report)
+    refuse_output(path, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND))
     write_whole(path, render_report(evaluations, title=title).encode())
-
-
-def is_report(path: Path) -> bool:
-    """Return whether `write_report` wrote this file, by its generator line."""
-    try:
-        with path.open("rb") as file:
-            return _MARK in file.read(_HEAD)
-    except OSError:
-        return False
 
 
 def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
@@ -71,196 +51,236 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
     found = tuple(evaluations)
     if not found:
         raise ParameterError("evaluations must hold at least one to report.")
-    require_libraries()
-    from jinja2 import Environment
+    metrics = tuple(dict.fromkeys(name for one in found for name in one.metrics))
+    body = [
+        *_opening(found, title),
+        element("h2", "What privacy costs"),
+        _costs(found, metrics),
+        element("h2", "Scores by epsilon"),
+        *_charts(found, metrics),
+        element("h2", "All scores"),
+        *_scores(found, metrics),
+        element("h2", "Privacy labels"),
+        *_labels(found),
+        element("h2", "Everything as JSON"),
+        details("Show", element("pre", json.dumps([one.to_json() for one in found], indent=1))),
+    ]
+    return page(title, body, kind=KIND)
 
-    names = tuple(dict.fromkeys(name for evaluation in found for name in evaluation.metrics))
-    template = resources.files("discreet.evaluation").joinpath("report.html.jinja").read_text("utf-8")
-    page: str = (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
-        .render(
-            title=title,
-            data=found[0].data,
-            metrics=names,
-            rows=report_rows(found, names),
-            references=reference_rows(found, names),
-            groups=[
-                (
-                    _words(definition),
-                    [
-                        (name, draw_curve(found, name, definition))
-                        for name in names
-                        if _has(found, name, definition)
-                    ],
-                )
-                for definition in _definitions(found)
-            ],
-            mixed_definitions=len(_definitions(found)) > 1,
-            simulated=any(evaluation.guarantee.simulated for evaluation in found),
-            raw=json.dumps([evaluation.to_json() for evaluation in found], indent=1),
+
+def _opening(found: Sequence[Evaluation], title: str) -> Iterator[str]:
+    data = found[0].data
+    yield element("h1", title)
+    yield element(
+        "p", f"{data['users']:,} people, {data['items']:,} items, {data['ratings']:,} ratings", "quiet"
+    )
+    said = "The scores come from held-out ratings without noise. No promise on this page covers them."
+    if any(one.guarantee.simulated for one in found):
+        said += (
+            " The noise of the models was simulated from a seed, so that this page can be made again. None "
+            "of these fits protects anybody; with real noise the promises would be those in the labels."
         )
+    yield element("p", said, "warning")
+
+
+def _costs(found: Sequence[Evaluation], metrics: Sequence[str]) -> Html:
+    lines = (
+        f"<li><strong>{escape(metric)} ({_direction(metric)})</strong> {escape(' '.join(said))}</li>"
+        for metric in metrics
+        if (said := cost_of_privacy(found, metric))
     )
-    return page
+    return Html(f'<ul class="costs">{"".join(lines)}</ul>')
 
 
-def _definitions(found: Sequence[Evaluation]) -> list[tuple[Any, ...] | None]:
-    """Return the privacy definitions of all promises; [None] if there is no promise."""
-    return list(dict.fromkeys(one.guarantee.definition for one in found if _promises(one))) or [None]
+def _direction(metric: str) -> str:
+    return "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
 
 
-def _has(found: Sequence[Evaluation], name: str, definition: tuple[Any, ...] | None) -> bool:
-    return any(
-        name in one.metrics and (definition is None or one.guarantee.definition == definition)
-        for one in found
+def _scores(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str]:
+    head = ["model", "epsilon", *metrics, "protects", "delta", "runs", "fit (s)"]
+    last = 2 + len(metrics)
+    rows, kinds, previous = [], [], ""
+    for row in report_rows(found, metrics):
+        rows.append(
+            [
+                row["model"],
+                row["epsilon"],
+                *row["cells"],
+                row["protects"],
+                row["delta"],
+                row["runs"],
+                row["fit"],
+            ]
+        )
+        kinds.append("first" if previous and row["model"] != previous else "")
+        previous = row["model"]
+    for row in reference_rows(found, metrics):
+        rows.append(
+            [row["name"].removeprefix(PREFIX), "", *row["cells"], "NOT PRIVATE, baseline", "", "", ""]
+        )
+        kinds.append("baseline" if "baseline" in kinds else "first baseline")
+    numbers = {1, *range(2, last), last + 1, last + 2, last + 3}
+    yield table(head, rows, "Scores of all models", numbers=numbers, kinds=kinds)
+    yield element(
+        "p",
+        "Mean over the runs ± sample standard deviation. The best private score of each metric is bold. A "
+        "name such as hr@10 ranks the whole catalog; hr@10:99 ranks among 99 sampled items. The two do not "
+        "compare.",
+        "quiet",
     )
 
 
-def _words(definition: tuple[Any, ...] | None) -> str:
+def report_rows(found: Sequence[Evaluation], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row of texts for each evaluation; variants of one model are named by their settings."""
+    best = {metric: _best_private(found, metric) for metric in metrics}
+    return [_row(one, called, metrics, best) for one, called in zip(found, shown_names(found), strict=True)]
+
+
+def _best_private(found: Sequence[Evaluation], metric: str) -> Evaluation | None:
+    sign = 1 if Metric.parse(metric).lower_is_better else -1
+    private = [one for one in found if promises(one) and metric in one.metrics]
+    return min(private, key=lambda one: sign * one.metrics[metric].mean, default=None)
+
+
+def _row(
+    one: Evaluation, called: str, metrics: Sequence[str], best: dict[str, Evaluation | None]
+) -> dict[str, Any]:
+    promise = one.guarantee
+    return {
+        "model": called,
+        "epsilon": f"{promise.epsilon:g}" if promises(one) else "∞",
+        "delta": f"{promise.delta:g}" if promises(one) else "",
+        "protects": f"one {promise.unit.value}, {promise.trust.value}" if promises(one) else "NOT PRIVATE",
+        "scores": [_text(one.metrics.get(name)) for name in metrics],
+        "cells": [_cell(one.metrics.get(name), best=best[name] is one) for name in metrics],
+        "runs": str(len(next(iter(one.metrics.values())).values)),
+        "fit": f"{one.seconds['fit']:.2f}",
+    }
+
+
+def reference_rows(found: Sequence[Evaluation], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each baseline once, with its scores from all evaluations."""
+    merged: dict[str, dict[str, Score]] = {}
+    for evaluation in found:
+        for name, scores in evaluation.references.items():
+            merged[name] = {**scores, **merged.get(name, {})}
+    return [
+        {
+            "name": name,
+            "scores": [_text(scores.get(metric)) for metric in metrics],
+            "cells": [_cell(scores.get(metric)) for metric in metrics],
+        }
+        for name, scores in merged.items()
+    ]
+
+
+def _text(score: Score | None) -> str:
+    """Return mean and spread, a dash where there is no score."""
+    if score is None:
+        return "–"
+    return f"{score.mean:.4f}" + (f" ± {score.std:.4f}" if len(score.values) > 1 else "")
+
+
+def _cell(score: Score | None, *, best: bool = False) -> str:
+    mean, _, spread = _text(score).partition(" ± ")
+    mean = f'<span class="best">{mean}</span>' if best else mean
+    return Html(mean + (f' <span class="spread">± {spread}</span>' if spread else ""))
+
+
+def _charts(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str]:
+    promised = dict.fromkeys(one.guarantee.definition for one in found if promises(one))
+    definitions: list[Definition | None] = [*promised] or [None]
+    if len(definitions) > 1:
+        yield element(
+            "p",
+            "These models have different privacy definitions: they protect a rating value, a rating or a "
+            "whole user, from the public or also from the collector. The same epsilon does not mean the same "
+            "protection, so each definition has its own charts.",
+            "warning",
+        )
+    for definition in definitions:
+        yield element("h3", _words(definition))
+        for metric in metrics:
+            if any(metric in one.metrics for one in of_definition(found, definition)):
+                yield chart(found, metric, definition)
+    yield element(
+        "p",
+        "Bars show the spread over the runs. Dashed lines are models without privacy, dotted lines simple "
+        "baselines: useful models lie between them. Point at a mark to read its numbers; the legend shows "
+        "the value at the right end.",
+        "quiet",
+    )
+
+
+def _words(definition: Definition | None) -> str:
     if definition is None:
         return "Nothing is protected"
     unit, _, trust = definition
     return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}"
 
 
-def _promises(evaluation: Evaluation) -> bool:
-    return math.isfinite(evaluation.guarantee.epsilon)
-
-
-def report_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row of texts for each evaluation; variants of one model are named by their settings."""
-    return [_row(one, called, names) for one, called in zip(found, variant_names(found), strict=True)]
-
-
-def _row(evaluation: Evaluation, called: str, names: Sequence[str]) -> dict[str, Any]:
-    promise = evaluation.guarantee
-    return {
-        "model": called,
-        "epsilon": f"{promise.epsilon:g}" if _promises(evaluation) else "∞",
-        "delta": f"{promise.delta:g}" if _promises(evaluation) else "",
-        "protects": f"one {promise.unit.value}, {promise.trust.value}"
-        if _promises(evaluation)
-        else "NOT PRIVATE",
-        "scores": _cells(evaluation.metrics, names),
-        "runs": len(next(iter(evaluation.metrics.values())).values),
-        "fit": f"{evaluation.seconds['fit']:.2f}",
-        "label": promise.rows(),
-    }
-
-
-def reference_rows(found: Sequence[Evaluation], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return each baseline once, with its scores from all evaluations."""
-    merged: dict[str, dict[str, Score]] = {}
-    for evaluation in found:
-        for name, scores in evaluation.references.items():
-            merged[name] = {**scores, **merged.get(name, {})}
-    return [{"name": name, "scores": _cells(scores, names)} for name, scores in merged.items()]
-
-
-def _cells(scores: dict[str, Score], names: Sequence[str]) -> list[str]:
-    """Return mean and spread as text, a dash where there is no score."""
-    cells = []
-    for name in names:
-        score = scores.get(name)
-        spread = f" ± {score.std:.4f}" if score is not None and len(score.values) > 1 else ""
-        cells.append("–" if score is None else f"{score.mean:.4f}{spread}")
-    return cells
-
-
-# Safe for color-blind readers, on light and dark ground; markers differ, too.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f")
-_MARKERS = "osD^vPX"
-# A placeholder for the color of the page's text.
-_INK = "#010203"
-# Text stays text, and equal numbers give equal bytes.
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "discreet",
-    # A dollar sign in a model's name is literal.
-    "text.parse_math": False,
-    "font.size": 10,
-    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
-}
-
-
-def draw_curve(
-    evaluations: Sequence[Evaluation], metric: str, definition: tuple[Any, ...] | None = None
-) -> str:
-    """Return the SVG of one metric: a line per model, dashes without privacy, dots for baselines.
+def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
+    """Return the chart of one metric: a line per model, dashes without privacy, dots for baselines.
 
     With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
     definition is another protection.
     """
-    names = variant_names(evaluations)
-    with mpl.rc_context(_STYLE):
-        # As wide as a phone.
-        figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-        axes = figure.subplots()
-        # Numbered over all metrics and frames, so that a model keeps its color from picture to picture.
-        for number, model in enumerate(dict.fromkeys(names)):
-            mine = [e for e, name in zip(evaluations, names, strict=True) if name == model]
-            _draw_model(axes, [e for e in mine if metric in e.metrics], model, metric, number, definition)
-        _draw_references(axes, evaluations, metric)
-        _dress(axes, evaluations, metric)
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-        figure.patch.set_alpha(0)
-        axes.patch.set_alpha(0)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    drawing = text.getvalue().replace(_INK, "currentColor")
-    # Inline SVG has no XML declaration.
-    return drawing[drawing.index("<svg") :]
-
-
-def _dress(axes: Axes, evaluations: Sequence[Evaluation], metric: str) -> None:
-    epsilons = sorted({e.guarantee.epsilon for e in evaluations if math.isfinite(e.guarantee.epsilon)})
-    if epsilons:
-        axes.set_xscale("log")
-        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.minorticks_off()
-    axes.set_xlabel("epsilon (smaller is more private)")
-    better = "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
-    axes.set_ylabel(f"{metric} ({better})")
-    axes.grid(alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _draw_model(
-    axes: Axes,
-    evaluations: Sequence[Evaluation],
-    name: str,
-    metric: str,
-    number: int,
-    definition: tuple[Any, ...] | None,
-) -> None:
-    color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
-    finite = (e for e in evaluations if math.isfinite(e.guarantee.epsilon))
-    private = sorted(
-        (e for e in finite if definition is None or e.guarantee.definition == definition),
-        key=lambda e: e.guarantee.epsilon,
+    names = shown_names(found)
+    lines: list[ChartLine] = []
+    # Numbered over all metrics and definitions, so that a model keeps its color from chart to chart.
+    for number, model in enumerate(dict.fromkeys(names)):
+        mine = [
+            one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
+        ]
+        lines += _model_lines(mine, model, metric, number % COLORS, definition)
+    for row in reference_rows(found, [metric]):
+        level = _baseline(found, row["name"], metric)
+        if level is not None:
+            name = f"{row['name'].removeprefix(PREFIX)}, baseline"
+            lines.append(ChartLine(name=name, level=level, color=GRAY, dashes="2 4"))
+    epsilons = sorted({one.guarantee.epsilon for one in found if promises(one)})
+    return line_chart(
+        lines,
+        title=f"{metric}: {_direction(metric)}"
+        + (f" ({PROTECTED[definition[0]]} protected)" if definition else ""),
+        x=Axis(
+            label="epsilon (smaller is more private)",
+            logarithmic=True,
+            ticks=tuple((epsilon, f"{epsilon:g}") for epsilon in epsilons),
+        ),
+        y=Axis(label=metric),
     )
-    if private:
-        axes.errorbar(
-            [e.guarantee.epsilon for e in private],
-            [e.metrics[metric].mean for e in private],
-            yerr=[e.metrics[metric].std for e in private],
-            color=color,
-            marker=marker,
-            capsize=3,
-            label=name,
+
+
+def _model_lines(
+    mine: Sequence[Evaluation], model: str, metric: str, color: int, definition: Definition | None
+) -> Iterator[ChartLine]:
+    private = sorted(of_definition(mine, definition), key=lambda one: one.guarantee.epsilon)
+    if points := tuple(_point(one, model, metric) for one in private if promises(one)):
+        yield ChartLine(name=model, points=points, color=color)
+    for one in mine:
+        if math.isinf(one.guarantee.epsilon):
+            level = one.metrics[metric].mean
+            yield ChartLine(name=f"{model}, NOT PRIVATE", level=level, color=color, dashes="7 4")
+
+
+def _point(one: Evaluation, model: str, metric: str) -> Point:
+    score, epsilon = one.metrics[metric], one.guarantee.epsilon
+    said = f"{model}, epsilon {epsilon:g}: {metric} {_text(score)}, {len(score.values)} runs"
+    return Point(epsilon, score.mean, score.std, said)
+
+
+def _baseline(found: Sequence[Evaluation], name: str, metric: str) -> float | None:
+    scores = (one.references[name].get(metric) for one in found if name in one.references)
+    return next((score.mean for score in scores if score is not None), None)
+
+
+def _labels(found: Sequence[Evaluation]) -> Iterator[str]:
+    named = list(zip(found, shown_names(found), strict=True))
+    for model in dict.fromkeys(name for _, name in named):
+        mine = [one.guarantee for one, name in named if name == model]
+        inside = (
+            details(f"epsilon {number_above(one.epsilon)}", facts_table(one.rows(), f"Label of {model}"))
+            for one in mine
         )
-    for evaluation in evaluations:
-        if math.isinf(evaluation.guarantee.epsilon):
-            mean = evaluation.metrics[metric].mean
-            axes.axhline(mean, color=color, linestyle="--", label=f"{name}, NOT PRIVATE")
-
-
-def _draw_references(axes: Axes, evaluations: Sequence[Evaluation], metric: str) -> None:
-    drawn: set[str] = set()
-    for name, scores in (pair for e in evaluations for pair in e.references.items()):
-        if metric in scores and name not in drawn:
-            color = str(0.45 + 0.1 * (len(drawn) % 3))
-            label = f"{name.removeprefix(PREFIX)} (reference)"
-            axes.axhline(scores[metric].mean, color=color, linestyle=":", label=label)
-            drawn.add(name)
+        yield details(model, Html("".join(inside)))

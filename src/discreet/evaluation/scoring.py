@@ -12,6 +12,7 @@ from discreet.evaluation.list_scores import list_scores
 from discreet.evaluation.metric_kinds import RatingMetric
 from discreet.evaluation.metrics import Metric, Predictor, counted_ratings, parse_metrics, refuse_broken
 from discreet.evaluation.negatives import rating_keys
+from discreet.models.estimator import Estimator
 
 _RATINGS_PER_BLOCK = 1 << 18
 
@@ -98,3 +99,20 @@ def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
     if above is not None and above != model.above:
         raise ParameterError(f"above={above!r} differs from the model's own {model.above!r}; leave it out.")
     return model.above
+
+
+def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
+    """Refuse metrics that do not fit the estimator, before anything is spent."""
+    for metric in metrics:
+        if metric.ranks or estimator.predicts_ratings:
+            continue
+        if estimator.feedback != "binary":
+            raise ParameterError(
+                f"metric={str(metric)!r} compares ratings, but {estimator.name} never reads any. "
+                "Ask for a list metric such as hr@10 or ndcg@10."
+            )
+        if not takes_binary(metric):
+            raise ParameterError(
+                f"metric={str(metric)!r} compares ratings, but {estimator.name} predicts only liked or not. "
+                "Ask for accuracy."
+            )

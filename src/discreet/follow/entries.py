@@ -24,7 +24,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.factorization import FACTOR_BITS
-from discreet.follow.settings import FollowSettings
+from discreet.follow.settings import REACH, USUAL, FollowSettings
 from discreet.follow.state import Entries, State
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.
@@ -123,12 +123,13 @@ def enter(
     users, items, values = users[chosen], items[chosen], values[chosen]
     new = np.bincount(users, minlength=n_users)
     weights = settings.pace.weights(used, new, release=release, releases=settings.releases)[users]
+    above = np.clip((values - USUAL) / REACH, -1, 1)
     entries = Entries(
         users=users.astype(np.int32),
         items=items.astype(np.int32),
         weights=weights.astype(np.int32),
         # Cut toward zero, so that no part of a contribution can grow.
-        values=np.trunc(weights * parts[1] * values).astype(np.int32),
+        values=np.trunc(weights * parts[1] * above).astype(np.int32),
     )
     return Entered(entries, new_users, int(seen.sum()), int(kept.size - kept.sum()))
 

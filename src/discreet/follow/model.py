@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, final, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, one_of
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.follow.releases import Estimate, estimate_counts, estimate_values
-from discreet.follow.settings import FollowSettings
+from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
 from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import RatingScorer
@@ -27,7 +26,6 @@ from discreet.models.scorers.interactions_and_ratings import InteractionsAndRati
 from discreet.models.scorers.item_item import PopularityScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
-from discreet.solvers.deconvolution import posterior_amounts
 from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
 from discreet.statistics.typical import TYPICAL_RESIDUAL, USER_RIDGE
 
@@ -70,20 +68,25 @@ def current(settings: FollowSettings, facts: PublicFacts, drawn: Sequence[ItemSu
         return Current(recent=recent, effects=None, mean=0.0)
     counted = estimate_counts(settings, drawn, count_part, None)
     values = estimate_values(settings, drawn, value_part)
-    amounts = posterior_amounts(counted.sums, counted.noise)
-    known, center = _centers(counted, values)
+    raised = np.maximum(counted.sums, counted.noise)
+    mean = _mean(counted, values, raised)
     # What is left of a sum is centered with the count as it was released: an item that nobody rated then
     # has nothing but noise there, however uncertain its count is.
-    left = values.sums - center * counted.sums
-    chance = TYPICAL_RESIDUAL**2 * _TYPICAL_WEIGHT * amounts
-    variance = values.noise**2 + (center * counted.noise) ** 2 + chance
-    effects = shrink(left, amounts, variance, known[:, None].astype(np.float64))
-    mean = float(center[~known][0] if not known.all() else center[0])
-    return Current(recent=recent, effects=effects._replace(mean=effects.mean + center - mean), mean=mean)
+    left = values.sums - mean * counted.sums
+    chance = TYPICAL_RESIDUAL**2 * _TYPICAL_WEIGHT * raised
+    variance = values.noise**2 + (mean * counted.noise) ** 2 + chance
+    effects = shrink(left, raised, variance, _fame(raised))
+    return Current(recent=recent, effects=effects, mean=USUAL + mean)
 
 
-def _centers(counted: Estimate, values: Estimate) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Return which items stand out of the noise, and the mean rating of those and of all others.
+def _fame(raised: Floats) -> Floats:
+    """Return a constant and the centered logarithm of counts: well-known items are rated higher."""
+    logarithm = np.log(raised)
+    return np.column_stack([np.ones(raised.size), logarithm - np.average(logarithm, weights=raised)])
+
+
+def _mean(counted: Estimate, values: Estimate, raised: Floats) -> float:
+    """Return what ratings are above the usual, on average: of items that stand out of the noise, and others.
 
     Sums over all others carry all of their noise, so their mean is pulled to that of the known ones.
     """
@@ -95,17 +98,24 @@ def _centers(counted: Estimate, values: Estimate) -> tuple[npt.NDArray[np.bool_]
     noise = np.count_nonzero(~known) * (values.noise**2 + (top * counted.noise) ** 2)
     apart = float(values.sums[~known].sum()) - top * float(counted.sums[~known].sum())
     other = top + rest * apart / max(rest**2 + noise / _APART**2, 1e-9)
-    return known, np.where(known, top, np.clip(other, -1, 1))
+    means = np.where(known, top, np.clip(other, -1, 1))
+    return float(np.average(means, weights=raised))
+
+
+def refuse_kind(kind: Kind, model: FittedModel | None, facts: PublicFacts) -> None:
+    """Refuse what no model can be made of; called before a release is drawn, so that nothing is lost."""
+    one_of("kind", kind, get_args(Kind))
+    if kind == "biases" and facts.low == facts.high:
+        raise ParameterError("This year follows choices; effects of items need ratings (--scale).")
+    if model is not None and not isinstance(model.scorer, InteractionScorer | InteractionsAndRatings):
+        raise ParameterError(
+            f"Only embeddings of user-factorization can be combined with a followed year, not {model.name}'s."
+        )
 
 
 def scorer_of(now: Current, facts: PublicFacts, kind: Kind) -> Scorer:
     """Return what answers: lists of what is current, ratings, or both."""
-    one_of("kind", kind, get_args(Kind))
-    if now.effects is None:
-        if kind == "biases":
-            raise ParameterError("This year follows choices; effects of items need ratings (--scale).")
-        return PopularityScorer(popularity=now.recent.sums)
-    if kind == "popularity":
+    if now.effects is None or kind == "popularity":
         return PopularityScorer(popularity=now.recent.sums)
     stars = _stars(now, now.effects, facts)
     if kind == "biases":
@@ -143,10 +153,7 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         return replace(
             other, popularity=now.popularity, item_factors=_moved(other.item_factors, place, known)
         )
-    if not isinstance(other, InteractionsAndRatings):
-        raise ParameterError(
-            f"Only embeddings of user-factorization can be combined with a followed year, not {model.name}'s."
-        )
+    assert isinstance(other, InteractionsAndRatings)
     bias, mean = _moved(other.item_bias[:, None], place, known)[:, 0], other.mean
     if now.effects is not None:
         half, middle = (facts.high - facts.low) / 2, (facts.high + facts.low) / 2

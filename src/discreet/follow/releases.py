@@ -16,7 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.follow.factorization import Factorization
-from discreet.follow.settings import PART_BITS, RELEASE_BITS, FollowSettings
+from discreet.follow.settings import PART_BITS, REACH, RELEASE_BITS, FollowSettings
 from discreet.follow.state import ItemSums, Whole
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
@@ -71,8 +71,9 @@ def estimate_counts(
 
 
 def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], part: int) -> Estimate:
-    """Return the sums of items' rating values, which do not fade."""
-    return _estimate(settings, settings.values, [one.values for one in drawn], part, None)
+    """Return the sums of what items are rated above the usual, which do not fade; the scale is -1 to 1."""
+    found = _estimate(settings, settings.values, [one.values for one in drawn], part, None)
+    return Estimate(sums=REACH * found.sums, noise=REACH * found.noise)
 
 
 def _estimate(

@@ -26,6 +26,9 @@ PART_BITS = 10
 RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
 # The count takes 0.8 of a contribution's length and the value 0.6: 819^2 + 614^2 <= 1024^2.
 _COUNT, _VALUE = 819, 614
+# Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie, and
+# are cut at this distance from it: sums then hold what items differ in, not the mean that all share.
+USUAL, REACH = 0.4, 0.75
 
 
 @final

@@ -16,7 +16,7 @@ from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.vocabulary import Vocabulary
 from discreet.distributed.shards import ShardFolder
 from discreet.follow.entries import Batch, enter, user_fingerprint
-from discreet.follow.model import Current, Kind, combined, current, labeled, scorer_of
+from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
 from discreet.follow.state import Release, State, created, opened, summed
@@ -177,6 +177,7 @@ class Following:
             refuse_unsound(data)
         with opened(self.path, writing=True) as state:
             found = _read(state)
+            refuse_kind(kind, model, found.facts)
             missing = _missing(found, release)
             counted = (0, 0, 0)
             if missing:
@@ -196,6 +197,7 @@ class Following:
         found = self._found()
         if not found.releases:
             raise DataError("There is no release yet; `add` makes the first one.")
+        refuse_kind(kind, model, found.facts)
         return _model(found, kind, model)
 
     def catalog(self, more: Vocabulary | None = None) -> tuple[Vocabulary, PublicFacts]:

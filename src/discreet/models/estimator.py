@@ -105,7 +105,7 @@ class Estimator(ABC):
         counted = promise.is_private and promise.neighbors is Neighbors.ADD_OR_REMOVE
         if data.n_items < 2 or (data.n_users < 2 and not counted):
             raise DataError("The data must have at least two users and two items.")
-        if self.feedback != "explicit" or promise.is_private:
+        if not self.predicts_ratings or promise.is_private:
             return
         if data.has_one_value:
             raise DataError("All ratings are equal; there is no preference to learn.")
@@ -114,9 +114,24 @@ class Estimator(ABC):
         """Refuse unusable inputs other than the data; the data are not read here."""
 
     @property
+    def predicts_ratings(self) -> bool:
+        """Return whether a fitted model predicts ratings; others make lists, or tell liked from not liked."""
+        return self.feedback == "explicit"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def named(self) -> str:
+        """Return the model's name with the settings that are not the default, except the budget."""
+        changed = [
+            f"{entry.name}={getattr(self, entry.name)}"
+            for entry in fields(self)  # type: ignore[arg-type]
+            if entry.name not in ("epsilon", "delta") and getattr(self, entry.name) != entry.default
+        ]
+        return " ".join([self.name, *changed])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings, as scikit-learn's tools expect; settings are never nested."""

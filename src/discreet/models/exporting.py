@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant")
+TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
 #: Targets that a running server may be filled with.
 LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
@@ -72,9 +72,15 @@ def search_vectors(model: FittedModel, people: Interactions) -> Singles:
 def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items") -> None:
     """Write a folder: the items with their vectors, the label, and an index of `to` if that is one.
 
-    Positions in an index are rows of `items.parquet`.
+    Positions in an index are rows of `items.parquet`. To `onnx` goes no vector store but the whole way from
+    histories to lists, also of models whose lists are no inner products.
     """
     one_of("to", to, TARGETS)
+    if to == "onnx":
+        from discreet.models.bundle.folder import write_graph
+
+        write_graph(model, out)
+        return
     table = item_table(model, name)
     if out.exists():
         raise FileError(f"{out} exists already and was left as it is. Name a folder that does not.")

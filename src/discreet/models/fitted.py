@@ -51,6 +51,7 @@ class FittedModel:
 
     def predict(self, histories: Interactions, rows: npt.ArrayLike, items: npt.ArrayLike) -> Floats:
         """Return a prediction for each pair (rows[c], items[c]); `rows` are rows of `histories`."""
+        self.require_ratings()
         self._same_catalog(histories)
         rows, items = np.asarray(rows, dtype=np.int64), np.asarray(items, dtype=np.int64)
         if rows.shape != items.shape:
@@ -152,6 +153,7 @@ class FittedModel:
 
     def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""
+        self.require_ratings()
         ids = list(items)
         places = self.catalog.index_of(ids).astype(np.int64)
         if (places < 0).any():
@@ -255,6 +257,14 @@ class FittedModel:
         from discreet.models.storage import save
 
         save(self, Path(path), force=force)
+
+    def require_ratings(self) -> None:
+        """Refuse if this model cannot predict ratings: there were some, and the fit ignored them."""
+        if self.parameters.get("purpose") == "lists" and self.facts.low < self.facts.high:
+            raise ParameterError(
+                'This model was fitted with purpose="lists": it ignored the ratings and cannot predict any. '
+                'Fit it with purpose="ratings" or "both"; `scores` has what orders its lists.'
+            )
 
     def _place(self, item: ItemId) -> int:
         place = int(self.catalog.index_of([item])[0])

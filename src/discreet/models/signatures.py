@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -21,6 +22,7 @@ from discreet.core.files import write_whole
 SUFFIX = ".sig"
 _FORMAT = "discreet-signature"
 _MOST_BYTES = 1 << 12
+_PUBLIC = re.compile(r"[0-9a-f]{64}")
 # Errors of parsing a file that is no signature.
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
@@ -43,6 +45,42 @@ def new_key(path: Path) -> str:
     except OSError as error:
         raise FileError(f"The key {path} cannot be written: {error.strerror}.") from error
     return _text(key.public_key())
+
+
+def public_key(key: str) -> str:
+    """Return a public key as text: it is given so, or as a file with it, or with the private key (PEM).
+
+    Raises:
+        FileError: It is neither.
+    """
+    text = key.strip().lower()
+    if _PUBLIC.fullmatch(text):
+        return text
+    try:
+        with Path(key).open("rb") as file:
+            raw = file.read(_MOST_BYTES)
+    except OSError as error:
+        raise FileError(
+            f"{key} is neither a public key (64 hexadecimal digits) nor a file that can be read."
+        ) from error
+    written = raw.decode("ascii", errors="replace").strip().lower()
+    if _PUBLIC.fullmatch(written):
+        return written
+    return _public_of_pem(raw, key)
+
+
+def _public_of_pem(raw: bytes, name: str) -> str:
+    try:
+        if b"PRIVATE" in raw:
+            private = serialization.load_pem_private_key(raw, password=None)
+            found = private.public_key()
+        else:
+            found = serialization.load_pem_public_key(raw)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise FileError(f"{name} holds no key that can be read without a password.") from error
+    if not isinstance(found, Ed25519PublicKey):
+        raise FileError(f"{name} is not an Ed25519 key; `discreet sign --new-key` makes one.")
+    return _text(found)
 
 
 def sign_file(file: Path, key_path: Path) -> str:

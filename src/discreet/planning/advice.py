@@ -163,7 +163,9 @@ def advise(
             *why,
         )
     unique = {option.model: option.why for option in others if option.model != best.model}
-    return Advice(model=best.model, command=_command(best, people), why=why, others=tuple(unique.items()))
+    return Advice(
+        model=best.model, command=_command(best, people, wants), why=why, others=tuple(unique.items())
+    )
 
 
 def _fitting(sees: str, hides: str, feedback: str) -> tuple[list[Option], list[str]]:
@@ -197,9 +199,11 @@ def _wanted(options: list[Option], wants: str) -> tuple[list[Option], list[str]]
     return options, ["It predicts stars, and its lists are ordered by them alone: expect little of those."]
 
 
-def _command(best: Option, people: int | None) -> str:
+def _command(best: Option, people: int | None, wants: str) -> str:
     epsilon = "inf" if best.sees == "everybody" else "1"
     parts = ["discreet fit ratings.csv", f"--model {best.model}", f"--epsilon {epsilon}"]
+    if best.model == "user-factorization" and best.feedback == "ratings":
+        parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
     if best.feedback == "clicks" or best.model in ("popularity", "ease"):
         parts.append("--implicit")
     if people is not None:

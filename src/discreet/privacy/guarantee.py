@@ -62,6 +62,7 @@ UNIT_WORDS = {
     Unit.RATING: "whether and how any one person rated any one item",
     Unit.USER: "any one person's whole history",
 }
+_SHORT_UNITS = {Unit.VALUE: "one rating's value", Unit.RATING: "one rating", Unit.USER: "a whole user"}
 _UNIT_NAMES = {Unit.VALUE: "rating value", Unit.RATING: "rating", Unit.USER: "user"}
 _NEIGHBOR_WORDS = {
     Neighbors.REPLACE: "that differ in one",
@@ -248,6 +249,14 @@ class Guarantee:
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
         return text
+
+    def short(self) -> str:
+        """State the promise in one line, where the label is a command away."""
+        if math.isinf(self.epsilon):
+            return "NOT PRIVATE: no promise is made."
+        level = f"ε = {number_above(self.epsilon)}"
+        level += f", δ = {number_above(self.delta)}" if self.delta else ""
+        return f"{self.rows()[0][1]}: {level} for {_SHORT_UNITS[self.unit]}."
 
     @property
     def conditions(self) -> tuple[str, ...]:

@@ -1,30 +1,42 @@
-"""Read the claims of a paper, and judge whether the measured values agree."""
+"""Read what a paper claims: its parts, and numbers that a run can confirm or contradict."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import statistics
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from discreet.core.checks import DiscreetError, FileError
-from discreet.reproduce.running import DrawnValues
 
-_RULES: dict[str, Callable[[float, float, float], bool]] = {
-    "within": lambda measured, expected, tolerance: abs(measured - expected) <= tolerance,
-    "at-least": lambda measured, expected, tolerance: measured >= expected - tolerance,
-    "at-most": lambda measured, expected, tolerance: measured <= expected + tolerance,
-}
+RULES = ("within", "at-least", "at-most")
 #: A claim can fail and is counted; a sanity check guards our own code and is not counted.
-_KINDS = ("claim", "sanity")
+KINDS = ("claim", "sanity")
+#: Who says it: the paper, or this package in its place. The two are counted apart.
+AUTHORS = ("paper", "ours")
+#: Where a printed value comes from; values read off a figure are uncertain by 0.003.
+SOURCES = ("", "text", "table", "figure", "theorem", "algorithm")
+
+
+class Outcome(StrEnum):
+    """Name what a run says about a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    OTHER = "other set-up"
+    UNSAID = "cannot be said"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Hold one expected number: the measured value must be within, at least or at most that number."""
+    """Hold one expected number: the measured value must be within, at least or at most that number.
+
+    `exact` marks a calculation without draws. `setup` says which data, size or settings differ so much that
+    nothing follows. Claims of one `group` are one statement in several measurements, and count once.
+    """
 
     id: str
     where: str
@@ -35,20 +47,25 @@ class Claim:
     kind: str = "claim"
     row: str = ""
     why: str = ""
+    by: str = "paper"
+    exact: bool = False
+    setup: str = ""
+    source: str = ""
+    group: str = ""
 
     def asked(self) -> str:
         """Return the expected number as a condition, in words."""
         words = {"within": "", "at-least": "at least ", "at-most": "at most "}[self.rule]
         give = f" ± {self.tolerance:g}" if self.tolerance else ""
-        return f"{words}{self.expected:g}{give}"
+        return f"{words}{self.expected:g}{give}" + (f" ({self.source})" if self.source else "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PaperRow:
     """Describe an algorithm, theorem, table or figure of a paper: its code, and the result here.
 
-    `found` may name claims: `{fig2-input-at-4}` becomes the measured value. `holds` is for rows whose
-    answer does not follow from their claims.
+    `found` may name claims: `{fig2-input-at-4}` becomes the measured value. `verdict` is for a statement that
+    is settled by a proof or by reading, not by a claim of `claims.toml`; it counts as one.
     """
 
     what: str
@@ -56,7 +73,8 @@ class PaperRow:
     printed: str
     why: str
     found: str = ""
-    holds: str = ""
+    verdict: str = ""
+    by: str = "paper"
     picture: str = ""
 
 
@@ -69,43 +87,6 @@ class Paper:
     claims: tuple[Claim, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """Hold a claim with its measured value; `runs` is the number of draws that were really made."""
-
-    claim: Claim
-    measured: float | None
-    spread: float
-    runs: int
-    holds: bool
-    why: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return one flat record."""
-        return (
-            dataclasses.asdict(self.claim)
-            | {"measured": self.measured, "spread": self.spread, "runs": self.runs}
-            | {"holds": self.holds, "why": self.why}
-        )
-
-
-def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "") -> Verdict:
-    """Compare the runs' mean with the claim; a claim without runs does not hold, and `absent` says why."""
-    values = drawn.values if isinstance(drawn, DrawnValues) else drawn
-    mean = statistics.fmean(values) if values else None
-    holds = (
-        mean is not None and math.isfinite(mean) and _RULES[claim.rule](mean, claim.expected, claim.tolerance)
-    )
-    return Verdict(
-        claim=claim,
-        measured=mean,
-        spread=statistics.stdev(values) if len(values) > 1 else 0.0,
-        runs=drawn.draws if isinstance(drawn, DrawnValues) else len(values),
-        holds=holds,
-        why=claim.why if values else absent or "not measured: its data is not at hand",
-    )
-
-
 def read_claims(path: Path) -> Paper:
     """Read `claims.toml`; refuse an invalid one."""
     try:
@@ -115,13 +96,26 @@ def read_claims(path: Path) -> Paper:
     claims = tuple(_build(Claim, record, path) for record in content.get("claim", ()))
     rows = tuple(_build(PaperRow, record, path) for record in content.get("row", ()))
     for claim in claims:
-        if claim.rule not in _RULES or claim.kind not in _KINDS:
-            raise DiscreetError(f"The claim {claim.id} of {path} has no known rule or kind.")
+        _require_known(claim, path)
         if claim.row and claim.row not in {row.what for row in rows}:
             raise DiscreetError(f"The claim {claim.id} of {path} names a row that is not there: {claim.row}.")
+    for row in rows:
+        if row.by not in AUTHORS or (row.verdict and row.verdict not in list(Outcome)):
+            raise DiscreetError(f"The row {row.what} of {path} has no known verdict or author.")
     if len({claim.id for claim in claims}) < len(claims):
         raise DiscreetError(f"Two claims of {path} have the same id.")
     return Paper(title=str(content.get("title", path.parent.name)), rows=rows, claims=claims)
+
+
+def _require_known(claim: Claim, path: Path) -> None:
+    known = (
+        (claim.rule, RULES),
+        (claim.kind, KINDS),
+        (claim.by, AUTHORS),
+        (claim.source, SOURCES),
+    )
+    if any(word not in words for word, words in known):
+        raise DiscreetError(f"The claim {claim.id} of {path} has no known rule, kind, author or source.")
 
 
 def _build(kind: type, record: Mapping[str, Any], path: Path) -> Any:

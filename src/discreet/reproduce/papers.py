@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from types import ModuleType
 from typing import Any
 
 from discreet.core.checks import FileError, ParameterError
-from discreet.reproduce.claims import Verdict, judge, read_claims
+from discreet.reproduce.claims import read_claims
+from discreet.reproduce.judging import Verdict, judge
 from discreet.reproduce.running import DrawnValues, Run, Size, Tick, read_steps
 
 FOUND = "claims.json"
 _ABSENT = {
-    "full": "not measured: its data is not at hand",
+    "full": "not measured: its data is not at hand, or no draw was reached",
     "quick": "not measured in the quick run",
     "toy": "not measured at toy size",
 }
@@ -44,10 +46,15 @@ def reproduce(
     out: Path | None = None,
     say: Callable[[str], None] = lambda text: None,
     tick: Callable[[Tick], None] = lambda tick: None,
+    minutes: float = math.inf,
+    draws: int | None = None,
+    data: Mapping[str, Path] | None = None,
 ) -> list[Verdict]:
     """Run a paper and judge its claims; with `out`, numbers and figures go to `out/PAPER/results`.
 
-    An interrupted run is resumed: its finished steps are in the same folder.
+    An interrupted run is resumed: its finished steps are in the same folder. After `minutes` no further step
+    begins, and what was reached is judged; `draws` limits the draws of every experiment. `data` names own
+    copies of data sets that may not be passed on (`{"netflix": folder}`).
     """
     if paper not in names():
         raise ParameterError(f"paper={paper!r} is not known. The papers are {', '.join(names())}.")
@@ -61,6 +68,9 @@ def reproduce(
         say=say,
         tick=tick,
         earlier={step["step"]: step["seconds"] for step in earlier if step["size"] == size},
+        minutes=minutes,
+        most=draws,
+        data=data,
     )
     found = load_paper(source).measure(run)
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
@@ -80,6 +90,15 @@ def committed(paper: str, out: Path) -> list[Verdict]:
     kept = content.get("claims", {})
     absent = _ABSENT[content.get("size", "full")]
     return [judge(claim, _drawn(kept.get(claim.id)), absent=absent) for claim in claims]
+
+
+def processor_hours(paper: str, out: Path) -> tuple[int, float]:
+    """Return how many steps of a paper are kept, and the hours of one processor that they took.
+
+    Steps of runs before the processor's time was kept count with the time that went by, which is longer.
+    """
+    steps = read_steps(results_of(out, paper) / "steps.jsonl")
+    return len(steps), sum(step.get("cpu", step["seconds"]) for step in steps) / 3600
 
 
 def load_paper(folder: Path) -> ModuleType:
@@ -118,8 +137,11 @@ def _found(path: Path) -> Mapping[str, Any]:
 def _record(drawn: DrawnValues | Sequence[float]) -> dict[str, Any]:
     if not isinstance(drawn, DrawnValues):
         drawn = DrawnValues(drawn, len(drawn))
-    return {"values": [float(value) for value in drawn.values], "draws": drawn.draws}
+    record = {"values": [float(value) for value in drawn.values], "draws": drawn.draws}
+    return record if drawn.error is None else record | {"error": drawn.error}
 
 
 def _drawn(record: Mapping[str, Any] | None) -> DrawnValues:
-    return DrawnValues(record["values"], record["draws"]) if record else DrawnValues((), 0)
+    return (
+        DrawnValues(record["values"], record["draws"], record.get("error")) if record else DrawnValues((), 0)
+    )

@@ -1,8 +1,14 @@
-"""Run a paper's experiment: its size, the results so far, and the time left."""
+"""Run a paper's experiment: its size, the results so far, and the time left.
+
+Every step is kept as it is reached, so that a run goes on after a stop. A run with a limit of minutes judges
+what it has reached when they are over; 0 minutes judge what was kept before.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,10 +23,35 @@ Option = TypeVar("Option")
 
 
 class DrawnValues(NamedTuple):
-    """Hold values with their number of draws, where that differs from the number of values."""
+    """Hold values with their number of draws, where that differs from the number of values.
+
+    `error` is the standard error of their mean where the values themselves do not tell it.
+    """
 
     values: Sequence[float]
     draws: int
+    error: float | None = None
+
+
+def ratio_of_means(values: Sequence[float], beside: Sequence[float]) -> DrawnValues:
+    """Return the ratio of two means over the same draws, with its error (delta method)."""
+    ratio = statistics.fmean(values) / statistics.fmean(beside)
+    left = [one - ratio * other for one, other in zip(values, beside, strict=True)]
+    draws = len(left)
+    error = statistics.stdev(left) / math.sqrt(draws) / abs(statistics.fmean(beside)) if draws > 1 else None
+    return DrawnValues([ratio], draws, error)
+
+
+def save_plot(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib as SVG: small, and the same bytes for the same numbers."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "discreet", "path.simplify": True}):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+class NotReached(Exception):
+    """Stop an experiment whose minutes are over; what it has reached is judged."""
 
 
 class Tick(NamedTuple):
@@ -34,7 +65,11 @@ class Tick(NamedTuple):
 
 @final
 class Run:
-    """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing)."""
+    """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing).
+
+    `data` names copies of data sets that may not be passed on, by what a paper calls them. `complete` says
+    whether every part has at least one draw.
+    """
 
     def __init__(
         self,
@@ -44,8 +79,15 @@ class Run:
         say: Say = lambda text: None,
         tick: Callable[[Tick], None] = lambda tick: None,
         earlier: Mapping[str, float] | None = None,
+        minutes: float = math.inf,
+        most: int | None = None,
+        data: Mapping[str, Path] | None = None,
     ) -> None:
         self.size = size
+        self.data = dict(data or {})
+        self.complete = True
+        self._most = most
+        self._ends = time.monotonic() + 60 * minutes
         self.folder = folder
         self.say = say
         self._tick = tick
@@ -57,13 +99,41 @@ class Run:
         """Return the option for this run's size."""
         return {"full": full, "quick": quick, "toy": toy}[self.size]
 
+    def draws(self, count: int, work: Callable[[int], Option]) -> list[Option]:
+        """Return what `work` gives for seeds 0, 1, ...: as many as were reached, at most `count`."""
+        found = []
+        for seed in range(min(count, self._most or count)):
+            try:
+                found.append(work(seed))
+            except NotReached:
+                if not found:
+                    raise
+                break
+        return found
+
+    def part(self, work: Callable[..., dict[str, Any] | None], *args: Any) -> dict[str, Any]:
+        """Return what a part of a paper gives, or nothing if its first draw was not reached."""
+        try:
+            return work(*args) or {}
+        except NotReached as missing:
+            self.complete = False
+            self.say(f"not reached: {missing}")
+            return {}
+
     def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Return the result of `work` after a JSON round trip; from the folder if it is stored there."""
         kept = self._kept.get(name) if self._kept else None
         if kept is None:
-            started = time.perf_counter()
+            if time.monotonic() > self._ends:
+                raise NotReached(name)
+            started, used = time.perf_counter(), time.process_time()
             found = json.loads(json.dumps(work(*args, **named)))
-            kept = {"step": name, "seconds": round(time.perf_counter() - started, 2), "found": found}
+            kept = {
+                "step": name,
+                "seconds": round(time.perf_counter() - started, 2),
+                "cpu": round(time.process_time() - used, 2),
+                "found": found,
+            }
             if self._kept:
                 self._kept.add(kept)
             self._seconds[name] = kept["seconds"]

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from discreet.core.checks import DiscreetError
+from discreet.service.bundles import add_bundle
 from discreet.service.counting import AnswerCounters, Counting
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.publishing import ModelShelf, Published
@@ -51,7 +52,12 @@ class NeighborsAnswer(BaseModel):
 
 
 def answering_app(
-    model: Path, *, per_minute: int = 0, proxies: Sequence[str] = (), metrics_token: str | None = None
+    model: Path,
+    *,
+    per_minute: int = 0,
+    proxies: Sequence[str] = (),
+    metrics_token: str | None = None,
+    bundle: bool = False,
 ) -> FastAPI:
     """Return the application that answers for a model file, read again whenever it is replaced.
 
@@ -60,9 +66,10 @@ def answering_app(
         per_minute: How many people one peer may ask about a minute; 0 for no limit.
         proxies: The proxies whose word is taken for who asks.
         metrics_token: Who shows it may read /metrics; without one nobody may.
+        bundle: Whether /bundle/ hands out what recommends on the device (`discreet bundle`).
     """
     shelf = ModelShelf(model)
-    app = new_app("discreet: recommendations", "ManyAnswers from a history that is used once and forgotten.")
+    app = new_app("discreet: recommendations", "Answers from a history that is used once and forgotten.")
     rate, peers, workers, counters = RateLimit(per_minute), Peers(proxies), Workers(), AnswerCounters()
 
     @asynccontextmanager
@@ -87,6 +94,8 @@ def answering_app(
     _add_similar(app, newest, limit, workers)
     _add_state(app, newest, shelf)
     add_metrics(app, lambda: counters.text(shelf.newest() is not None), metrics_token)
+    if bundle:
+        add_bundle(app, newest, workers, limit)
     return app
 
 

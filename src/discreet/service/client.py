@@ -1,4 +1,4 @@
-"""Speak to a collecting service from a device that is no browser; needs nothing but the standard library."""
+"""Speak to a collecting service from a device that is no browser; for instance a program of your own."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import http.client
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from discreet.collect.invitations import HEADER, TokenRequest
 from discreet.collect.opening import AnyCampaign, campaign_from_json
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.files import write_whole
 from discreet.service.admission import seal
 
 _MOST_BYTES = 1 << 26
+_BINARY = "application/octet-stream"
+_Answer = TypeVar("_Answer")
 _BACK_OFF = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -44,18 +48,45 @@ class CollectionClient:
             raise DataError(f"The service's campaign is refused: {error}") from error
 
     def send(
-        self, message: bytes, *, state: Path | None = None, kept: dict[str, Any] | None = None
+        self,
+        message: bytes,
+        *,
+        state: Path | None = None,
+        kept: dict[str, Any] | None = None,
+        token: str | None = None,
     ) -> dict[str, Any]:
         """Send a message until it is acknowledged, and return what became of its reports.
 
         Sending again is safe: the service keeps each report once. With `state` the device's state `kept` is
-        written there first, so that a crash never makes a device draw a second answer.
+        written there first, so that a crash never makes a device draw a second answer. A campaign that
+        invites wants the `token` of this sender.
         """
         if state is not None:
             write_whole(state, json.dumps(kept).encode(), private=True)
+        headers = {"content-type": _BINARY, **({} if token is None else {HEADER: token})}
+        return self._until_answered(lambda: _acknowledged(self._ask("/reports", seal(message), headers)))
+
+    def token(self, campaign: AnyCampaign, sender: bytes, code: str, *, state: Path) -> str:
+        """Exchange an invitation for the token of a sender, and return it; see `send`.
+
+        The request is written to `state` before it is sent, and the token when it has come: a code is good
+        for one request. The service learns that this code was used, not for which sender.
+        """
+        kept = _kept_request(state, sender)
+        if "token" in kept:
+            return str(kept["token"])
+        request = TokenRequest.from_json(kept) if kept else TokenRequest.new(campaign, sender, code)
+        write_whole(state, json.dumps(request.to_json()).encode(), private=True)
+        headers = {"content-type": "application/json"}
+        answer = self._until_answered(lambda: self._ask("/invitations", request.body(), headers))
+        token = request.token(campaign, answer)
+        write_whole(state, json.dumps({"sender": sender.hex(), "token": token}).encode(), private=True)
+        return token
+
+    def _until_answered(self, ask: Callable[[], _Answer]) -> _Answer:
         for pause in (*_BACK_OFF, None):
             try:
-                return _acknowledged(self._ask("/reports", seal(message)))
+                return ask()
             except FileError:
                 if pause is None:
                     raise
@@ -63,8 +94,8 @@ class CollectionClient:
                 time.sleep(pause * (0.5 + os.urandom(1)[0] / 512))
         raise AssertionError
 
-    def _ask(self, path: str, body: bytes | None = None) -> bytes:
-        request = Request(self._url + path, data=body, headers={"content-type": "application/octet-stream"})
+    def _ask(self, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
+        request = Request(self._url + path, data=body, headers=headers or {})
         try:
             with urlopen(request, timeout=self._timeout) as answer:
                 return bytes(answer.read(_MOST_BYTES))
@@ -72,6 +103,19 @@ class CollectionClient:
             raise _refusal(error) from error
         except (URLError, OSError, http.client.HTTPException) as error:
             raise FileError("The service cannot be reached.") from error
+
+
+def _kept_request(state: Path, sender: bytes) -> dict[str, Any]:
+    """Return what was kept about a sender's token; nothing before it was asked for."""
+    try:
+        kept = json.loads(state.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{state} holds no request for a token.") from error
+    if not isinstance(kept, dict) or kept.get("sender") != sender.hex():
+        raise ParameterError(f"{state} belongs to another device. Give each device a file of its own.")
+    return kept
 
 
 def _acknowledged(raw: bytes) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from discreet.collect.blind_signatures import BlindSigningKey
 from discreet.collect.campaign import Campaign
 from discreet.collect.wire import MOST_BYTES, ReportRefusal, ReportRefused
 from discreet.core.checks import FileError
 from discreet.service.admission import BLOCK, Receipt, Submission, submission, unseal
+from discreet.service.inviting import add_invitations, admit_sender, check_signer
 from discreet.service.limits import Peers, RateLimit, RefusedError, body_of
 from discreet.service.pages import WebFile, integrity_of, web_files
 from discreet.service.publishing import ModelShelf, Published
@@ -28,6 +30,7 @@ _STATUS = {
     ReportRefusal.OVERSIZED: 413,
     ReportRefusal.WRONG_CAMPAIGN: 409,
     ReportRefusal.WRONG_VERSION: 409,
+    ReportRefusal.NOT_INVITED: 403,
 }
 _BINARY, _JSON = "application/octet-stream", "application/json"
 # A pair in JSON takes at most so many bytes: brackets, two numbers, commas.
@@ -42,6 +45,7 @@ def collecting_app(
     proxies: Sequence[str] = (),
     batch_seconds: float = 0.5,
     metrics_token: str | None = None,
+    signer: BlindSigningKey | None = None,
 ) -> FastAPI:
     """Return the application that collects for the campaign of a store.
 
@@ -52,7 +56,9 @@ def collecting_app(
         proxies: The proxies whose word is taken for who asks.
         batch_seconds: How long messages wait for others, to be written together.
         metrics_token: Who shows it may read /metrics; without one nobody may.
+        signer: The key of invitations, for a campaign that invites.
     """
+    check_signer(store, signer)
     app = new_app(
         f"discreet: {store.campaign.name}",
         "Collects reports that were made private before they were sent. What was said is nowhere here.",
@@ -67,7 +73,14 @@ def collecting_app(
     app.router.lifespan_context = life
     tally = ServiceCounters()
     rate, peers = RateLimit(per_minute), Peers(proxies)
-    _add_reports(app, store, writer, tally, lambda request: rate.check(peers.of(request)))
+
+    def limit(request: Request) -> None:
+        kind_of(request)
+        rate.check(peers.of(request))
+
+    _add_reports(app, store, writer, tally, limit)
+    if signer is not None:
+        add_invitations(app, store, signer, limit, writer.note_order)
     _add_facts(app, store)
     add_metrics(app, tally.text, metrics_token)
     _add_model(app, store, ModelShelf(publish))
@@ -92,11 +105,11 @@ def _add_reports(
     )
     async def reports(request: Request) -> JSONResponse:
         """Keep what is new; the answer comes after it is on disk. Sending the same again does no harm."""
-        kind = kind_of(request)
         limit(request)
         raw = await body_of(request, most)
         try:
-            given = submission(store.campaign, unseal(raw) if kind == _BINARY else raw)
+            given = submission(store.campaign, unseal(raw) if kind_of(request) == _BINARY else raw)
+            admit_sender(store, request, given.sender)
         except ReportRefused as refused:
             tally.refuse(refused.reason)
             return sentence(_STATUS.get(refused.reason, 400), str(refused))

@@ -9,7 +9,10 @@ from functools import cached_property
 from importlib.resources import files
 from typing import final
 
-_TYPES = {
+from discreet.models.bundle.folder import web_files as bundled_files
+
+#: The types by which files for browsers are served, by the ending of their names.
+TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -50,11 +53,15 @@ class WebFile:
 def web_files() -> dict[str, WebFile]:
     """Return every file of the page by its path, `index.html` with the hashes of all scripts in it."""
     found: dict[str, WebFile] = {}
-    for folder in ("device", "page"):
-        for entry in files("discreet.service").joinpath("web", folder).iterdir():
-            ending = entry.name.rpartition(".")[2]
-            if ending in _TYPES:
-                found[f"{folder}/{entry.name}"] = WebFile(entry.read_bytes(), _TYPES[ending])
+    given = {
+        f"{folder}/{entry.name}": entry.read_bytes()
+        for folder in ("device", "page")
+        for entry in files("discreet.service").joinpath("web", folder).iterdir()
+    }
+    for path, content in (given | bundled_files("shared")).items():
+        kind = TYPES.get(path.rpartition(".")[2])
+        if kind is not None:
+            found[path] = WebFile(content, kind)
     scripts = {path: file.integrity for path, file in sorted(found.items()) if path.endswith(".js")}
     page = found.pop("page/index.html")
     modules = [

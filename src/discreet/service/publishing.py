@@ -1,24 +1,18 @@
-"""Publish a model file while it is replaced: the newest whole one, its label, and its item vectors."""
+"""Publish a model file while it is replaced: the newest whole one, its label, and what devices need."""
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-import numpy as np
-
-from discreet.core.checks import DiscreetError
+from discreet.core.checks import DiscreetError, ParameterError
+from discreet.models.bundle.folder import device_file
 from discreet.models.fitted import FittedModel
-from discreet.models.scorers.factors import RatingScorer
-from discreet.models.scorers.local import LocalScorer
 from discreet.models.storage import load, read_label
 from discreet.service.running import log
 
-_HEADER = struct.Struct("<4sI II ffff")
-_MAGIC, _VERSION, _WITH_COUNTS = b"DSCV", 1, 2
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -70,29 +64,21 @@ class ModelShelf:
 def publish(path: Path) -> Published:
     """Return a model file as it is served."""
     model = load(path)
-    label = {**read_label(path), "sentence": model.guarantee.sentence()}
+    promise = model.guarantee
+    label = {
+        **read_label(path),
+        "sentence": promise.sentence(),
+        "rows": [list(row) for row in promise.rows()],
+    }
     return Published(model, path.read_bytes(), label, browser_vectors(model))
 
 
 def browser_vectors(model: FittedModel) -> bytes | None:
-    """Return what a browser needs to recommend by itself, or None for a model without item vectors.
+    """Return what a browser needs to recommend by itself, or None for a model that it cannot answer for.
 
-    "DSCV", version, items and factors as u32; mean, low, high and the ridge's power as f32; then, all f32 and
-    little-endian, the ridge (1 + factors), a bias for each item and the factors item by item. Version 2 is of
-    models that order lists by counts: how much liking counts, and the logarithm of each item's count, follow.
+    `discreet.models.bundle.encoding` says what stands in it.
     """
-    scorer = model.scorer.device if isinstance(model.scorer, LocalScorer) else model.scorer
-    if not isinstance(scorer, RatingScorer):
+    try:
+        return device_file(model)
+    except ParameterError:
         return None
-    items, factors = scorer.item_factors.shape
-    counted = bool(scorer.popularity.size)
-    version = _WITH_COUNTS if counted else _VERSION
-    head = _HEADER.pack(
-        _MAGIC, version, items, factors, scorer.mean, scorer.low, scorer.high, scorer.count_power
-    )
-    arrays = [scorer.ridge, scorer.item_bias, scorer.item_factors]
-    if counted:
-        arrays += [np.array([scorer.liking]), np.log(scorer.popularity)]
-    # A ridge that pins a bias may be larger than a float32 holds.
-    small = (np.minimum(array, np.finfo(np.float32).max).astype("<f4").tobytes() for array in arrays)
-    return head + b"".join(small)

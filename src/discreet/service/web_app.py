@@ -35,7 +35,7 @@ def new_app(title: str, description: str) -> FastAPI:
 
 
 class _WithHeaders:
-    """Add our headers to every answer."""
+    """Add our headers to every answer; one that brings its own policy keeps it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -44,8 +44,8 @@ class _WithHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-store")
+                for name, value in {**HEADERS, "cache-control": "no-store"}.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -49,6 +49,10 @@ class GroupWriter:
         """Tell whether so many requests wait that no more should be taken."""
         return self._waiting.qsize() >= MOST_WAITING
 
+    def note_order(self) -> None:
+        """Say that something else was written whose order may show, so that it is rewritten, too."""
+        self._shows_order = True
+
     async def submit(self, submission: Submission) -> Receipt:
         """Return what became of a submission, after it is on disk."""
         loop = asyncio.get_running_loop()

@@ -2,8 +2,9 @@
 
 The minimizer of `x' A x - 2 b' x` over `|x| <= radius` solves `(A + shift I) x = b` for the one `shift` at
 which `A + shift I` has no negative eigenvalue and the point lies inside (shift 0) or on the sphere. In A's
-own basis the length of the point is a decreasing function of the shift (the secular equation), so bisection
-finds it. `A` may be indefinite, as matrices with noise are. Nothing here compiles: LAPACK finds eigenvalues.
+own basis the length of the point is a decreasing function of the shift (the secular equation), and Newton's
+steps for its inverse find it. `A` may be indefinite, as matrices with noise are. Nothing here compiles:
+LAPACK finds eigenvalues.
 
 References:
     Moré, Sorensen. Computing a trust region step. SIAM J. Sci. Stat. Comput. 4 (1983).
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, finite_array, positive_finite
 
-_BISECTIONS = 200
+# Newton's steps end when none moves a shift by more than this share of it, usually after five or six.
+_STEPS, _CONVERGED = 100, 4e-16
 # A coordinate of b below this share of the largest number in the problem counts as zero.
 _NEGLIGIBLE = 1e-12
 
@@ -61,16 +63,24 @@ def _in_own_basis(values: Floats, coordinates: Floats, radius: float) -> Floats:
 
 
 def _shift(values: Floats, coordinates: Floats, least: Floats, radius: float) -> Floats:
-    """Bisect for the shift at which the point lies on the sphere, where the least one leaves it outside."""
-    lower, upper = least, least + np.linalg.norm(coordinates, axis=1, keepdims=True) / radius + _NEGLIGIBLE
-    for _ in range(_BISECTIONS):
-        middle = (lower + upper) / 2
-        long = _lengths(values, coordinates, middle) > radius
-        lower, upper = np.where(long, middle, lower), np.where(long, upper, middle)
-        if not np.any((lower < (lower + upper) / 2) & ((lower + upper) / 2 < upper)):
-            break
-    found: Floats = upper
-    return found
+    """Find the shift at which the point lies on the sphere, where the least one leaves it outside.
+
+    Every coordinate alone bounds the shift from below. Newton's steps for 1 / length, which is concave in the
+    shift, rise from there to the solution without passing it.
+    """
+    shift: Floats = np.maximum(least, np.max(np.abs(coordinates) / radius - values, axis=1, keepdims=True))
+    for _ in range(_STEPS):
+        divisors = values + shift
+        points = _ratio(coordinates, divisors)
+        squares = points**2
+        slope = np.sum(_ratio(squares, divisors), axis=1, keepdims=True)
+        square = np.sum(squares, axis=1, keepdims=True)
+        beyond = np.maximum(np.sqrt(square) / radius - 1, 0.0)
+        moved: Floats = shift + np.divide(beyond * square, slope, out=np.zeros_like(slope), where=slope > 0)
+        if np.all(moved - shift <= _CONVERGED * moved):
+            return moved
+        shift = moved
+    return shift
 
 
 def _lengths(values: Floats, coordinates: Floats, shift: Floats) -> Floats:

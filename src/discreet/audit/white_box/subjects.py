@@ -32,16 +32,6 @@ def variants(kind: type[Estimator], epsilon: float) -> Iterator[tuple[str, Estim
             yield f"{kind.name} {name}={str(option).lower()}", variant
 
 
-def described(estimator: Estimator) -> str:
-    """Return the name of the model with its settings that are not the default, except the budget."""
-    changed = [
-        f"{entry.name}={getattr(estimator, entry.name)}"
-        for entry in fields(estimator)  # type: ignore[arg-type]
-        if entry.name not in ("epsilon", "delta") and getattr(estimator, entry.name) != entry.default
-    ]
-    return " ".join([estimator.name, *changed])
-
-
 def quick_audit(name: str, estimator: Estimator) -> list[Finding]:
     """Run the white-box audit and test the noise, in seconds; only the noise test can err by chance."""
     inside = examine(estimator)

@@ -62,6 +62,14 @@ Columns = Annotated[
 Delta = Annotated[
     float | None, typer.Option("--delta", help="The delta of the promise. Default: the model's.")
 ]
+Purpose = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="What the budget is spent on: lists (ratings are ignored), ratings or both. Default: both.",
+        metavar="lists|ratings|both",
+    ),
+]
 AllowUnbudgeted = Annotated[
     bool,
     typer.Option("--allow-unbudgeted", help="Pay even if the ledger has budgets but none for this name."),
@@ -232,6 +240,7 @@ class Learning:
         ),
     ] = "user-factorization"
     delta: Delta = None
+    purpose: Purpose = None
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Set an option of the model: key=value. May be repeated."),
@@ -243,6 +252,9 @@ class Learning:
 
         parsed = recipes.feedback_setting(self.model, implicit=implicit)
         parsed |= recipes.parse_settings(self.model, self.settings or [])
+        if self.purpose is not None and "purpose" in parsed:
+            raise ParameterError("--for and --set purpose=... say the same. Leave one of them out.")
+        parsed |= recipes.purpose_setting(self.model, self.purpose)
         for name in ("epsilon", "delta"):
             if name in parsed:
                 raise ParameterError(f"--set {name}=... is not allowed. Use --{name}.")

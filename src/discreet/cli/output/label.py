@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.core.checks import ParameterError, visible
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.core.pages import Html, element, facts_table, page, table
+from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -36,18 +37,6 @@ def label_table(guarantee: Guarantee, title: str) -> Table:
 
 # Characters with a meaning in a line of Markdown; an underscore inside a word has none.
 _MARKUP = frozenset("\\|`*[]")
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --line: #999; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e4; --paper: #16181a; --line: #666; }
-}
-body { font: 1rem/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 46rem; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
-.facts { border: 2px solid var(--ink); padding: 0 .6rem .6rem; }
-.facts h1 { border-bottom: .5rem solid var(--ink); }
-"""
 
 
 def label_markdown(label: Mapping[str, Any], signed: str) -> str:
@@ -70,31 +59,31 @@ def label_markdown(label: Mapping[str, Any], signed: str) -> str:
 def label_html(label: Mapping[str, Any], signed: str) -> str:
     """Return the label as one page."""
     promise = Guarantee.from_json(label["guarantee"])
-    facts = _rows(promise.rows())
-    origins = _rows(label["provenance"].items())
-    whole = page(
-        f"Privacy facts: {label['name']}",
-        f'<section class="facts"><h1>Privacy facts: {escape(str(label["name"]))}</h1>'
-        f"<p>{escape(promise.sentence())}</p><table>{facts}</table><p>{escape(signed)}</p></section>"
-        "<h2>What the file contains</h2><table><tr><th>array</th><th>where it comes from</th></tr>"
-        f"{origins}</table>",
-    )
-    return visible(whole)
+    title = f"Privacy facts: {label['name']}"
+    card = [
+        element("h1", title),
+        _amount(promise),
+        element("p", promise.sentence()),
+        facts_table(promise.rows(), "The promise"),
+        element("p", signed),
+    ]
+    origins = [(str(name), str(origin)) for name, origin in label["provenance"].items()]
+    body = [
+        element("section", Html("".join(card)), "card"),
+        element("h2", "What the file contains"),
+        table(("array", "where it comes from"), origins, "Origin of each array"),
+    ]
+    return visible(page(title, body, kind="label", narrow=True))
 
 
-def page(title: str, body: str) -> str:
-    """Return one HTML page with our style and no external content."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
-    )
-
-
-def _rows(pairs: Any) -> str:
-    return "".join(f"<tr><th>{escape(str(a))}</th><td>{escape(str(b))}</td></tr>" for a, b in pairs)
+def _amount(promise: Guarantee) -> Html:
+    """Return the promise in large letters."""
+    if math.isinf(promise.epsilon):
+        return element("p", "NOT PRIVATE", "amount")
+    numbers = f"<span>ε = {number_above(promise.epsilon)}</span>"
+    if promise.delta:
+        numbers += f"<span>δ = {number_above(promise.delta)}</span>"
+    return Html(f'<p class="amount">{numbers}</p>')
 
 
 def _cell(text: object) -> str:

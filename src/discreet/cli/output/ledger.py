@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
-from html import escape
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli.output.label import page
+from discreet.core.charts import Axis, Point, bar_chart
 from discreet.core.files import write_whole
+from discreet.core.pages import Html, element, meter, page, table
 from discreet.privacy.ledger.book import Entry, Ledger
 
 if TYPE_CHECKING:
@@ -72,72 +72,70 @@ def _words(epsilon: float, delta: float) -> str:
     return f"ε = {epsilon:.6g}" + (f", δ = {delta:.4g}" if delta else "")
 
 
-_WIDTH, _HEIGHT, _EDGE = 640, 220, 36
-
-
 def write_ledger_page(ledger: Ledger, dataset: str | None, path: Path) -> None:
     """Write an HTML page about one dataset or all."""
     names = ledger.datasets() if dataset is None else [dataset]
-    body = "<h1>What was spent</h1>" + "".join(_section(ledger, name) for name in names)
-    write_whole(path, page("What was spent", body).encode())
+    body = [element("h1", "What was spent")]
+    for name in names:
+        body += _section(ledger, name)
+    write_whole(path, page("What was spent", body, kind="ledger").encode())
 
 
-def _section(ledger: Ledger, name: str) -> str:
+def _section(ledger: Ledger, name: str) -> Iterator[Html]:
     entries, budget, balance = ledger.entries(name), ledger.budget(name), ledger.balance(name)
-    lines = [f"<h2>{escape(name)}</h2>"]
+    yield element("h2", name)
     if budget is None or balance is None:
-        lines.append("<p>No budget is set: spending is not limited.</p>")
+        yield element("p", "No budget is set: spending is not limited.")
     else:
-        lines.append(
-            f"<p>Budget: epsilon {budget.guarantee.epsilon:g}, delta {budget.guarantee.delta:g}, by "
-            f"{budget.account.value}; spent so far: epsilon {balance.spent.epsilon:.4g} "
-            f"({100 * balance.share:.3g} %); left for one more release: epsilon "
-            f"{balance.left.epsilon:.4g}.</p>"
+        spent = f"{100 * balance.share:.3g} % of the budget is spent"
+        yield meter(balance.share, spent)
+        yield element(
+            "p",
+            f"{spent}: epsilon {balance.spent.epsilon:.4g} of {budget.guarantee.epsilon:g} at delta "
+            f"{budget.guarantee.delta:g}, by the {budget.account.value} account. Left for one more release: "
+            f"epsilon {balance.left.epsilon:.4g}.",
         )
-        lines += [f"<p>Assumed: {escape(text)}.</p>" for text in budget.assumptions()]
-    lines.append(_drawing(entries))
-    rows = "".join(
-        f"<tr><td>{entry.time:%Y-%m-%d %H:%M}</td><td>{escape(entry.what)}</td>"
-        f"<td>{entry.guarantee.epsilon:g}</td><td>{entry.guarantee.delta:g}</td><td>{entry.state.value}</td></tr>"
-        for entry in entries
-    )
-    head = "<tr><th>when (UTC)</th><th>what</th><th>epsilon</th><th>delta</th><th>state</th></tr>"
-    return "".join([*lines, f"<table>{head}{rows}</table>"])
+        for text in budget.assumptions():
+            yield element("p", f"Assumed: {text}.", "quiet")
+    yield from _drawing(entries)
+    if entries:
+        yield table(
+            ("what", "when (UTC)", "epsilon", "delta", "state"),
+            [_row(entry) for entry in entries],
+            f"Releases of {name}",
+            numbers={2, 3},
+        )
+        yield element("p", "Open and failed releases are paid, too.", "quiet")
 
 
-def _drawing(entries: list[Entry]) -> str:
-    """Return a bar chart of the epsilon of each entry over time."""
-    finite = [entry for entry in entries if entry.guarantee.epsilon < float("inf")]
+def _row(entry: Entry) -> tuple[str, ...]:
+    promise = entry.guarantee
+    level = "NOT PRIVATE" if math.isinf(promise.epsilon) else f"{promise.epsilon:.6g}"
+    what = entry.what + (" (simulated noise)" if promise.simulated else "")
+    return what, f"{entry.time:%Y-%m-%d %H:%M}", level, f"{promise.delta:g}", entry.state.value
+
+
+def _drawing(entries: list[Entry]) -> Iterator[Html]:
+    """Draw the epsilon of each entry over time."""
+    finite = [entry for entry in entries if math.isfinite(entry.guarantee.epsilon)]
     if not finite:
-        return "<p>Nothing was spent yet.</p>"
-    times = [entry.time for entry in finite]
-    most = max(entry.guarantee.epsilon for entry in finite)
-    bars = "".join(
-        f'<rect x="{_place(entry.time, times):.1f}" width="8" fill="currentColor" '
-        f'y="{_HEIGHT - _EDGE - _length(entry, most):.1f}" height="{_length(entry, most):.1f}">'
-        f"<title>{entry.time:%Y-%m-%d}: {escape(entry.what)}, epsilon {entry.guarantee.epsilon:g}</title>"
-        "</rect>"
+        yield element("p", "Nothing was spent yet.")
+        return
+    points = [
+        Point(
+            entry.time.timestamp(),
+            entry.guarantee.epsilon,
+            said=f"{entry.time:%Y-%m-%d}: {entry.what}, epsilon {entry.guarantee.epsilon:g}",
+        )
         for entry in finite
+    ]
+    # A tick at the first release of each day.
+    days: dict[str, float] = {}
+    for entry in sorted(finite, key=lambda entry: entry.time):
+        days.setdefault(f"{entry.time:%Y-%m-%d}", entry.time.timestamp())
+    yield bar_chart(
+        points,
+        title=f"Epsilon of each of {len(finite):,} releases" if len(finite) > 1 else "Epsilon of the release",
+        x=Axis(label="day (UTC)", ticks=tuple((place, day) for day, place in days.items())),
+        y=Axis(label="epsilon"),
     )
-    base = _HEIGHT - _EDGE
-    ends = (
-        f'<text x="{_EDGE}" y="{base + 20}" font-size="12" fill="currentColor">{min(times):%Y-%m-%d}</text>'
-        f'<text x="{_WIDTH - _EDGE}" y="{base + 20}" font-size="12" fill="currentColor" text-anchor="end">'
-        f"{max(times):%Y-%m-%d}</text>"
-        f'<text x="{_EDGE}" y="14" font-size="12" fill="currentColor">epsilon {most:.3g}</text>'
-        f'<line x1="{_EDGE}" x2="{_WIDTH - _EDGE + 8}" y1="{base}" y2="{base}" stroke="currentColor"/>'
-    )
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" width="100%" '
-        f'aria-label="Epsilon of each of {len(finite)} releases over time">{bars}{ends}</svg>'
-    )
-
-
-def _place(time: datetime, times: list[datetime]) -> float:
-    span = (max(times) - min(times)).total_seconds()
-    share = (time - min(times)).total_seconds() / span if span else 0.5
-    return _EDGE + share * (_WIDTH - 2 * _EDGE)
-
-
-def _length(entry: Entry, most: float) -> float:
-    return (_HEIGHT - _EDGE - 20) * entry.guarantee.epsilon / most

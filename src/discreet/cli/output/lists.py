@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Listed = Sequence[tuple[str | int, float]]
 Column = tuple[str, Sequence[float | None]]
+Shown = tuple[str, Sequence[float | str | None]]
 Beside = Mapping[str | int, dict[str, str]]
 _KIND = "file of lists"
 # A table on a terminal of 80 columns fits this many public columns.
@@ -48,7 +49,7 @@ def items_json(listed: Listed, beside: Beside, more: Column | None = None) -> li
 
 
 def items_table(
-    listed: Listed, beside: Beside, score: str = "score", more: Column | None = None, digits: int = 3
+    listed: Listed, beside: Beside, score: str = "score", more: Shown | None = None, digits: int = 3
 ) -> Table:
     """Return a list of items as a table; ids are folded, never cut. `more` is a column beside the score."""
     from rich.table import Table
@@ -66,7 +67,9 @@ def items_table(
     return table
 
 
-def _number(value: float | None) -> str:
+def _number(value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
     return "-" if value is None else f"{value:.2f}"
 
 

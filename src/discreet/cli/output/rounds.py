@@ -47,7 +47,7 @@ def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
         table.add_row(str(number), entry.result.kind, str(len(entry.counted)), reasons or "-")
     show(table, outcome.model.guarantee.label(f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
-    show(f"{written}{outcome.model.guarantee.sentence()}")
+    show(f"{written}{outcome.model.guarantee.short()}")
 
 
 def outcome_json(outcome: RunOutcome, out: Path | None) -> dict[str, Any]:

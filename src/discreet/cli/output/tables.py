@@ -107,7 +107,7 @@ def show_price(
         left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
         emit({"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left})
         return
-    show(f"Nothing was learned and nothing was paid. {promise.sentence()}")
+    show(f"Nothing was learned and nothing was paid. The fit would be {promise.short()}")
     if after is None:
         show(f"{data.name!r} has no budget, so its spending has no limit.")
     else:

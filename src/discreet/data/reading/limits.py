@@ -6,9 +6,10 @@ the footer are written in Thrift's compact form. Only numbers are looked at here
 
 from __future__ import annotations
 
+import io
 import mmap
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -87,10 +88,31 @@ def or_sentence(sentence: str) -> Iterator[None]:
         raise FileError(sentence) from error
 
 
-def scanned(file: Path) -> pl.LazyFrame:
-    """Return a Parquet file to be read; one that promises more than it can hold is refused."""
+def scanned(file: Path, used: Callable[[list[str]], Iterable[str]] | None = None) -> pl.LazyFrame:
+    """Return a Parquet file to be read; one that promises more than it can hold is refused.
+
+    `used` tells which of its columns are needed; all are if it is left out.
+    """
     refuse_pages(file)
-    return pl.scan_parquet(file, glob=False)
+    table = pl.scan_parquet(file, glob=False)
+    schema = table.collect_schema()
+    names = schema.names() if used is None else list(used(schema.names()))
+    encoded = [name for name in names if schema[name] in (pl.Categorical, pl.Enum)]
+    if encoded:
+        bounded(file, _as_texts(file).select(encoded).collect())
+    return table
+
+
+def _as_texts(file: Path) -> pl.LazyFrame:
+    """Return a Parquet file whose dictionaries are read as texts, which share memory.
+
+    As categories polars would hash the text of every row, minutes for long ones. It learns of categories
+    from an entry of the footer, which is given another name here.
+    """
+    raw = bytearray(file.read_bytes())
+    footer = len(raw) - _TAIL - int.from_bytes(raw[-_TAIL:-4], "little")
+    raw[footer:] = raw[footer:].replace(b"ARROW:schema", b"other:schema")
+    return pl.scan_parquet(io.BytesIO(raw))
 
 
 def bounded(file: Path, columns: Iterable[pl.Series]) -> None:

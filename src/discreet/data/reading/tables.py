@@ -12,7 +12,7 @@ import numpy as np
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations
-from discreet.data.reading.columns import RATING, TIME, WEIGHT, Choice, Columns, from_table, of_frame
+from discreet.data.reading.columns import RATING, TIME, WEIGHT, Choice, Columns, choose, from_table, of_frame
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
@@ -145,8 +145,8 @@ def _declared_by(file: Path, implicit: bool) -> Declarations:
 
 def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns:
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
-        table = scanned(file)
-        # Dictionaries of long texts are slow to read, so a few rows are tried first.
+        table = scanned(file, lambda names: choose(names, columns, implicit=implicit).values())
+        # Long texts are slow to work on, so a few rows are tried first.
         for rows in (table.head(_FEW_ROWS), table):
             found = of_frame(rows, columns, implicit=implicit)
             bounded(file, (found.users, found.items))

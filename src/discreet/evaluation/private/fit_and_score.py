@@ -12,6 +12,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.evaluation.private.release import PrivateScore, noise_of, promise_of_scores, score_all
 from discreet.evaluation.private.user_scores import OneEach, hide_one_each, private_metric
+from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier, split_gaussian
@@ -58,6 +59,8 @@ def fit_and_evaluate(
     probability("share", share)
     require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
     _refuse_other_promises(estimators, data)
+    for one in estimators:
+        refuse_meaningless(one, asked)
     epsilon, delta = _common(estimators)
     random = random or PrivacyRandom.from_os()
     whole = gaussian_multiplier(epsilon, delta)

@@ -7,7 +7,7 @@ sqrt(m + 1) / 2. Sums are exact and may come from shards or a cluster. Proof: pr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -102,6 +102,7 @@ def evaluate_privately(
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
     models = (model,) if against is None else (model, against)
     refuse_other_catalogs(models, data)
+    _require_ratings(models, asked)
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.nowhere(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)
@@ -111,6 +112,12 @@ def evaluate_privately(
         scores = PersonalScores(models=models, metric=asked, difference=against is not None)
         sums, count = release_sums(data.bounded().total(scores).steps(), noise, random)
     return read_score(asked, sums[0], count, noise.sigma, data.facts, promise, difference=against is not None)
+
+
+def _require_ratings(models: Sequence[FittedModel], metric: Metric) -> None:
+    """Refuse, before payment, models that predict no ratings where these are compared."""
+    for model in () if metric.ranks else models:
+        model.require_ratings()
 
 
 def choose_privately(
@@ -137,6 +144,7 @@ def choose_privately(
     require(math.isfinite(epsilon), "epsilon", epsilon, "must be finite to release a score")
     require(len(models) >= 2, "models", list(models), "must name at least two")
     refuse_other_catalogs(tuple(models.values()), data)
+    _require_ratings(tuple(models.values()), asked)
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.nowhere(), f"choice by {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)

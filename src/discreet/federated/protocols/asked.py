@@ -34,9 +34,11 @@ from discreet.statistics.domain import (
     entries_of,
 )
 from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct, SteppedStretch
+from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
+from discreet.statistics.recency import RecentResiduals, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment
 from discreet.statistics.scaled_rows import ScaledMoment, ScaledProduct
 from discreet.statistics.statistic import Part as Added
@@ -46,8 +48,11 @@ from discreet.statistics.statistic import Statistic
 ANSWERED: tuple[type[Statistic], ...] = (
     UserCount,
     UserMeans,
+    HistorySummary,
     ItemVotes,
     ItemResiduals,
+    RecentVotes,
+    RecentResiduals,
     ResidualMoment,
     ItemVectors,
     CoOccurrence,

@@ -46,7 +46,7 @@ class ItemNeighbors(Estimator):
 
     Parameters:
         neighbors: How many neighbors an item keeps.
-        similarity: `jaccard` as in DPLCF, or `cosine` as in LDPICF.
+        likeness: The similarity: `jaccard` as in DPLCF, or `cosine` as in LDPICF.
 
     References:
         Gao et al. DPLCF: differentially private local collaborative filtering. SIGIR 2020.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.core.checks import DiscreetError
 from discreet.core.rows import Rows
 from discreet.data.interactions import Interactions
 from discreet.models.scorers.factors import folded
@@ -22,6 +23,7 @@ from discreet.models.scorers.parts import (
     StoredNumbers,
 )
 from discreet.models.scorers.ranking import LinearScores, Ranking
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
 from discreet.solvers.few_rows import products, weighted_sums
@@ -44,6 +46,7 @@ class InteractionScorer(Scorer):
         # A logarithm is taken of it.
         "popularity": StoredNumbers(source=RELEASED, shape=(ITEMS,), least=1e-150),
         "item_factors": StoredNumbers(source=RELEASED, shape=(ITEMS, "factors")),
+        **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "ridge": StoredNumber(least=1e-9),
@@ -61,6 +64,9 @@ class InteractionScorer(Scorer):
     evenly: float = 0.0
     length: float = 0.5
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, popularity: Floats, item_factors: Floats, decisions: Mapping[str, Any]) -> Self:
@@ -122,7 +128,12 @@ class InteractionScorer(Scorer):
 
     def item_vectors(self) -> Floats:
         """Return the item factors."""
-        return self.item_factors if self.item_factors.shape[1] else Scorer.item_vectors(self)
+        if not self.item_factors.shape[1]:
+            raise DiscreetError(
+                "This model found no latent factors above the noise, only how popular items are, so it "
+                "cannot say which are similar. More people or a larger epsilon would help."
+            )
+        return self.item_factors
 
     def item_bias(self) -> Floats:
         """Return the score of each item for a user at the origin."""

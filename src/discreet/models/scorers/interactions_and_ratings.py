@@ -25,6 +25,7 @@ from discreet.models.scorers.parts import (
     StoredNumbers,
 )
 from discreet.models.scorers.ranking import Liking, Ranking
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.scorers.similarity import PLAIN, refuse_plain
 
@@ -46,6 +47,7 @@ class InteractionsAndRatings(Scorer):
         **RatingScorer.stored,
         "popularity": InteractionScorer.stored["popularity"],
         "crowds": StoredNumbers(source=RELEASED, shape=(ITEMS, "directions")),
+        **HISTORIES,
     }
     constants: ClassVar[Mapping[str, Constant]] = {
         "mean": StoredNumber(),
@@ -70,6 +72,9 @@ class InteractionsAndRatings(Scorer):
     choice_evenly: float
     choice_length: float
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    history_lengths: Floats = field(default_factory=lambda: np.zeros(0))
+    history_order: Floats = field(default_factory=lambda: np.zeros(0))
+    rating_levels: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(cls, stars: RatingScorer, choice: InteractionScorer, known: float, rated: float) -> Self:

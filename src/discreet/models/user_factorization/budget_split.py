@@ -10,6 +10,9 @@ from discreet.core.checks import ParameterError
 from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.accounting.gaussian import split_gaussian
 
+#: What a budget may be spent on.
+PURPOSES = ("lists", "ratings", "both")
+
 
 @final
 class BudgetSplit:
@@ -54,8 +57,10 @@ class BudgetShares:
     factor_moment: float
 
     @classmethod
-    def of(cls, many: bool) -> BudgetShares:
+    def of(cls, many: bool, purpose: str = "both") -> BudgetShares:
         """Return the shares for few or many users per unit of noise."""
+        if purpose == "ratings":
+            return replace(cls.of(many), **cls._for_ratings(many))
         return cls(
             effects=tuned.EFFECTS_SHARE_MANY if many else tuned.EFFECTS_SHARE,
             pilot_moment=tuned.PILOT_MOMENT_SHARE,
@@ -65,12 +70,72 @@ class BudgetShares:
             factor_moment=tuned.FACTOR_MOMENT_PART,
         )
 
+    @staticmethod
+    def _for_ratings(many: bool) -> dict[str, float]:
+        """Return the shares that differ where lists are not paid for."""
+        if many:
+            return {
+                "effects": tuned.RATINGS_EFFECTS_SHARE_MANY,
+                "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY,
+            }
+        return {
+            "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE,
+            "embeddings": tuned.RATINGS_EMBEDDING_SHARE,
+        }
+
     def for_strong_factors(self) -> BudgetShares:
         """Return the shares where ratings are more informative than co-occurrences."""
         return replace(
             self,
             co_occurrences=tuned.CO_OCCURRENCE_SHARE_STRONG,
             embeddings=tuned.EMBEDDING_SHARE_STRONG,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseWeights:
+    """Hold how items and pairs of items are weighted in the releases of a fit, by its purpose.
+
+    `pair_near` and `pair_apart` are the weights of co-occurrences by order (`CoOccurrence`), `near` those of
+    embeddings (`ItemContext`); 1 where the order does not count.
+    """
+
+    pair_near: float
+    pair_apart: float
+    near: float
+    items_per_root: float
+    embedding_power: float
+    embedding_count_part: float
+    embedding_ridge: float
+    refit_power: float
+    count_part: float
+
+    @classmethod
+    def of(cls, purpose: str, many: bool = False) -> ReleaseWeights:
+        """Return the weights for a purpose; with many users ratings do not need the order of interactions."""
+        if purpose == "ratings" and many:
+            return cls(
+                pair_near=1.0,
+                pair_apart=1.0,
+                near=1.0,
+                items_per_root=tuned.RATINGS_ITEMS_PER_ROOT,
+                embedding_power=tuned.RATINGS_EMBEDDING_POWER,
+                embedding_count_part=tuned.RATINGS_EMBEDDING_COUNT_PART,
+                embedding_ridge=tuned.RATINGS_EMBEDDING_RIDGE,
+                refit_power=tuned.RATINGS_REFIT_POWER,
+                count_part=tuned.RATINGS_COUNT_PART,
+            )
+        return cls(
+            pair_near=tuned.CO_OCCURRENCE_NEAR,
+            pair_apart=tuned.CO_OCCURRENCE_APART,
+            near=tuned.EMBEDDING_NEAR,
+            items_per_root=tuned.CO_OCCURRENCE_ITEMS_PER_ROOT,
+            embedding_power=tuned.EMBEDDING_POWER,
+            embedding_count_part=tuned.EMBEDDING_COUNT_PART,
+            embedding_ridge=tuned.EMBEDDING_RIDGE,
+            refit_power=tuned.REFIT_POWER,
+            count_part=tuned.COUNT_PART,
         )
 
 

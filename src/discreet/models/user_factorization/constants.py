@@ -30,6 +30,9 @@ FEW_USERS = "validation parts of Amazon and MovieLens 100K at epsilon 5"
 MANY_USERS = "validation part of MovieLens 1M at epsilon 5"
 TIMES = "validation parts of MovieLens 1M, 100K and latest-small: item before the latest hidden"
 LOW_EPSILON = "validation parts of three data sets at epsilon 0.1 to 1"
+PURPOSE = (
+    "random search on validation parts of MovieLens 1M (two seeds) at epsilon 1, 5 and 20, for ratings alone"
+)
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
 EDGE = "theory: the edge of the noise's spectrum, with a small margin"
 
@@ -49,6 +52,12 @@ EMBEDDING_SHARE_MANY: Annotated[float, Tuned("item embeddings, many users", MANY
 EMBEDDING_SHARE_STRONG: Annotated[float, Tuned("item embeddings, strong rating factors", UNRECORDED)] = 0.07
 MOMENT_PART: Annotated[float, Tuned("second moment of ratings, part of what is left", UNRECORDED)] = 0.35
 FACTOR_MOMENT_PART: Annotated[float, Tuned("factors' second moment, part of what is left", UNRECORDED)] = 0.03
+
+# Budget shares of a fit for ratings alone, where they differ.
+RATINGS_EFFECTS_SHARE_MANY: Annotated[float, Tuned("item effects, many users", PURPOSE)] = 0.20
+RATINGS_CO_OCCURRENCE_SHARE: Annotated[float, Tuned("co-occurrences, few users", PURPOSE)] = 0.08
+RATINGS_CO_OCCURRENCE_SHARE_MANY: Annotated[float, Tuned("co-occurrences, many users", PURPOSE)] = 0.25
+RATINGS_EMBEDDING_SHARE: Annotated[float, Tuned("item embeddings, few users", PURPOSE)] = 0.08
 
 # Budget shares of a fit from implicit feedback; the rest goes to embeddings.
 IMPLICIT_USERS_SHARE: Annotated[float, Tuned("number of users", UNRECORDED)] = 0.01
@@ -116,6 +125,21 @@ MOST_EMBEDDING_FEATURES: Annotated[int, Tuned("embedding coordinates used as ite
 EMBEDDING_RIDGE: Annotated[
     float, Tuned("ridge on a user's coefficients of all embedding features together", UNRECORDED)
 ] = 1000.0
+
+# The same in a fit for ratings alone with many users, where they differ. How close in time interactions are
+# does not count there; with few users weights by time show more directions.
+RATINGS_ITEMS_PER_ROOT: Annotated[
+    float, Tuned("items per square root of users per unit of noise", PURPOSE)
+] = 8.0
+RATINGS_EMBEDDING_POWER: Annotated[float, Tuned("power of an item's votes in embeddings", PURPOSE)] = -0.35
+RATINGS_EMBEDDING_COUNT_PART: Annotated[
+    float, Tuned("weight of counts against a unit embedding in each direction", PURPOSE)
+] = 0.2
+RATINGS_EMBEDDING_RIDGE: Annotated[
+    float, Tuned("ridge on a user's coefficients of all embedding features together", PURPOSE)
+] = 700.0
+RATINGS_COUNT_PART: Annotated[float, Tuned("weight of counts against residuals in the refit", PURPOSE)] = 0.15
+RATINGS_REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", PURPOSE)] = -0.15
 
 # Latent factors of ratings.
 MOMENT_ITEMS_PER_ROOT: Annotated[

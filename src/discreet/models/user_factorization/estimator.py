@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import require
+from discreet.core.checks import one_of, require
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.scorers.interactions import InteractionScorer
+from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator
+from discreet.models.user_factorization.budget_split import PURPOSES
+from discreet.models.user_factorization.history_release import HistoryBudget, release_histories
 from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.ratings import learn_ratings
@@ -42,8 +46,11 @@ class UserFactorization(SumsEstimator):
         s_j that add up to 1.
 
     Parameters:
-        feedback: "explicit" predicts ratings, and lists what users would interact with and like; "implicit"
-            uses interactions without ratings.
+        feedback: "explicit" learns from ratings; "implicit" uses interactions without ratings.
+        purpose: What the budget is spent on. "lists" learns which items users interact with and ignores how
+            they rated them, so the model predicts no ratings. "ratings" spends all on predicted ratings;
+            lists are made of what that releases. "both" divides the budget. From implicit feedback all
+            models make lists.
         item_features: A .csv or .parquet file, or a data frame, of public item features, ids in its first
             column: numbers, words, lists of words such as genres. Item vectors are shrunk toward what the
             features predict, as learned from released numbers. The table must not come from the ratings.
@@ -51,6 +58,8 @@ class UserFactorization(SumsEstimator):
             costs no budget: the new fit shrinks toward it as far as its own released numbers agree. A model
             without privacy is refused, and what weakens the earlier promise (simulated noise, conditions)
             is carried over.
+        for_synthesis: Also release lengths of histories, whether they have an order, and levels of ratings,
+            for `discreet.synthesize`. They cost 0.03 of the budget (proofs/history_summary.md).
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
@@ -72,20 +81,31 @@ class UserFactorization(SumsEstimator):
     delta: float = 1e-6
     # Other estimators use one kind of feedback; here it is a setting.
     feedback: Literal["explicit", "implicit"] = "explicit"
+    purpose: Literal["lists", "ratings", "both"] = "both"
     item_features: str | Any | None = None
     prior: str | None = None
+    for_synthesis: bool = False
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
         known = self.feedback in ("explicit", "implicit")
         require(known, "feedback", self.feedback, 'must be "explicit" or "implicit"')
-        unused = self.prior is not None and self.feedback == "implicit"
-        require(not unused, "prior", self.prior, 'is used with feedback="explicit" only')
+        one_of("purpose", self.purpose, PURPOSES)
+        unknown = self.purpose == "ratings" and self.feedback == "implicit"
+        require(not unknown, "purpose", self.purpose, 'needs ratings, which feedback="implicit" ignores')
+        unused = self.prior is not None and not self.predicts_ratings
+        require(not unused, "prior", self.prior, "is used by models that predict ratings only")
+        known = isinstance(self.for_synthesis, bool)
+        require(known, "for_synthesis", self.for_synthesis, "must be True or False")
+
+    @property
+    def predicts_ratings(self) -> bool:
+        """Return whether ratings are learned at all: not for lists alone, nor from implicit feedback."""
+        return self.feedback == "explicit" and self.purpose != "lists"
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon, delta, and the promise of an earlier release."""
-        implicit = "proofs/user_factorization_implicit.md"
-        proof = self.proof if self.feedback == "explicit" else implicit
+        proof = self.proof if self.predicts_ratings else "proofs/user_factorization_implicit.md"
         promise = joint_promise(self, facts, proof, self.public_inputs())
         return promise if self.prior is None else carrying_over(promise, self.prior)
 
@@ -108,9 +128,25 @@ class UserFactorization(SumsEstimator):
 
     def _train(self, data: DataSource, random: PrivacyRandom, progress: Progress) -> Scorer:
         table = self._public_table(data.catalog)
-        if self.feedback == "implicit":
-            return learn_implicit(data, table, self.multiplier(), random, progress)
-        return learn_ratings(data, table, self.multiplier(), random, progress)
+        if not self.for_synthesis:
+            return self._learn(data, table, self.multiplier(), random, progress)
+        budget = HistoryBudget.of(self.multiplier())
+        released = release_histories(data, budget.histories, random, rated=self.predicts_ratings)
+        scorer: Any = self._learn(data, table, budget.model, random, progress)
+        with_histories: Scorer = replace(scorer, **released.fields())
+        return with_histories
+
+    def _learn(
+        self,
+        data: DataSource,
+        table: Floats | None,
+        multiplier: float,
+        random: PrivacyRandom,
+        progress: Progress,
+    ) -> InteractionScorer | InteractionsAndRatings:
+        if not self.predicts_ratings:
+            return learn_implicit(data, table, multiplier, random, progress)
+        return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose)
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return the public features of items: declared ones, and those of an earlier release."""

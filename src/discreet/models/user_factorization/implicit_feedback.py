@@ -16,7 +16,7 @@ from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.user_factorization import constants as tuned
-from discreet.models.user_factorization.budget_split import BudgetSplit, users_per_noise
+from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
@@ -88,15 +88,15 @@ class ItemEmbeddings(NamedTuple):
     tally: VoteEstimate
 
 
-def may_show(people: float, n_items: int, multiplier: float) -> bool:
+def may_show(people: float, n_items: int, multiplier: float, weights: ReleaseWeights | None = None) -> bool:
     """Return whether co-occurrences with this noise can show more than popularity."""
-    size = _co_occurrence_size(people, n_items, multiplier)
+    size = _co_occurrence_size(people, n_items, multiplier, weights or ReleaseWeights.of("lists"))
     return people >= tuned.USERS_PER_EDGE * edge_of_noise(size, multiplier, 0.0)
 
 
-def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
+def _co_occurrence_size(people: float, n_items: int, multiplier: float, weights: ReleaseWeights) -> int:
     wanted = (
-        tuned.CO_OCCURRENCE_ITEMS_PER_ROOT * math.sqrt(people / multiplier)
+        weights.items_per_root * math.sqrt(people / multiplier)
         if multiplier
         else tuned.MOST_CO_OCCURRENCE_ITEMS
     )
@@ -106,10 +106,16 @@ def _co_occurrence_size(people: float, n_items: int, multiplier: float) -> int:
 
 
 def co_occurrence_directions(
-    data: DataSource, tally: VoteEstimate, people: float, multiplier: float, random: PrivacyRandom
+    data: DataSource,
+    tally: VoteEstimate,
+    people: float,
+    multiplier: float,
+    random: PrivacyRandom,
+    weights: ReleaseWeights | None = None,
 ) -> CoOccurrenceDirections:
     """Release weighted co-occurrences of the most popular items, and keep directions above the noise."""
-    size = _co_occurrence_size(people, data.n_items, multiplier)
+    weights = weights or ReleaseWeights.of("lists")
+    size = _co_occurrence_size(people, data.n_items, multiplier, weights)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
     weight = tally.raised[top] ** tuned.CO_OCCURRENCE_POWER
     sums = data.total(
@@ -117,8 +123,8 @@ def co_occurrence_directions(
             n_items=data.n_items,
             top=top,
             weight=weight,
-            near=tuned.CO_OCCURRENCE_NEAR,
-            apart=tuned.CO_OCCURRENCE_APART,
+            near=weights.pair_near,
+            apart=weights.pair_apart,
         )
     )
     pairs = Gaussian(sigma=multiplier, l2_sensitivity=1.0).release_symmetric(sums.steps(), random)
@@ -154,21 +160,23 @@ def item_embeddings(
     multiplier: float,
     table: Floats,
     random: PrivacyRandom,
+    weights: ReleaseWeights | None = None,
 ) -> ItemEmbeddings:
     """Release the mean embedding of each item's users, computed without that item, and shrink by the noise.
 
     A user's other interactions are weighted by how close in time they are. Embeddings are shrunk toward what
     the public `table` predicts, if it has columns.
     """
-    item_weights = tally.raised**tuned.EMBEDDING_POWER
-    part = tuned.EMBEDDING_COUNT_PART * math.sqrt(found.kept)
+    weights = weights or ReleaseWeights.of("lists")
+    item_weights = tally.raised**weights.embedding_power
+    part = weights.embedding_count_part * math.sqrt(found.kept)
     context = ItemContext(
         vectors=found.vectors,
         squares=found.squares,
         longest=math.sqrt(found.kept + 2),
         item_weights=item_weights,
         count_part=part,
-        near=tuned.EMBEDDING_NEAR,
+        near=weights.near,
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     sums, counted = context.split(noise.release(data.total(context).steps(), random))

@@ -16,6 +16,7 @@ from discreet.core.arrays import Floats
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.released_items import ItemView, sum_variance
 from discreet.models.user_factorization import constants as tuned
+from discreet.models.user_factorization.budget_split import ReleaseWeights
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
@@ -160,6 +161,7 @@ def refit(
     multipliers: tuple[float, float],
     table: Floats,
     random: PrivacyRandom,
+    weights: ReleaseWeights,
 ) -> tuple[LatentFactors, VoteEstimate]:
     """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
@@ -169,7 +171,7 @@ def refit(
     """
     size = factors.features.shape[1]
     scale = np.sqrt(factors.ridge / _rating_variance())
-    item_weights = seen.tally.raised**tuned.REFIT_POWER
+    item_weights, part = seen.tally.raised**weights.refit_power, weights.count_part
     vectors = ItemVectors(
         middle=seen.middle,
         half=seen.half,
@@ -179,21 +181,21 @@ def refit(
         scale=scale,
         longest=float(np.sqrt(size + 1)),
         item_weights=item_weights,
-        count_part=tuned.COUNT_PART,
+        count_part=part,
     )
     totals = data.total(vectors)
     noise = Gaussian(sigma=multipliers[0], l2_sensitivity=1.0)
     sums, counts = vectors.split(noise.release(totals.steps("vectors"), random))
     noise = Gaussian(sigma=multipliers[1], l2_sensitivity=1.0)
     moment = _usable(noise.release_symmetric(totals.steps("moment"), random))
-    tally = seen.tally.with_more(counts / tuned.COUNT_PART, multipliers[0] / tuned.COUNT_PART, item_weights)
-    counts = tally.expected(counts / tuned.COUNT_PART, item_weights)
+    tally = seen.tally.with_more(counts / part, multipliers[0] / part, item_weights)
+    counts = tally.expected(counts / part, item_weights)
     current = factors.features / scale
     current[:, 0] = 0.0
     # Free factors are shrunk toward their current values; noisy ones toward zero.
     center = np.zeros_like(current)
     center[:, 1 : factors.free] = current[:, 1 : factors.free]
-    variance = sum_variance(counts, item_weights, seen.people, multipliers[0], tuned.COUNT_PART)
+    variance = sum_variance(counts, item_weights, seen.people, multipliers[0], part)
     right = sums + counts[:, None] * (current @ moment)
     shrunk = shrink_vectors(right, counts, moment, variance, center)
     if table.shape[1]:

@@ -23,6 +23,7 @@ from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import (
     BudgetShares,
     BudgetSplit,
+    ReleaseWeights,
     are_many,
     users_per_noise,
 )
@@ -43,7 +44,13 @@ from discreet.statistics.data_source import DataSource
 
 
 def learn_ratings(
-    data: DataSource, table: Floats | None, multiplier: float, random: PrivacyRandom, progress: Progress
+    data: DataSource,
+    table: Floats | None,
+    multiplier: float,
+    random: PrivacyRandom,
+    progress: Progress,
+    *,
+    purpose: str,
 ) -> InteractionsAndRatings:
     """Release counts, effects and, where they show, crowds and taste; together one Gaussian release."""
     budget = BudgetSplit(multiplier)
@@ -54,8 +61,8 @@ def learn_ratings(
         view = view.with_columns(public_directions(table), tuned.PUBLIC_RIDGE)
     ratio = users_per_noise(view.people, multiplier)
     many = are_many(ratio, view.typical_length)
-    shares = BudgetShares.of(many)
-    shows = may_show(view.people, data.n_items, multiplier / np.sqrt(shares.co_occurrences))
+    shares, weights = BudgetShares.of(many, purpose), ReleaseWeights.of(purpose, many)
+    shows = may_show(view.people, data.n_items, multiplier / np.sqrt(shares.co_occurrences), weights)
     decisions: dict[str, Any] = {
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "ratings a person, about": round(view.typical_length, 1),
@@ -63,7 +70,7 @@ def learn_ratings(
     }
     progress("user-factorization", 1, 4)
     public = np.zeros((data.n_items, 0)) if table is None else table
-    fit = _Fit(data=data, budget=budget, random=random, many=many, table=public)
+    fit = _Fit(data=data, budget=budget, random=random, many=many, table=public, weights=weights)
     crowds = np.zeros((data.n_items, 0))
     if shows:
         view, factors_found, crowds, said = fit.factors_found(view, shares, progress)
@@ -85,6 +92,7 @@ class _Fit:
     random: PrivacyRandom
     many: bool
     table: Floats
+    weights: ReleaseWeights
 
     def factors_found(
         self, view: ItemView, shares: BudgetShares, progress: Progress
@@ -114,7 +122,13 @@ class _Fit:
             return *self.effects(view, budget.take_rest()), crowds, said
         factor_moment = budget.take(shares.factor_moment * left)
         factors_found, tally = refit(
-            self.data, view, factors_found, (budget.take_rest(), factor_moment), self.table, random
+            self.data,
+            view,
+            factors_found,
+            (budget.take_rest(), factor_moment),
+            self.table,
+            random,
+            self.weights,
         )
         return replace(view, tally=tally), factors_found, crowds, said
 
@@ -127,18 +141,18 @@ class _Fit:
         """Release which items are chosen together and, if that shows crowds, where an item's crowd stands."""
         budget, random = self.budget, self.random
         found = co_occurrence_directions(
-            self.data, view.tally, view.people, budget.take(shares.co_occurrences), random
+            self.data, view.tally, view.people, budget.take(shares.co_occurrences), random, self.weights
         )
         if not found.kept:
             return view, found.vectors
         multiplier = budget.take(shares.embeddings)
         vectors, tally = item_embeddings(
-            self.data, view.tally, found, view.people, multiplier, self.table, random
+            self.data, view.tally, found, view.people, multiplier, self.table, random, self.weights
         )
         columns = vectors[:, : tuned.MOST_EMBEDDING_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))
-        ridge = tuned.EMBEDDING_RIDGE / columns.shape[1]
+        ridge = self.weights.embedding_ridge / columns.shape[1]
         return replace(view, tally=tally).with_columns(columns / max(size, 1e-150), ridge), vectors
 
 

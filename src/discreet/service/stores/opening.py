@@ -52,12 +52,14 @@ def copy_store(source: ReportStore, target: Path) -> Counts:
 
 
 def _fill(copy: SqliteStore, source: ReportStore) -> Counts:
-    reports, messages = source.reports(), source.messages()
+    reports, messages, invitations = source.reports(), source.messages(), source.invitations()
     with copy._transaction() as transaction:
         while some := list(itertools.islice(reports, _ROWS)):
             transaction.add_reports(some)
         while others := list(itertools.islice(messages, _ROWS)):
             transaction.add_messages(others)
+        while invited := list(itertools.islice(invitations, _ROWS)):
+            transaction.add_invitations(invited)
         if source.is_closed:
             transaction.put(CLOSED, b"closed")
     copy.rewrite()

@@ -17,10 +17,16 @@ CREATE TABLE IF NOT EXISTS discreet_reports (
     sender BYTEA NOT NULL, item INTEGER NOT NULL, code INTEGER NOT NULL, PRIMARY KEY (sender, item)
 );
 CREATE TABLE IF NOT EXISTS discreet_messages (sender BYTEA PRIMARY KEY, body BYTEA NOT NULL);
+CREATE TABLE IF NOT EXISTS discreet_invitations (name BYTEA PRIMARY KEY, request BYTEA NOT NULL);
 """
 # One writer at a time, whichever service it belongs to: caps are counted before rows are added.
 _LOCK = 0x6469736372656574
 _PAGE = 10_000
+_KEYS = {
+    "discreet_reports": "sender, item",
+    "discreet_messages": "sender",
+    "discreet_invitations": "name",
+}
 
 
 @final
@@ -85,6 +91,10 @@ class PostgresqlStore(ReportStore):
         """Return every sender's message about a whole catalog."""
         yield from self._pages("SELECT sender, body FROM discreet_messages ORDER BY sender")
 
+    def invitations(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every invitation's name, and the request it was used for."""
+        yield from self._pages("SELECT name, request FROM discreet_invitations ORDER BY name")
+
     def settle(self) -> None:
         """Leave the log of writes to the server."""
 
@@ -93,7 +103,7 @@ class PostgresqlStore(ReportStore):
         with self._lock, self._told(), self._connected().transaction():
             connection = self._connected()
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            for table, key in (("discreet_reports", "sender, item"), ("discreet_messages", "sender")):
+            for table, key in _KEYS.items():
                 connection.execute(f"CREATE TEMPORARY TABLE held ON COMMIT DROP AS SELECT * FROM {table}")
                 connection.execute(f"TRUNCATE {table}")
                 connection.execute(f"INSERT INTO {table} SELECT * FROM held ORDER BY {key}")
@@ -198,3 +208,22 @@ class _PostgresqlTransaction(Transaction):
                 "INSERT INTO discreet_messages SELECT * FROM unnest(%s::bytea[], %s::bytea[])",
                 tuple(map(list, zip(*rows, strict=True))),
             )
+
+    def count_invitations(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM discreet_invitations").fetchone()[0])
+
+    def invitation(self, name: bytes) -> bytes | None:
+        query = "SELECT request FROM discreet_invitations WHERE name = %s"
+        row = self._connection.execute(query, (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
+        if rows:
+            self._connection.execute(
+                "INSERT INTO discreet_invitations SELECT * FROM unnest(%s::bytea[], %s::bytea[])",
+                tuple(map(list, zip(*rows, strict=True))),
+            )
+
+    def use_invitation(self, name: bytes, request: bytes) -> None:
+        query = "UPDATE discreet_invitations SET request = %s WHERE name = %s"
+        self._connection.execute(query, (request, name))

@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS reports (
     sender BLOB NOT NULL, item INTEGER NOT NULL, code INTEGER NOT NULL, PRIMARY KEY (sender, item)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS messages (sender BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS invitations (name BLOB PRIMARY KEY, request BLOB NOT NULL) WITHOUT ROWID;
 """
 _TABLES = {"facts", "reports", "messages"}
 # Tables are kept by key, without row numbers. Pages still show which of their rows came first: see `rewrite`.
@@ -59,7 +60,8 @@ class SqliteStore(ReportStore):
         """Refuse a database of something else, a ledger for instance, before anything in it is changed."""
         rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         names = {row[0] for row in rows}
-        if names and names != _TABLES:
+        # Stores of earlier versions have no invitations.
+        if names and names - {"invitations"} != _TABLES:
             raise FileError(f"{self._path} is not a store of reports and was left as it is.")
 
     @contextlib.contextmanager
@@ -100,6 +102,13 @@ class SqliteStore(ReportStore):
             for sender, body in self._connection.execute("SELECT sender, body FROM messages ORDER BY sender"):
                 self._require(isinstance(sender, bytes) and isinstance(body, bytes))
                 yield sender, body
+
+    def invitations(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every invitation's name, and the request it was used for."""
+        with self._lock, self._sound():
+            for row in self._connection.execute("SELECT name, request FROM invitations ORDER BY name"):
+                self._require(isinstance(row[0], bytes) and isinstance(row[1], bytes))
+                yield row[0], row[1]
 
     def _require(self, is_ours: bool) -> None:
         if not is_ours:
@@ -177,3 +186,17 @@ class _SqliteTransaction(Transaction):
 
     def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
         self._connection.executemany("INSERT INTO messages VALUES (?, ?)", rows)
+
+    def count_invitations(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM invitations").fetchone()[0])
+
+    def invitation(self, name: bytes) -> bytes | None:
+        query = "SELECT request FROM invitations WHERE name = ?"
+        row = self._connection.execute(query, (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
+        self._connection.executemany("INSERT INTO invitations VALUES (?, ?)", rows)
+
+    def use_invitation(self, name: bytes, request: bytes) -> None:
+        self._connection.execute("UPDATE invitations SET request = ? WHERE name = ?", (request, name))

@@ -1,4 +1,4 @@
-"""Define a store: one campaign, its reports, and whether more are taken; open one, copy one."""
+"""Define a store: one campaign, its reports, its invitations, and whether more reports are taken."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from discreet.service.admission import Receipt, Submission, admit
 #: How many senders a store takes unless its operator says otherwise: a refit holds all of their reports.
 MOST_SENDERS = 1 << 20
 CAMPAIGN, CLOSED = "campaign", "closed"
+#: How many invitations a store holds, used or not.
+MOST_INVITATIONS = 1 << 20
+# What is kept of an invitation that nobody has used.
+_UNUSED = b""
 
 
 class Counts(NamedTuple):
@@ -104,6 +108,28 @@ class ReportStore(ABC):
         transaction.add_messages(sorted(rows))
         return receipts, len(rows)
 
+    @final
+    def add_invitations(self, names: Sequence[bytes]) -> None:
+        """Keep the names of new invitations; see `code_name`."""
+        with self._transaction() as transaction:
+            if transaction.count_invitations() + len(names) > MOST_INVITATIONS:
+                raise DataError(f"A store holds at most {MOST_INVITATIONS:,} invitations; none was added.")
+            transaction.add_invitations([(name, _UNUSED) for name in sorted(names)])
+
+    @final
+    def redeem(self, name: bytes, request: bytes) -> bool:
+        """Use an invitation for one request; tell whether it may be answered.
+
+        The same request may come again: its answer may have been lost. Any other is refused.
+        """
+        with self._transaction() as transaction:
+            if transaction.value(CLOSED) is not None:
+                return False
+            known = transaction.invitation(name)
+            if known == _UNUSED:
+                transaction.use_invitation(name, request)
+            return known in (_UNUSED, request)
+
     def close_collection(self) -> None:
         """Take no more reports, in this process or another."""
         with self._transaction() as transaction:
@@ -125,6 +151,10 @@ class ReportStore(ABC):
     @abstractmethod
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every sender's message about a whole catalog."""
+
+    @abstractmethod
+    def invitations(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return every invitation's name, and the request it was used for."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -200,3 +230,19 @@ class Transaction(ABC):
     @abstractmethod
     def add_messages(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Add messages that are new."""
+
+    @abstractmethod
+    def count_invitations(self) -> int:
+        """Return the number of invitations."""
+
+    @abstractmethod
+    def invitation(self, name: bytes) -> bytes | None:
+        """Return the request an invitation was used for, empty before; None if there is no such one."""
+
+    @abstractmethod
+    def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
+        """Add invitations that are new."""
+
+    @abstractmethod
+    def use_invitation(self, name: bytes, request: bytes) -> None:
+        """Note the request that an invitation is used for."""

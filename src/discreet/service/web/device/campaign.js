@@ -45,7 +45,8 @@ function readRecord(record) {
   demand(ratings.every((rating, at) => at === 0 || rating > ratings[at - 1]), "Its scale does not rise.");
   demand(Number.isInteger(outcomes) && outcomes >= 2 && outcomes <= 65536, "Its answers are damaged.");
   demand(Number.isFinite(draws.first) && draws.width > 0, "Its answers are damaged.");
-  const shared = { kind, name, epsilon, items: items.map(String), ratings, outcomes };
+  const invitations = invitationKey(record.invitations);
+  const shared = { kind, name, epsilon, items: items.map(String), ratings, outcomes, invitations };
   const shown = { first: draws.first, width: draws.width };
   if (kind === "ratings") {
     demand(Number.isInteger(record.max_reports) && record.max_reports > 0, "It sets no limit of reports.");
@@ -54,6 +55,16 @@ function readRecord(record) {
   const answers = record.answers ?? null;
   demand(answers === null || (Number.isInteger(answers) && answers >= 1 && answers <= items.length), "It asks for no items.");
   return { ...shared, ...shown, answers, gap: gapOf(draws.gap), ...cellTables(draws, ratings, outcomes) };
+}
+
+/** Return the key under which tokens of invited devices are signed, or null if anybody may send. */
+function invitationKey(record) {
+  if (record === undefined) return null;
+  const { modulus } = record;
+  const fits = typeof modulus === "string" && /^[89a-f][0-9a-f]*[13579bdf]$/.test(modulus);
+  demand(fits && modulus.length % 2 === 0, "Its key of invitations is damaged.");
+  demand(modulus.length >= 512 && modulus.length <= 1024, "Its key of invitations has a wrong size.");
+  return Object.freeze({ modulus: BigInt(`0x${modulus}`), size: modulus.length / 2 });
 }
 
 function cellTables(draws, ratings, outcomes) {

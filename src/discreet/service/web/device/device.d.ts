@@ -24,6 +24,22 @@ interface Shared {
   readonly digest: Uint8Array;
   /** The largest ratio of its tables; at most e^epsilon, or the campaign is not opened. */
   readonly ratio: Ratio;
+  /** The key under which tokens of invited devices are signed; null if anybody may send. */
+  readonly invitations: InvitationKey | null;
+}
+
+export interface InvitationKey {
+  readonly modulus: bigint;
+  /** The length of a signature in bytes. */
+  readonly size: number;
+}
+
+/** A request for a token; keep it until the token has come, since a code is good for one request. */
+export interface TokenRequest {
+  readonly code: string;
+  readonly prefix: string;
+  readonly inverse: string;
+  readonly blinded: string;
 }
 
 /** Asks for ratings; which items were rated is told. */
@@ -87,3 +103,12 @@ export function writeRatings(
 ): Uint8Array;
 export function writeCatalog(campaign: CatalogCampaign, sender: Uint8Array, answer: CatalogAnswer): Uint8Array;
 export function inEnvelope(message: Uint8Array): Uint8Array;
+
+export function isCode(text: string): boolean;
+export function requestToken(campaign: Campaign, sender: Uint8Array, code: string, source?: Source): Promise<TokenRequest>;
+export function tokenOf(
+  campaign: Campaign,
+  sender: Uint8Array,
+  request: TokenRequest,
+  answer: { signature: string },
+): Promise<string>;

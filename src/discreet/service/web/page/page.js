@@ -1,14 +1,14 @@
 // The page: find an item, rate it, see what will be sent, send it, and be recommended something.
 
-import { openCampaign, priceOf, shownAs } from "../device/device.js";
+import { isCode, openCampaign, priceOf, shownAs } from "../device/device.js";
+import { at, inWords, listedItem, make, number, ratingFields } from "../shared/dom.js";
+import { showLabel } from "../shared/label.js";
+import { Recommender } from "../shared/recommender.js";
+import { FEW_ITEMS, findItems } from "../shared/search.js";
 import { openKeeping } from "./keeping.js";
 import { LimitError, Person } from "./person.js";
-import { readVectors, recommend } from "./recommending.js";
-import { about, answerCard, at, cost, inWords, make, number } from "./showing.js";
+import { about, answerCard, cost } from "./showing.js";
 
-const MOST_FOUND = 8;
-// So many items are listed before anything is typed.
-const FEW_ITEMS = 30;
 const MOST_SHOWN = 60;
 const RETRY_SECONDS = 30;
 const others = new BroadcastChannel("discreet");
@@ -33,6 +33,7 @@ async function start() {
   introduce();
   listen();
   await refresh();
+  if (campaign.invitations !== null) await act(redeem);
   if (await keeping.setting(`queued ${person.key}`, false)) await send();
 }
 
@@ -72,19 +73,28 @@ function introduce() {
   at("few").hidden = campaign.items.length > FEW_ITEMS;
   at("few").textContent = "Choose from the list, or type to shorten it.";
   find();
-  showRatings();
+  at("ratings").replaceChildren(...ratingFields(campaign.ratings));
 }
 
-function showRatings() {
-  const fields = campaign.ratings.map((rating) =>
-    make(
-      "label",
-      {},
-      make("input", { type: "radio", name: "rating", value: String(rating), required: true }),
-      make("span", { text: inWords(campaign, rating) }),
-    ),
-  );
-  at("ratings").replaceChildren(...fields);
+/** Exchange the invitation in this page's address for a token, before anything is answered. */
+async function redeem() {
+  const code = location.hash.slice(1);
+  await person.redeem(isCode(code) ? code : null, ask);
+  history.replaceState(null, "", location.pathname);
+  if ((await person.token()) === null) {
+    say("This campaign takes answers of invited people only. Open the link that you were given.");
+  }
+}
+
+/** Ask for a token; a refusal is an answer, too: another invitation may be tried. */
+async function ask(request) {
+  const headers = { "content-type": "application/json" };
+  const signal = AbortSignal.timeout(1000 * RETRY_SECONDS);
+  const body = JSON.stringify(request);
+  const answer = await fetch("/invitations", { method: "POST", body, headers, signal, credentials: "omit" });
+  const read = await answer.json();
+  if (answer.status === 429 || answer.status >= 500) throw new LimitError(`${read.error} Reload this page later.`);
+  return answer.ok ? read : { refused: read.error };
 }
 
 function listen() {
@@ -120,12 +130,8 @@ const say = (sentence) => {
 };
 
 function find() {
-  const words = at("search").value.trim().toLowerCase();
-  const few = campaign.items.length <= FEW_ITEMS;
-  const places =
-    words === "" && !few ? [] : campaign.items.flatMap((title, item) => (title.toLowerCase().includes(words) ? [item] : []));
   at("found").replaceChildren(
-    ...places.slice(0, few ? FEW_ITEMS : MOST_FOUND).map((item) =>
+    ...findItems(campaign.items, at("search").value).map((item) =>
       make("li", {}, make("button", { type: "button", text: campaign.items[item], onclick: () => choose(item) })),
     ),
   );
@@ -173,7 +179,8 @@ async function resume() {
 
 /** Post one message; a connection that fails is a TypeError, a refusal an Error with the service's sentence. */
 async function post(body) {
-  const headers = { "content-type": "application/octet-stream" };
+  const token = await person.token();
+  const headers = { "content-type": "application/octet-stream", ...(token && { "x-discreet-token": token }) };
   const signal = AbortSignal.timeout(1000 * RETRY_SECONDS);
   const answer = await fetch("/reports", { method: "POST", body, headers, signal, credentials: "omit" });
   const told = await answer.json();
@@ -198,7 +205,7 @@ function showAnswers(open) {
     ...open.map(({ item, said, code, attempted, sent }) =>
       answerCard(
         campaign.items[item],
-        said === null ? "forgotten" : inWords(campaign, said),
+        said === null ? "forgotten" : inWords(campaign.ratings, said),
         number(shownAs(campaign, code)),
         sent ? "sent" : attempted ? "on its way" : "not sent",
         attempted ? null : () => act(() => person.withdraw(item)),
@@ -218,7 +225,7 @@ function showCatalog(open, drawn) {
   const cards = listed.slice(0, MOST_SHOWN).map((item) =>
     answerCard(
       campaign.items[item],
-      said.has(item) ? inWords(campaign, said.get(item)) : "nothing",
+      said.has(item) ? inWords(campaign.ratings, said.get(item)) : "nothing",
       !drawn ? "not drawn yet" : reported.has(item) ? number(shownAs(campaign, reported.get(item))) : "nothing",
       state,
       drawn ? null : () => act(() => person.withdraw(item)),
@@ -250,22 +257,20 @@ function showLedger(costs, limit) {
 async function fetchModel() {
   const { vectors } = await (await fetch("/health")).json();
   if (!vectors) return;
-  const answer = await fetch("/model/vectors");
-  if (answer.ok) model = readVectors(await answer.arrayBuffer());
+  const [answer, label] = await Promise.all([fetch("/model/vectors"), fetch("/label")]);
+  if (!answer.ok || !label.ok) return;
+  model = new Recommender({ model: await answer.arrayBuffer(), items: { ids: [...campaign.items.keys()] } });
+  at("label").replaceChildren(...showLabel(await label.json()));
 }
 
 function showSuggestions(open) {
   if (model === null) return;
   const history = open.filter(({ said }) => said !== null).map(({ item, said }) => [item, said]);
-  const sortedBy = model.counts === null
-    ? "Sorted by expected stars alone: this model has no counts."
-    : "Sorted by how often items are chosen, and by expected stars.";
   at("suggestions-about").textContent =
-    history.length === 0 ? "Rate something first." : `Computed on this device from the published model; nobody is told. ${sortedBy}`;
-  const best = history.length === 0 ? [] : recommend(model, history, 10);
-  at("suggested").replaceChildren(
-    ...best.map(([item, stars]) =>
-      make("li", {}, make("span", { text: campaign.items[item] }), make("span", { text: `expected ${stars.toFixed(1)}` })),
-    ),
-  );
+    history.length === 0
+      ? "Rate something first."
+      : `Computed on this device from the published model; nobody is told. Sorted by ${model.rankedBy}.`;
+  // Answers are kept by item, so they have no order.
+  const best = history.length === 0 ? [] : model.recommend(history, { ordered: false });
+  at("suggested").replaceChildren(...best.map(({ item, stars }) => listedItem(campaign.items[item], stars)));
 }

@@ -1,7 +1,8 @@
 // What a person said, what was drawn for it, and what it costs. Everything is kept before it is shown or sent.
 
 import {
-  answerCatalog, answerRating, fractionOf, inEnvelope, priceOf, systemBytes, writeCatalog, writeRatings,
+  answerCatalog, answerRating, fractionOf, inEnvelope, priceOf, requestToken, systemBytes, tokenOf, writeCatalog,
+  writeRatings,
 } from "../device/device.js";
 import { alone } from "./keeping.js";
 
@@ -41,6 +42,31 @@ export class Person {
       const { name, epsilon, kind } = this.#campaign;
       const asked = priceOf(this.#campaign).most;
       await this.#keeping.put("campaigns", { campaign: this.key, name, epsilon, kind, asked, sender: systemBytes(16) });
+    });
+  }
+
+  /** Return the token that this device has for a campaign that invites, or null. */
+  token() {
+    return this.#keeping.setting(`token ${this.key}`, null);
+  }
+
+  /** Exchange an invitation for a token, once; the request is kept before it leaves, and repeated if need be. */
+  redeem(code, ask) {
+    return alone(async () => {
+      if (await this.token()) return;
+      const name = `invitation ${this.key}`;
+      const { sender } = await this.#keeping.get("campaigns", this.key);
+      const kept = await this.#keeping.setting(name, null);
+      if (kept === null && code === null) return;
+      const request = kept ?? (await requestToken(this.#campaign, sender, code));
+      await this.#keeping.set(name, request);
+      const answer = await ask({ code: request.code, blinded: request.blinded });
+      if (answer.refused) {
+        await this.#keeping.set(name, null);
+        throw new LimitError(answer.refused);
+      }
+      await this.#keeping.set(`token ${this.key}`, await tokenOf(this.#campaign, sender, request, answer));
+      await this.#keeping.set(name, null);
     });
   }
 

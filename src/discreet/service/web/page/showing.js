@@ -1,18 +1,6 @@
-// Put things on the page: only ever as text, never as markup.
+// Show costs and answers of a campaign.
 
-export const at = (id) => document.getElementById(id);
-
-/** Make an element with a text and children. */
-export function make(tag, { text, ...properties } = {}, ...children) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  Object.assign(element, properties);
-  element.append(...children);
-  return element;
-}
-
-const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
-export const number = (value) => plain.format(value);
+import { make, number } from "../shared/dom.js";
 
 /** Return a cost rounded up: what is shown is never less than what is paid. */
 export function cost(value) {
@@ -24,13 +12,6 @@ export function cost(value) {
 const rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 /** Return a factor as people say it; the exact epsilon stands beside it. */
 export const about = (value) => `about ${rough.format(value)}`;
-
-/** Return a rating in words a screen reader says well. */
-export function inWords(campaign, rating) {
-  const { ratings } = campaign;
-  const stars = ratings[0] === 1 && ratings.length <= 11 && ratings.every(Number.isInteger);
-  return stars ? `${rating} of ${ratings.at(-1)} stars` : number(rating);
-}
 
 function pair(term, value) {
   return make("div", {}, make("dt", { text: term }), make("dd", { text: value }));

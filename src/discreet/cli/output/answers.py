@@ -1,0 +1,126 @@
+"""Show similar items and the reasons for a place in a list, in words and with what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from discreet.cli.output.lists import Beside, items_table
+from discreet.cli.output.printing import show
+from discreet.core.checks import DiscreetError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.models.answers import Explanation, SimilarItem
+    from discreet.models.fitted import FittedModel
+
+REFERENCE = "the average item of the lower half of this person's ranking"
+# With so few factors whole kinds of items point the same way.
+_FEW_FACTORS = 3
+# On a screen; --json has all of them.
+_MOST_REASONS = 10
+# A part below this share of the lead is not worth a word.
+_SLIGHT = 0.05
+_BAR = 24
+_WORDS = {
+    "popularity": "many people choose it",
+    "latent factors": "it suits what this person chose or liked",
+    "sequence": "it follows well on the latest of the history",
+    "expected stars": "this person would rate it highly",
+    "odds of liking": "this person would like it",
+}
+
+
+def show_similar(
+    model: FittedModel, item: str | int, near: Sequence[SimilarItem], k: int, titles: Beside
+) -> None:
+    """Print the neighbors of an item, what is compared, and what is not known."""
+    called = title_of(item, titles)
+    if not near:
+        show(
+            f"Nothing stands out of the noise as similar to {called}. Other items may be; this model does "
+            "not know. More people, a larger epsilon or public item features would help."
+        )
+        return
+    show(f"Similar to {called}:")
+    noised = near[0].confidence is not None
+    sure = [_percent(one.confidence) for one in near]
+    show(items_table(near, titles, "similarity", ("sure", sure) if noised else None, digits=2))
+    show(_compared(model))
+    if noised:
+        found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
+        show(
+            f"{found}Sure is the chance that an item is a neighbor and no work of the noise. Of items that "
+            "are not listed nothing is known; they may be similar, too."
+        )
+
+
+def _percent(confidence: float | None) -> str:
+    if confidence is None:
+        return "-"
+    return "> 99 %" if confidence > 0.99 else f"{100 * confidence:.0f} %"
+
+
+def _compared(model: FittedModel) -> str:
+    """Say what a similarity compares, and what its numbers mean."""
+    try:
+        factors = model.scorer.item_vectors().shape[1]
+    except DiscreetError:
+        return "Items are compared by how often the same people choose both; more is more similar."
+    few = " With so few of them, expect the same broad kind rather than close relatives."
+    several = "" if factors == 1 else "s"
+    return (
+        f"Items are compared by {factors:,} latent factor{several}: 1 is the same direction, 0 nothing in "
+        f"common, -1 the opposite.{few if factors <= _FEW_FACTORS else ''}"
+    )
+
+
+def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
+    """Print why an item stands where it does: in a sentence, in parts, and by the person's own history."""
+    lead = found.score - found.reference
+    place = "already in the history" if found.rank is None else f"number {found.rank:,} of the list"
+    show(f"{called} is {place}{_because(found, lead)}.")
+    show(_parts_table(found, lead))
+    show(
+        f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
+        f"{found.ranked_by}."
+    )
+    if not found.reasons:
+        return
+    strongest = max(abs(value) for _, value in found.reasons)
+    if strongest < _SLIGHT * abs(lead):
+        show("The own history hardly matters for this item: almost everybody would be shown it.")
+        return
+    show(items_table(found.reasons[:_MOST_REASONS], titles, "lifts it by", digits=2))
+    show("Without that item of the history the lead would be smaller by so much; below 0, larger.")
+
+
+def _because(found: Explanation, lead: float) -> str:
+    """Return the strongest parts that speak for the item, in words."""
+    strong = sorted(found.parts.items(), key=lambda part: -part[1])
+    words = [_WORDS.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
+    return f", because {' and '.join(words[:2])}" if words else ""
+
+
+def _parts_table(found: Explanation, lead: float) -> Table:
+    from rich.table import Table
+
+    table = Table("what speaks for it", "adds", "")
+    table.columns[1].justify = "right"
+    largest = max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
+    for name, value in sorted(found.parts.items(), key=lambda part: -part[1]):
+        table.add_row(name, f"{value:+.2f}", _bar(value, largest))
+    table.add_section()
+    table.add_row("its lead", f"{lead:+.2f}", _bar(lead, largest))
+    return table
+
+
+def _bar(value: float, largest: float) -> str:
+    return ("█" if value >= 0 else "░") * round(_BAR * abs(value) / largest)
+
+
+def title_of(item: str | int, titles: Beside) -> str:
+    """Return an item's title with its id, or the id alone."""
+    title = next(iter(titles.get(item, {}).values()), "")
+    return f"{title} ({item})" if title else str(item)

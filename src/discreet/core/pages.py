@@ -1,0 +1,128 @@
+"""Write pages for people: one stylesheet, tables that scroll by themselves, no script, no request.
+
+The report of a comparison, an audit, a ledger, a label and a followed year are such pages. Every text is
+escaped here: names and ids come from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+# Among the first bytes of every page; by it we know our own.
+_MARK, _HEAD = '<meta name="generator" content="discreet, {}">', 512
+
+
+class Html(str):
+    """Mark text that is HTML already and must not be escaped again."""
+
+    __slots__ = ()
+
+
+def page(title: str, body: Iterable[str], *, kind: str, narrow: bool = False) -> str:
+    """Return one page with our style and no external content; `body` is HTML, `kind` says what it is."""
+    main = '<main class="narrow">' if narrow else "<main>"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{_MARK.format(kind)}\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
+        f"{main}\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def is_page(path: Path, *, kind: str) -> bool:
+    """Return whether we wrote this file as a page of this kind, by its generator line."""
+    try:
+        with path.open("rb") as file:
+            return _MARK.format(kind).encode() in file.read(_HEAD)
+    except OSError:
+        return False
+
+
+@cache
+def _style() -> str:
+    return resources.files("discreet.core").joinpath("page.css").read_text("utf-8")
+
+
+def element(tag: str, content: str, kind: str = "") -> Html:
+    """Return an element with this content, which is escaped unless it is `Html`, and a class."""
+    named = f' class="{kind}"' if kind else ""
+    return Html(f"<{tag}{named}>{_escaped(content)}</{tag}>")
+
+
+def details(summary: str, content: str) -> Html:
+    """Return what opens with a click."""
+    return Html(f"<details><summary>{escape(summary)}</summary>{_escaped(content)}</details>")
+
+
+def meter(share: float, words: str) -> Html:
+    """Return a bar that is filled by this share."""
+    wide = 100 * min(max(share, 0.0), 1.0)
+    return Html(
+        f'<div class="meter" role="img" aria-label="{escape(words)}">'
+        f'<div style="width:{wide:.4g}%"></div></div>'
+    )
+
+
+def facts_table(rows: Iterable[tuple[str, str]], about: str) -> Html:
+    """Return a table of names and values; a name that comes again is written once."""
+    lines, previous = [], None
+    for what, value in rows:
+        said = "" if what == previous else what
+        cell = f'<th scope="row">{_escaped(said)}</th>' if said else "<td></td>"
+        lines.append(f"<tr>{cell}<td>{_escaped(value)}</td></tr>")
+        previous = what
+    return _scrolling(f'<table class="facts"><tbody>{"".join(lines)}</tbody></table>', about)
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    about: str,
+    *,
+    numbers: Collection[int] = (),
+    kinds: Sequence[str] = (),
+) -> Html:
+    """Return a table whose first column names the row.
+
+    Columns in `numbers` are set to the right; `kinds` has a class for each row.
+    """
+
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(
+            _cell(text, "th" if column == 0 else tag, number=column in numbers, head=tag == "th")
+            for column, text in enumerate(row)
+        )
+
+    lines = [
+        f"<tr{_class(kinds[place] if kinds else '')}>{cells(row, 'td')}</tr>"
+        for place, row in enumerate(rows)
+    ]
+    top = f"<thead><tr>{cells(head, 'th')}</tr></thead>"
+    kind = _class("numbers" if numbers else "")
+    return _scrolling(f"<table{kind}>{top}\n<tbody>\n{chr(10).join(lines)}\n</tbody></table>", about)
+
+
+def _cell(text: str, tag: str, *, number: bool, head: bool) -> str:
+    scope = "" if tag == "td" else ' scope="col"' if head else ' scope="row"'
+    return f"<{tag}{scope}{_class('number' if number else '')}>{_escaped(text)}</{tag}>"
+
+
+def _scrolling(content: str, about: str) -> Html:
+    """Return a region that scrolls sideways, also with the keys."""
+    return Html(
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(about)}">{content}</div>'
+    )
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _escaped(text: str) -> str:
+    return text if isinstance(text, Html) else escape(text, quote=False)

@@ -1,0 +1,1 @@
+"""Bundle a model for browsers and apps: its parts, their encoding, a folder to serve, a graph for ONNX."""

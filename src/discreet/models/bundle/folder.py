@@ -1,0 +1,229 @@
+"""Make the files of a bundle: the model in each precision, items, the label, an npm package and a page.
+
+Everything is made from released numbers and public columns, so it costs no budget. Titles and names are
+untrusted text: they are written as JSON, and the page shows them as text only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from discreet.core.checks import ParameterError, one_of, require
+from discreet.core.files import write_folder
+from discreet.models.bundle.encoding import MOST_BYTES, PRECISIONS, encode
+from discreet.models.bundle.parts import ScorePart, parts_of
+from discreet.models.bundle.scoring import agreement, drawn_histories
+from discreet.models.fitted import FittedModel
+
+FORMAT, VERSION = "discreet-bundle", 1
+PACKAGE = "discreet-recommendations"
+INDEX, WORKER, MANIFEST, GRAPH = "index.html", "worker.js", "bundle.json", "model.onnx"
+# What npm allows as a name.
+_NPM_NAME = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
+_MOST_NAME, _MOST_TITLE = 214, 200
+# Files that a page without a connection does not need.
+_NOT_KEPT = (".d.ts", ".json.map", ".onnx", ".md", "package.json")
+
+
+def write_bundle(model: FittedModel, out: Path, **options: Any) -> dict[str, Any]:
+    """Write a new folder with all files of a bundle; return what its manifest says."""
+    made = bundle_files(model, **options)
+    write_folder(out, made)
+    manifest: dict[str, Any] = json.loads(made[MANIFEST])
+    return {**manifest, "bytes": sum(map(len, made.values()))}
+
+
+def write_graph(model: FittedModel, out: Path) -> None:
+    """Write a new folder: a graph for ONNX in full precision, the items that its places name, the label."""
+    from discreet.models.bundle.onnx_graph import graph_of
+
+    made = {GRAPH: graph_of(model), "items.json": _json(_items(model)), "label.json": _json(_label(model))}
+    write_folder(out, made)
+
+
+def bundle_files(
+    model: FittedModel,
+    *,
+    precisions: Sequence[str] = ("int8", "float16"),
+    title: str | None = None,
+    package: str = PACKAGE,
+    onnx: bool = False,
+) -> dict[str, bytes]:
+    """Return every file by its path in the folder; the page opens the first of the precisions.
+
+    Raises:
+        ParameterError: The model's lists cannot be made on a device, or a setting is none.
+    """
+    _check(precisions, title, package)
+    parts = parts_of(model)
+    made = {f"model.{precision}.bin": encode(parts, _facts(model), precision) for precision in precisions}
+    made["items.json"] = _json(_items(model))
+    made["label.json"] = _json(_label(model))
+    if len(made["items.json"]) > MOST_BYTES:
+        raise ParameterError(
+            f"Ids and titles take {len(made['items.json']) / 1e6:,.0f} MB; a bundle may have "
+            f"{MOST_BYTES / 1e6:,.0f} MB. Fit with shorter --titles."
+        )
+    made[MANIFEST] = _json(_manifest(model, parts, precisions, title, made))
+    if onnx:
+        from discreet.models.bundle.onnx_graph import graph_of
+
+        made[GRAPH] = graph_of(model, precision=precisions[0])
+    made |= web_files("shared", "page")
+    made[INDEX] = made.pop(f"page/{INDEX}")
+    made["package.json"] = _json(_package(package))
+    made["README.md"] = _readme(model, package).encode()
+    made[WORKER] = _worker(made.pop(f"page/{WORKER}"), made, first=f"model.{precisions[0]}.bin")
+    return made
+
+
+def web_files(*folders: str) -> dict[str, bytes]:
+    """Return the scripts, styles and pictures of these folders, by path."""
+    web = files("discreet.models.bundle").joinpath("web")
+    return {
+        f"{folder}/{entry.name}": entry.read_bytes()
+        for folder in folders
+        for entry in web.joinpath(folder).iterdir()
+        if entry.is_file()
+    }
+
+
+def device_file(model: FittedModel, precision: str = "float32") -> bytes:
+    """Return the one file that a program on a device computes with."""
+    return encode(parts_of(model), _facts(model), precision)
+
+
+def _check(precisions: Sequence[str], title: str | None, package: str) -> None:
+    require(bool(precisions), "precisions", precisions, "must name at least one precision")
+    for precision in precisions:
+        one_of("precision", precision, PRECISIONS)
+    require(
+        title is None or 0 < len(title) <= _MOST_TITLE,
+        "title",
+        title,
+        f"must have 1 to {_MOST_TITLE} letters",
+    )
+    fits = len(package) <= _MOST_NAME and _NPM_NAME.fullmatch(package)
+    require(bool(fits), "package", package, "must be a name that npm allows", "Use small letters and dashes.")
+
+
+def _facts(model: FittedModel) -> dict[str, Any]:
+    """Return what the header says of the model as a whole."""
+    return {
+        "items": len(model.catalog),
+        "needs_ratings": model.scorer.needs_ratings,
+        "ranked_by": model.scorer.ranked_by,
+        "low": float(model.facts.low),
+        "high": float(model.facts.high),
+        "step": None if model.facts.step is None else float(model.facts.step),
+    }
+
+
+def _items(model: FittedModel) -> dict[str, Any]:
+    titles = next(iter(model.public.values()), None)
+    return {"ids": model.catalog.ids.tolist(), "titles": None if titles is None else list(titles)}
+
+
+def _label(model: FittedModel) -> dict[str, Any]:
+    promise = model.guarantee
+    return {
+        "name": model.name,
+        "sentence": promise.sentence(),
+        "rows": [list(row) for row in promise.rows()],
+        "guarantee": promise.to_json(),
+    }
+
+
+def _manifest(
+    model: FittedModel,
+    parts: Sequence[ScorePart],
+    precisions: Sequence[str],
+    title: str | None,
+    made: dict[str, bytes],
+) -> dict[str, Any]:
+    people = drawn_histories(model)
+    models = {
+        precision: {
+            "file": f"model.{precision}.bin",
+            "bytes": len(made[f"model.{precision}.bin"]),
+            **agreement(model, parts, precision, people).to_json(),
+        }
+        for precision in precisions
+    }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": model.name,
+        "title": title,
+        "items": len(model.catalog),
+        "precision": precisions[0],
+        "models": models,
+    }
+
+
+def _package(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "version": "1.0.0",
+        "description": "Recommend on the device from a model with a privacy label: the history stays there.",
+        "license": "UNLICENSED",
+        "type": "module",
+        "exports": {
+            ".": {"types": "./shared/recommender.d.ts", "default": "./shared/recommender.js"},
+            "./*": "./*",
+        },
+        "types": "./shared/recommender.d.ts",
+        "sideEffects": False,
+        "generator": f"discreet {version('discreet')}",
+    }
+
+
+_README = """# {package}
+
+Recommendations that are computed where the history is. Made by `discreet bundle` from a model of the kind
+`{kind}` with {items:,} items; `label.json` says what it promises.
+
+```js
+import {{ openBundle }} from "{package}";
+
+const recommender = await openBundle();
+const list = recommender.recommend([{ids}], {{ k: 10 }});
+```
+
+A history is read oldest first. `shared/recommender.d.ts` has the types. `index.html` is a page that works
+without a connection once it was opened; any web server can serve this folder, over https or on localhost.
+"""
+
+
+def _readme(model: FittedModel, package: str) -> str:
+    history = [[one, model.facts.high] if model.scorer.needs_ratings else one for one in (0, 1)]
+    ids = model.catalog.ids[:2].tolist()
+    # Ids are the file's own words, which could close the block.
+    plain = all(isinstance(one, int) for one in ids)
+    shown = ", ".join(
+        json.dumps(one) for one in (ids if plain and not model.scorer.needs_ratings else history)
+    )
+    return _README.format(package=package, kind=model.name, items=len(model.catalog), ids=shown)
+
+
+def _worker(template: bytes, made: dict[str, bytes], *, first: str) -> bytes:
+    """Return the worker that keeps the page's files; its version changes whenever one of them does."""
+    models = {name for name in made if name.endswith(".bin")} - {first}
+    kept = sorted(name for name in made if not name.endswith(_NOT_KEPT) and name not in models)
+    digest = hashlib.sha256()
+    for name in kept:
+        digest.update(f"{name} {len(made[name])} ".encode() + made[name])
+    listed = json.dumps(["./", *kept])
+    text = template.decode().replace('["@files@"]', listed).replace("@version@", digest.hexdigest()[:16])
+    return text.encode()
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,178 @@
+// Score all items for one person from the parts of a model. Only released numbers and the own history are used.
+
+// The logistic function at this multiple is nearly the normal distribution, as in the library.
+const LOGISTIC = 1.702;
+// Where the table of the normal distribution begins and ends, and its points a unit.
+const [LEAST, MOST, PER_UNIT] = [-36, 9, 32];
+// Shown stars are compressed smoothly near the ends of the scale, within about this fraction of it.
+const SOFTNESS = 0.05;
+
+/**
+ * Return the score of every item, and expected stars where the model knows them.
+ * A history is { items, ratings, times }: places in the catalog, ratings or null, and times or null if it has no order.
+ */
+export function scoreAll(parts, count, history) {
+  const total = new Float64Array(count);
+  const found = { stars: null };
+  for (const part of parts) SCORERS[part.kind](part, history, total, found);
+  return { scores: Float32Array.from(total), stars: found.stars, scale: found.scale };
+}
+
+const SCORERS = {
+  popularity({ arrays: { bias } }, _, total) {
+    for (let item = 0; item < total.length; item += 1) total[item] += bias.data[item];
+  },
+  embedding(part, history, total) {
+    addProducts(part.arrays.vectors, embedded(part, history), total);
+  },
+  confidence(part, history, total) {
+    addProducts(part.arrays.vectors, confident(part, history), total);
+  },
+  "item-item": addFromItems,
+  ratings: addStars,
+  liking: addLiking,
+};
+
+/** Return the weight of each item of a history by its rank from the latest; items of one time share theirs. */
+export function recency({ items, times }, { fading, evenly }) {
+  const count = items.length;
+  if (times === null) return new Float64Array(count).fill(Math.max(count, 1) ** -evenly);
+  const order = Uint32Array.from(items.keys()).sort((one, other) => times[one] - times[other] || one - other);
+  const weights = new Float64Array(count);
+  for (let start = 0, stop; start < count; start = stop) {
+    let sum = 0;
+    for (stop = start; stop < count && times[order[stop]] === times[order[start]]; stop += 1) sum += (count - stop) ** -fading;
+    for (let at = start; at < stop; at += 1) weights[order[at]] = sum / (stop - start);
+  }
+  return weights;
+}
+
+/** Return a row of a matrix in full numbers. */
+function rowOf({ shape: [, width], data, rows, columns }, item) {
+  const row = Float64Array.from(data.subarray(item * width, (item + 1) * width));
+  if (rows !== null) for (let at = 0; at < width; at += 1) row[at] *= rows[item] * columns[at];
+  return row;
+}
+
+/** Add to each item the product of its row with a vector. */
+function addProducts({ shape: [count, width], data, rows, columns }, vector, total) {
+  const own = columns === null ? vector : vector.map((value, at) => value * columns[at]);
+  for (let item = 0, at = 0; item < count; item += 1) {
+    let sum = 0;
+    for (let factor = 0; factor < width; factor += 1, at += 1) sum += own[factor] * data[at];
+    total[item] += rows === null ? sum : rows[item] * sum;
+  }
+}
+
+function embedded({ arrays: { vectors, mean, spread }, ridge, ...numbers }, history) {
+  const weights = recency(history, numbers);
+  const sum = weights.reduce((all, weight) => all + weight, 0);
+  const place = new Float64Array(vectors.shape[1]);
+  history.items.forEach((item, index) => {
+    const weight = Math.fround(weights[index]);
+    rowOf(vectors, item).forEach((value, at) => (place[at] += weight * value));
+  });
+  return place.map((value, at) => (value - sum * mean.data[at]) / (sum * spread.data[at] + ridge));
+}
+
+function confident({ arrays: { vectors, gram }, alpha, regularization }, { items }) {
+  const size = vectors.shape[1];
+  if (items.length === 0) return new Float64Array(size);
+  const system = Array.from({ length: size }, (_, at) => {
+    const row = new Float64Array(size + 1);
+    row.set(gram.data.subarray(at * size, (at + 1) * size));
+    row[at] += regularization;
+    return row;
+  });
+  for (const item of items) addSquare(system, rowOf(vectors, item), alpha, 1 + alpha);
+  return solve(system);
+}
+
+function addFromItems({ arrays: { starts, columns, values }, weight, ...numbers }, history, total) {
+  const weights = recency(history, numbers);
+  history.items.forEach((item, index) => {
+    const scale = weight * Math.fround(weights[index]) * (values.rows === null ? 1 : values.rows[item]);
+    for (let at = starts.data[item]; at < starts.data[item + 1]; at += 1) total[columns.data[at]] += scale * values.data[at];
+  });
+}
+
+/** Find the bias and the factors that fit the ratings best, a small ridge problem, and the stars that follow. */
+function addStars({ arrays: { bias, vectors, ridge }, mean, low, high, power, weight }, { items, ratings }, total, found) {
+  const size = ridge.data.length;
+  const scale = Math.max(items.length, 1) ** power;
+  const system = Array.from({ length: size }, (_, at) => {
+    const row = new Float64Array(size + 1);
+    row[at] = scale * ridge.data[at];
+    return row;
+  });
+  items.forEach((item, index) => {
+    addSquare(system, Float64Array.of(1, ...rowOf(vectors, item)), 1, ratings[index] - mean - bias.data[item]);
+  });
+  const own = items.length === 0 ? new Float64Array(size) : solve(system);
+  const stars = Float64Array.from(bias.data, (value) => mean + value + own[0]);
+  addProducts(vectors, own.subarray(1), stars);
+  Object.assign(found, { own, mean, stars: Float32Array.from(stars), scale: { low, high } });
+  if (weight !== 0) stars.forEach((value, item) => (total[item] += weight * value));
+}
+
+function addLiking({ arrays: { usual, table, slopes }, usual: kind, link, weight, deviation }, { ratings }, total, found) {
+  const { own, mean, stars } = found;
+  const average =
+    kind === "own"
+      ? (ratings.reduce((all, rating) => all + rating, 0) + mean) / (ratings.length + 1)
+      : own.reduce((all, value, at) => all + value * usual.data[1 + at], usual.data[0]);
+  const liked = link === "normal" ? (above) => logNormal(above, table.data, slopes.data) : logLogistic;
+  for (let item = 0; item < total.length; item += 1) {
+    total[item] = Math.fround(total[item]) + weight * liked((stars[item] - average) / deviation);
+  }
+}
+
+/** Return the logarithm of the normal distribution: a cubic between points of a table. */
+function logNormal(number, table, slopes) {
+  if (number < LEAST) {
+    const square = number * number;
+    return 2.5 / (square * square) - 1 / square - square / 2 - Math.log(-number * Math.sqrt(2 * Math.PI));
+  }
+  if (!(number < MOST)) return 0;
+  const place = (number - LEAST) * PER_UNIT;
+  const left = Math.min(Math.floor(place), table.length - 2);
+  const [part, rest] = [place - left, 1 - (place - left)];
+  const before = rest * rest * ((1 + 2 * part) * table[left] + part * slopes[left]);
+  return before + part * part * ((1 + 2 * rest) * table[left + 1] - rest * slopes[left + 1]);
+}
+
+const softplus = (value) => Math.max(value, 0) + Math.log1p(Math.exp(-Math.abs(value)));
+const logLogistic = (above) => -softplus(-LOGISTIC * above);
+
+/** Return stars inside the scale as people read them; a soft clip keeps very good items apart. */
+export function shownStars(stars, { low, high }) {
+  const soft = Math.max((high - low) * SOFTNESS, 1e-150);
+  const inside = stars - soft * softplus((stars - high) / soft) + soft * softplus((low - stars) / soft);
+  return Math.min(high, Math.max(low, inside));
+}
+
+function addSquare(system, row, weight, target) {
+  const size = row.length;
+  for (let one = 0; one < size; one += 1) {
+    for (let other = 0; other < size; other += 1) system[one][other] += weight * row[one] * row[other];
+    system[one][size] += row[one] * target;
+  }
+}
+
+/** Solve a positive definite system, given with its right side as the last column. */
+function solve(system) {
+  const size = system.length;
+  for (let pivot = 0; pivot < size; pivot += 1) {
+    for (let below = pivot + 1; below < size; below += 1) {
+      const share = system[below][pivot] / system[pivot][pivot];
+      for (let at = pivot; at <= size; at += 1) system[below][at] -= share * system[pivot][at];
+    }
+  }
+  const found = new Float64Array(size);
+  for (let row = size - 1; row >= 0; row -= 1) {
+    let rest = system[row][size];
+    for (let at = row + 1; at < size; at += 1) rest -= system[row][at] * found[at];
+    found[row] = rest / system[row][row];
+  }
+  return found;
+}

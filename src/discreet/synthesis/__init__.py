@@ -1,0 +1,1 @@
+"""Make synthetic users from what a model released."""

@@ -1,0 +1,68 @@
+"""Reasons and neighbors in words: what speaks for an item, and what the noise hides."""
+
+import numpy as np
+import pytest
+
+from discreet.cli.output.answers import show_explanation, show_similar, title_of
+from discreet.models.answers import Explanation, SimilarItem
+
+
+class _Scorer:
+    def item_vectors(self):
+        return np.ones((3, 2))
+
+
+class _Model:
+    scorer = _Scorer()
+
+
+@pytest.fixture
+def said(capsys):
+    return lambda: " ".join(capsys.readouterr().out.split())
+
+
+def explanation(parts, reasons):
+    lead = sum(parts.values())
+    return Explanation(
+        item=7, score=1 + lead, reference=1.0, parts=parts, reasons=reasons, ranked_by="counts", rank=3
+    )
+
+
+def test_the_strongest_parts_are_told_in_words(said):
+    found = explanation({"popularity": 2.0, "latent factors": 1.0, "sequence": -0.5}, ((8, 0.9), (9, -0.2)))
+    show_explanation(found, "Alien (7)", {8: {"title": "Aliens"}})
+    text = said()
+    assert "Alien (7) is number 3 of the list, because many people choose it and it suits" in text
+    assert "+2.00" in text and "-0.50" in text and "Aliens" in text and "3.50 against 1.00" in text
+
+
+def test_a_history_that_hardly_matters_is_said_to(said):
+    found = explanation({"popularity": 2.0, "latent factors": 0.001}, ((8, 0.001),))
+    show_explanation(found, "7", {})
+    text = said()
+    assert "almost everybody would be shown it" in text and "lifts it by" not in text
+    assert "because many people choose it." in text
+
+
+def test_neighbors_say_how_sure_and_what_is_not_known(said):
+    near = [SimilarItem(8, 0.91234, 0.999), SimilarItem(9, 0.8, 0.7)]
+    show_similar(_Model(), 7, near, 5, {7: {"title": "Alien"}, 8: {"title": "Aliens"}, 9: {"title": "Heat"}})
+    text = said()
+    assert "Similar to Alien (7):" in text and "> 99 %" in text and "70 %" in text and "0.91" in text
+    assert "2 latent factors" in text and "so few of them" in text and "Only 2 of 5 stand out" in text
+
+
+def test_no_neighbors_does_not_say_that_there_are_none(said):
+    show_similar(_Model(), 7, [], 5, {})
+    assert "Other items may be; this model does not know" in said()
+
+
+def test_without_noise_nothing_is_said_about_it(said):
+    show_similar(_Model(), 7, [SimilarItem(8, 0.9)], 1, {})
+    text = said()
+    assert "sure" not in text.lower() and "latent factors" in text
+
+
+def test_a_title_comes_with_its_id():
+    assert title_of(7, {7: {"title": "Alien", "year": "1979"}}) == "Alien (7)"
+    assert title_of(7, {7: {"title": ""}}) == title_of(7, {}) == "7"

@@ -1,0 +1,51 @@
+"""Synthetic data from the command line."""
+
+import json
+
+import polars as pl
+
+from command_line import one_sentence
+
+
+def test_data_label_and_page_are_written(discreet, ratings, tmp_path):
+    model, out, page = tmp_path / "m.discreet", tmp_path / "s.parquet", tmp_path / "s.html"
+    fitted = discreet("fit", ratings, "--epsilon", "5", "--for-synthesis", "--out", model)
+    assert fitted[0] == 0, fitted[2]
+    code, shown, error = discreet(
+        "synthesize", model, "--users", "30", "--out", out, "--page", page, "--json"
+    )
+    said = json.loads(shown)
+    assert code == 0 and said["parameters"]["users"] == 30, error
+    assert said["sentence"].startswith("synthetic, from a release with epsilon 5")
+    table = pl.read_parquet(out)
+    assert table["user"].n_unique() == 30 and table.height == said["interactions"]
+    assert "Synthetic data" in page.read_text()
+    code, shown, error = discreet("label", out, "--json")
+    assert code == 0 and json.loads(shown)["guarantee"]["epsilon"] == 5.0, error
+    code, shown, error = discreet("label", out)
+    assert code == 0 and "Not to be used for rare items" in " ".join(shown.split()), error
+    code, shown, error = discreet("label", out, "--markdown")
+    assert code == 0 and "synthetic data from user-factorization" in shown, error
+    code, shown, error = discreet("synthesize", model, "--out", out, "--force", "--no-order")
+    assert code == 0 and "Written to" in shown and "time" not in pl.read_parquet(out).columns, error
+
+
+def test_synthetic_data_can_be_fitted_again(discreet, ratings, tmp_path):
+    model, out = tmp_path / "m.discreet", tmp_path / "s.csv"
+    assert discreet("fit", ratings, "--implicit", "--epsilon", "5", "--out", model)[0] == 0
+    code, shown, error = discreet("synthesize", model, "--users", "40", "--length", "6", "--out", out)
+    assert code == 0 and "declared (mean 6)" in " ".join(shown.split()), error
+    again = discreet("fit", out, "--implicit", "--epsilon", "inf", "--out", tmp_path / "again.discreet")
+    assert again[0] == 0, again[2]
+
+
+def test_what_cannot_be_done_is_one_sentence(discreet, model, ratings, tmp_path):
+    out = tmp_path / "s.parquet"
+    one_sentence(*discreet("synthesize", model, "--out", out))
+    one_sentence(*discreet("synthesize", model, "--users", "5", "--out", tmp_path / "s.txt"))
+    one_sentence(*discreet("synthesize", model, "--users", "5", "--out", out, "--compare-with", ratings))
+    one_sentence(*discreet("synthesize", tmp_path / "none.discreet", "--users", "5", "--out", out))
+    one_sentence(
+        *discreet("fit", ratings, "--model", "biases", "--epsilon", "1", "--for-synthesis", "--out", out)
+    )
+    assert not out.exists()

@@ -1,0 +1,297 @@
+"""A bundle makes the lists of `recommend`, from files that say what they lost."""
+
+import dataclasses
+import json
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.core.checks import FileError, ParameterError
+from discreet.models.bundle import encoding
+from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
+from discreet.models.bundle.folder import bundle_files, device_file, write_bundle
+from discreet.models.bundle.parts import KINDS, parts_of
+from discreet.models.bundle.scoring import agreement, drawn_histories, scores_of
+from discreet.models.lists import best_places
+from models_on_devices import MODELS
+from service.node import BUNDLED, NODE, device_lists, needs_node, run_module
+from toy import toy_interactions
+
+HOSTILE = '</script><img src=x onerror="alert(1)">'
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    plain = toy_interactions(n_users=300, n_items=120)
+    return dataclasses.replace(plain, times=rng.integers(0, 50, plain.n_ratings), listed=None)
+
+
+@pytest.fixture(scope="module")
+def model_of(data):
+    made = {}
+
+    def find(name):
+        if name not in made:
+            made[name] = MODELS[name](data)
+        return made[name]
+
+    return find
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_lists_are_exact_in_float32_and_nearly_in_the_others(name, model_of):
+    model = model_of(name)
+    parts, people = parts_of(model), drawn_histories(model, 60)
+    assert {part.kind for part in parts} <= set(KINDS)
+    found = {precision: agreement(model, parts, precision, people) for precision in PRECISIONS}
+    assert found["float32"].equal == 1.0 and found["float16"].shared >= 0.99
+    # The goal of 99 % is for real data, where it is measured (benchmarks/bundle.py).
+    assert found["int8"].shared >= 0.97
+
+
+def test_an_agreement_notices_parts_of_another_model(model_of):
+    """The twin: vectors that belong to the next item make other lists."""
+    model = model_of("interactions")
+    people = drawn_histories(model, 40)
+    rolled = [
+        part._replace(arrays={**part.arrays, **{n: np.roll(part.arrays[n], 1, axis=0) for n in ("vectors",)}})
+        if part.kind == "embedding"
+        else part
+        for part in parts_of(model)
+    ]
+    assert agreement(model, rolled, "float32", people).shared < 0.9
+
+
+def questions_of(model, people):
+    """Return histories as a person would give them: oldest first, with times, and without an order."""
+    asked = []
+    for row in range(people.n_users):
+        cells = np.arange(*people.indptr[row : row + 2])
+        cells = cells[np.argsort(people.times[cells], kind="stable")]
+        ids = people.catalog.id_at(people.items[cells]).tolist()
+        rows = [
+            {"item": item, "rating": float(value), "time": int(time)}
+            for item, value, time in zip(ids, people.values[cells], people.times[cells], strict=True)
+        ]
+        plain = [{"item": one["item"], "rating": one["rating"]} for one in rows]
+        asked += [(rows, {"k": 12}), (plain, {"k": 5, "excludeSeen": False}), (plain, {"ordered": False})]
+    return asked
+
+
+def answers_of(model, asked):
+    """Return what the library answers to the same questions."""
+    rated = model.scorer.needs_ratings
+    lists = []
+    for history, options in asked:
+        given = [{k: v for k, v in one.items() if rated or k != "rating"} for one in history]
+        if options.get("ordered") is False:
+            given = {one["item"]: one["rating"] for one in history}
+        found = model.recommend(given, options.get("k", 10), exclude_seen=options.get("excludeSeen", True))
+        lists.append([(item, score, one.stars) for one in found for item, score in [one]])
+    return lists
+
+
+@needs_node
+@pytest.mark.parametrize("name", MODELS)
+def test_the_device_makes_the_lists_of_the_library(name, model_of, data):
+    model = model_of(name)
+    people = data.select_users(np.arange(8))
+    if name == "popularity":
+        people = dataclasses.replace(people, facts=model.facts)
+    asked = questions_of(model, people)
+    found = device_lists(device_file(model), model.catalog.ids.tolist(), asked)
+    for listed, wanted in zip(found, answers_of(model, asked), strict=True):
+        assert [one["item"] for one in listed] == [item for item, *_ in wanted]
+        assert np.allclose([one["score"] for one in listed], [score for _, score, _ in wanted], atol=1e-5)
+        if wanted[0][2] is not None:
+            assert np.allclose([one["stars"] for one in listed], [star for *_, star in wanted], atol=1e-4)
+        else:
+            assert all("stars" not in one for one in listed)
+
+
+@needs_node
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_device_reads_every_precision_as_it_was_measured(precision, model_of, data):
+    model = model_of("stars")
+    asked = questions_of(model, data.select_users(np.arange(4)))[::3]
+    found = device_lists(device_file(model, precision), model.catalog.ids.tolist(), asked)
+    parts = [decoded(part, precision) for part in parts_of(model)]
+    for listed, (history, _) in zip(found, asked, strict=True):
+        scores = scores_of(parts, model._person(history))
+        scores[model.catalog.index_of([one["item"] for one in history])] = -np.inf
+        best = best_places(scores[None], 12)[0]
+        assert model.catalog.index_of([one["item"] for one in listed]).tolist() == best.tolist()
+
+
+def test_int8_keeps_the_largest_number_of_a_row_and_bounds_the_error_of_others():
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(50, 6)) * np.array([0, 1e-3, 1, 1, 5, 100])
+    whole, rows, columns = int8_vectors(vectors)
+    error = np.abs(whole * rows[:, None] * columns - vectors)
+    assert (
+        np.all(error <= 0.5001 * rows[:, None] * columns) and np.abs(whole).max(axis=1).tolist() == [127] * 50
+    )
+    starts = np.array([0, 3, 3, 5], dtype=np.uint32)
+    values, scales = int8_weights(np.array([1.0, -2.0, 0.5, 0.0, 1e-40]), starts)
+    assert values.tolist() == [64, -127, 32, 0, 0] and scales.size == 3
+
+
+def test_the_folder_holds_a_package_a_page_and_the_label(tmp_path, model_of):
+    model = model_of("private")
+    about = write_bundle(model, tmp_path / "out", title="Films", package="@town/films")
+    made = {
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+    assert made >= {"index.html", "worker.js", "bundle.json", "items.json", "label.json", "package.json"}
+    assert set(about["models"]) == {"int8", "float16"} and about["precision"] == "int8"
+    for precision, entry in about["models"].items():
+        size = (tmp_path / "out" / entry["file"]).stat().st_size
+        assert entry["bytes"] == size and 0.9 < entry["shared_at_10"] <= 1, precision
+    label = json.loads((tmp_path / "out" / "label.json").read_text())
+    assert label["guarantee"] == model.guarantee.to_json() and label["sentence"] == model.guarantee.sentence()
+    package = json.loads((tmp_path / "out" / "package.json").read_text())
+    assert package["name"] == "@town/films" and package["type"] == "module"
+    for path in (package["exports"]["."]["types"], package["exports"]["."]["default"]):
+        assert (tmp_path / "out" / path).is_file()
+    worker = (tmp_path / "out" / "worker.js").read_text()
+    kept = json.loads(worker.partition("const FILES = ")[2].partition(";")[0])
+    assert {"./", "index.html", "model.int8.bin"} <= set(kept) and "model.float16.bin" not in kept
+    assert all(name == "./" or name in made for name in kept)
+
+
+def test_a_changed_file_changes_the_worker(model_of):
+    one, other = (bundle_files(model_of("popularity"), title=title)["worker.js"] for title in ("One", "Two"))
+    assert one != other and one == bundle_files(model_of("popularity"), title="One")["worker.js"]
+
+
+_IMPORTED = """
+import { readFile } from "node:fs/promises";
+import { openBundle } from "films";
+const read = async (url) => new Uint8Array(await readFile(url)).buffer;
+const recommender = await openBundle(undefined, { read });
+const history = JSON.parse(process.argv[2]);
+process.stdout.write(JSON.stringify(recommender.recommend(history, { k: 4 }).map(({ item }) => item)));
+"""
+
+
+@needs_node
+def test_the_package_is_imported_by_its_name(tmp_path, model_of):
+    model = model_of("interactions")
+    (tmp_path / "node_modules").mkdir()
+    write_bundle(model, tmp_path / "node_modules" / "films", package="films", precisions=["float32"])
+    (tmp_path / "main.mjs").write_text(_IMPORTED)
+    history = model.catalog.ids[[3, 7]].tolist()
+    told = subprocess.run(
+        [NODE, tmp_path / "main.mjs", json.dumps(history)], capture_output=True, text=True, check=True
+    )
+    assert json.loads(told.stdout) == [item for item, _ in model.recommend(history, 4)]
+
+
+def test_what_cannot_be_bundled_is_refused_with_what_can(data, tmp_path, model_of):
+    with pytest.raises(ParameterError, match=r"Lists of als cannot .* user-factorization, popularity"):
+        write_bundle(discreet.Als(factors=2).fit(data), tmp_path / "out")
+    model = model_of("popularity")
+    for wrong in ({"precisions": ["int4"]}, {"precisions": []}, {"package": "../up"}, {"title": "x" * 1000}):
+        with pytest.raises(ParameterError, match=next(iter(wrong))[:7]):
+            write_bundle(model, tmp_path / "out", **wrong)
+    (tmp_path / "there").symlink_to(tmp_path / "nowhere")
+    for place, why in (("there", "exists already"), ("no/out", "does not exist")):
+        with pytest.raises(FileError, match=why):
+            write_bundle(model, tmp_path / place)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_model_that_is_too_large_is_refused(model_of, monkeypatch):
+    monkeypatch.setattr(encoding, "MOST_BYTES", 1000)
+    with pytest.raises(ParameterError, match="MB on a device in float32"):
+        device_file(model_of("interactions"))
+
+
+def damaged(content):
+    """Yield files that are not what they should be, each with what was done to it."""
+    size = struct.unpack_from("<I", content, 8)[0]
+    header = json.loads(content[16 : 16 + size])
+
+    def packed(changed):
+        text = json.dumps(changed).encode()
+        text += b" " * (-len(text) % 8)
+        return content[:8] + struct.pack("<II", len(text), 0) + text + content[16 + size :]
+
+    yield "empty", b""
+    yield "cut", content[:-100]
+    yield "other magic", b"DSCV" + content[4:]
+    yield "other version", content[:4] + struct.pack("<I", 2) + content[8:]
+    yield "header beyond the end", content[:8] + struct.pack("<I", 1 << 31) + content[12:]
+    yield "no json", content[:16] + b"\xff" * size + content[16 + size :]
+    yield "many items", packed({**header, "items": 1 << 30})
+    yield "other items", packed({**header, "items": header["items"] + 1})
+    for change in (
+        {"kind": "nothing"},
+        {"kind": "__proto__"},
+        {"ridge": "x"},
+        {"arrays": {}},
+        {"arrays": None},
+    ):
+        yield str(change), packed({**header, "parts": [header["parts"][0], {**header["parts"][1], **change}]})
+    vectors = header["parts"][1]["arrays"]["vectors"]
+    for change in ({"at": -8}, {"at": 1 << 40}, {"at": 3}, {"shape": [1 << 20, 1 << 20]}, {"type": "text"}):
+        arrays = {**header["parts"][1]["arrays"], "vectors": {**vectors, **change}}
+        yield (
+            str(change),
+            packed({**header, "parts": [header["parts"][0], {**header["parts"][1], "arrays": arrays}]}),
+        )
+
+
+_REFUSALS = """
+import { readFileSync } from "node:fs";
+const { BundleError, Recommender } = await import(process.argv[1]);
+const { files, ids } = JSON.parse(readFileSync(0, "utf8"));
+const told = files.map((file) => {
+  try {
+    new Recommender({ model: Uint8Array.from(Buffer.from(file, "hex")).buffer, items: { ids } });
+    return "taken";
+  } catch (error) {
+    return error instanceof BundleError ? "refused" : String(error);
+  }
+});
+process.stdout.write(JSON.stringify(told));
+"""
+
+
+@needs_node
+def test_the_device_refuses_files_that_are_damaged(model_of):
+    model = model_of("interactions")
+    content = device_file(model, "int8")
+    names, wrong = zip(*damaged(content), strict=True)
+    given = json.dumps({"files": [one.hex() for one in (content, *wrong)], "ids": model.catalog.ids.tolist()})
+    told = json.loads(run_module(_REFUSALS, (BUNDLED / "shared" / "recommender.js").as_uri(), given=given))
+    assert dict(zip(("whole", *names), told, strict=True)) == {"whole": "taken"} | dict.fromkeys(
+        names, "refused"
+    )
+
+
+def test_hostile_words_stay_inside_json(data, model_of):
+    model = dataclasses.replace(model_of("popularity"), public={"title": (HOSTILE,) * data.n_items})
+    made = bundle_files(model, title=HOSTILE)
+    for name, content in made.items():
+        if name not in ("items.json", "bundle.json"):
+            assert HOSTILE.encode() not in content, name
+    assert json.loads(made["items.json"])["titles"][0] == HOSTILE
+
+
+def test_a_file_begins_with_what_its_documentation_says(model_of):
+    content = encode(parts_of(model_of("popularity")), {"items": 120}, "int8")
+    magic, version, size, zero = struct.unpack_from("<4sIII", content)
+    header = json.loads(content[16 : 16 + size])
+    assert (magic, version, zero) == (b"DSCB", 1, 0) and header["precision"] == "int8" and size % 8 == 0
+    at = 16 + size + header["parts"][0]["arrays"]["bias"]["at"]
+    assert (
+        np.frombuffer(content, "<f4", 120, at).tolist()
+        == parts_of(model_of("popularity"))[0].arrays["bias"].astype(np.float32).tolist()
+    )

@@ -1,0 +1,138 @@
+"""A purpose: what a budget is spent on, what a model then refuses, and where the setting travels."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.core.checks import ParameterError
+from discreet.core.randomness import PrivacyRandom
+from discreet.evaluation import evaluate
+from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
+from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.privacy.ledger.book import Ledger
+from discreet.recipes import estimators, from_toml, to_toml
+from toy import toy_interactions
+
+LISTS = UserFactorization(epsilon=6.0, purpose="lists")
+RATINGS = UserFactorization(epsilon=6.0, purpose="ratings")
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    return toy_interactions(n_users=1500, n_items=40, per_user=20, seed=3)
+
+
+def fitted(estimator, data, seed=4):
+    return estimator.fit(data, random=PrivacyRandom.simulate(seed))
+
+
+def test_lists_are_those_of_implicit_feedback_on_the_same_data(ratings):
+    """Not one number of the release depends on a rating; the twin, for both, has other numbers."""
+    facts = dataclasses.replace(ratings.facts, low=1.0, high=1.0, step=None)
+    clicks = ratings.with_values(np.ones_like(ratings.values), facts=facts)
+    lists = fitted(LISTS, ratings).scorer
+    same = fitted(UserFactorization(epsilon=6.0, feedback="implicit"), clicks).scorer
+    assert lists.kind == same.kind and lists.settings() == same.settings()
+    for name, array in same.arrays().items():
+        np.testing.assert_array_equal(lists.arrays()[name], array)
+    both = fitted(UserFactorization(epsilon=6.0), ratings).scorer
+    assert not np.array_equal(both.popularity, lists.popularity)
+
+
+def test_lists_refuse_to_predict_ratings_and_say_what_to_do(ratings):
+    model = fitted(LISTS, ratings)
+    history = dict.fromkeys(ratings.catalog.ids[:3].tolist(), 4.0)
+    assert len(model.recommend(history, 5)) == 5
+    for ask in (
+        lambda: model.predict_items(history, ratings.catalog.ids[3:5].tolist()),
+        lambda: model.predict(ratings, [0], [1]),
+    ):
+        with pytest.raises(ParameterError, match="ignored the ratings"):
+            ask()
+
+
+def test_nothing_is_paid_for_scores_of_ratings_that_lists_do_not_have(ratings):
+    ledger = Ledger.in_memory()
+    model = fitted(LISTS, ratings)
+    with pytest.raises(ParameterError, match="never reads any"):
+        evaluate(LISTS, ratings, metrics="rmse")
+    with pytest.raises(ParameterError, match="never reads any"):
+        fit_and_evaluate([LISTS], ratings, metrics=["rmse"], ledger=ledger)
+    with pytest.raises(ParameterError, match="ignored the ratings"):
+        evaluate_privately(model, ratings, epsilon=1.0, metric="rmse", ledger=ledger)
+    assert ledger.entries() == []
+
+
+def crowds(n_users=1500, n_items=40, each=12, seed=0):
+    """Return ratings by two crowds: one rates mostly the items of the first half, one of the second."""
+    rng = np.random.default_rng(seed)
+    near = (np.arange(n_users) % 2)[:, None] == (np.arange(n_items) < n_items // 2)
+    items = np.argsort(rng.random((n_users, n_items)) - 0.6 * near, axis=1)[:, :each].ravel()
+    values = rng.integers(1, 6, items.size).astype(float)
+    people = np.repeat(np.arange(n_users), each)
+    return discreet.Interactions.from_arrays(
+        people, items, values, n_items=n_items, low=1, high=5, name="two"
+    )
+
+
+def test_ratings_do_not_depend_on_when_they_were_given():
+    """This holds where users are many for the noise. The twin, for both, does: its lists need the order."""
+    data, rng = crowds(), np.random.default_rng(0)
+    timed, other = (
+        dataclasses.replace(data, times=rng.permutation(data.n_ratings).astype(np.int64)) for _ in range(2)
+    )
+    for estimator, same in (
+        (RATINGS.clone(epsilon=math.inf), True),
+        (UserFactorization(epsilon=math.inf), False),
+    ):
+        one, two = (fitted(estimator, data).scorer for data in (timed, other))
+        assert one.crowds.shape[1] > 0
+        close = all(
+            np.allclose(array, two.arrays()[name], rtol=1e-4, atol=1e-4)
+            for name, array in one.arrays().items()
+        )
+        assert close == same
+
+
+def test_ratings_still_make_lists_and_the_file_keeps_the_purpose(ratings, tmp_path):
+    model = fitted(RATINGS, ratings)
+    model.save(tmp_path / "stars.discreet")
+    loaded = discreet.load(tmp_path / "stars.discreet")
+    assert loaded.parameters["purpose"] == "ratings"
+    listed = loaded.recommend(dict.fromkeys(ratings.catalog.ids[:3].tolist(), 4.0), 5)
+    assert len(listed) == 5 and all(one.stars is not None for one in listed)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"purpose": "stars"}, "must be one of"),
+        ({"purpose": "ratings", "feedback": "implicit"}, "needs ratings"),
+        ({"purpose": "lists", "prior": "earlier.discreet"}, "models that predict ratings only"),
+    ],
+)
+def test_purposes_that_make_no_sense_are_refused(settings, error):
+    with pytest.raises(ParameterError, match=error):
+        UserFactorization(epsilon=1.0, **settings)
+
+
+def test_each_purpose_has_its_proof_and_travels_in_a_recipe(ratings):
+    proofs = {
+        purpose: UserFactorization(epsilon=1.0, purpose=purpose) for purpose in ("lists", "ratings", "both")
+    }
+    assert {name: one.promise(ratings.facts).proof for name, one in proofs.items()} == {
+        "lists": "proofs/user_factorization_implicit.md",
+        "ratings": "proofs/user_factorization.md",
+        "both": "proofs/user_factorization.md",
+    }
+    for one in proofs.values():
+        assert from_toml(to_toml(one)) == one
+    found = estimators(
+        ["user-factorization", "als", "user-factorization:purpose=both"], [1.0], None, purpose="lists"
+    )
+    assert [one.settings.get("purpose") for one in found] == ["lists", None, "both"]
+    with pytest.raises(ParameterError, match="not among the models"):
+        estimators(["popularity"], [1.0], None, purpose="lists")

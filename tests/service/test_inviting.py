@@ -1,0 +1,206 @@
+"""Invitations: one code, one device, one token; nothing joins a code and a report."""
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from discreet.collect.blind_signatures import BlindSigningKey
+from discreet.collect.device import CatalogDevice, Device
+from discreet.collect.invitations import HEADER, TokenRequest, code_name, new_code
+from discreet.core.checks import DataError, ParameterError
+from discreet.service.admission import seal, submission
+from discreet.service.client import CollectionClient
+from discreet.service.stores import store as stores
+from discreet.service.stores.opening import copy_store, open_store
+from service.browser import needs_browser, rate
+from service.node import ask as ask_node
+from service.node import needs_node
+from service.servers import ask, ask_json
+
+
+@pytest.fixture(scope="session")
+def signer():
+    return BlindSigningKey.new()
+
+
+@pytest.fixture
+def inviting(collecting, films, signer):
+    """Collect for a campaign that invites, and make invitations."""
+
+    def start(store=None, campaign=films):
+        service, kept = collecting(replace(campaign, invitations=signer.public), store, signer=signer)
+        codes = [new_code() for _ in range(4)]
+        kept.add_invitations([code_name(code) for code in codes])
+        return service, kept, codes
+
+    return start
+
+
+def sender_of(device):
+    return bytes.fromhex(device.state()["sender"])
+
+
+def test_one_code_admits_one_device(inviting, store_url, tmp_path):
+    service, store, codes = inviting(store_url)
+    client, campaign = CollectionClient(service.url), store.campaign
+    device = Device(campaign)
+    message = device.message({"film 3": 5.0})
+    with pytest.raises(DataError, match="not invited"):
+        client.send(message)
+    token = client.token(campaign, sender_of(device), codes[0], state=tmp_path / "token")
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    assert client.send(message, token=token)["kept"] == 1
+    assert client.send(message, token=token)["repeated"] == 1
+    # The token is kept; asking again needs no code and no service.
+    assert client.token(campaign, sender_of(device), "gone", state=tmp_path / "token") == token
+    # Another sender can use neither this token nor this code.
+    other = Device(campaign)
+    with pytest.raises(DataError, match="not invited"):
+        client.send(other.message({"film 3": 5.0}), token=token)
+    with pytest.raises(DataError, match="unknown, used already"):
+        client.token(campaign, sender_of(other), codes[0], state=tmp_path / "other")
+    with pytest.raises(DataError, match="unknown, used already"):
+        client.token(campaign, sender_of(other), new_code(), state=tmp_path / "third")
+    with pytest.raises(ParameterError, match="another device"):
+        client.token(campaign, sender_of(other), codes[1], state=tmp_path / "token")
+    assert store.counts() == (1, 1)
+
+
+def test_a_lost_answer_is_asked_for_again(inviting, store_url, tmp_path):
+    service, store, codes = inviting(store_url)
+    campaign, sender = store.campaign, bytes(16)
+    request = TokenRequest.new(campaign, sender, codes[0])
+    url = f"{service.url}/invitations"
+    first, again = (ask(url, request.body(), "application/json") for _ in range(2))
+    assert first[0] == again[0] == 200 and first[2] == again[2]
+    # The device died before it read the answer; its file has the request.
+    kept = tmp_path / "token"
+    kept.write_text(json.dumps(request.to_json()))
+    assert CollectionClient(service.url).token(campaign, sender, codes[0], state=kept)
+    # The twin: a second request with the same code.
+    other = TokenRequest.new(campaign, sender, codes[0])
+    status, answer = ask_json(url, json.loads(other.body()))
+    assert status == 403 and "used already" in answer["error"]
+
+
+def test_what_is_stored_does_not_join_codes_and_senders(inviting, store_url, tmp_path):
+    service, store, codes = inviting(store_url)
+    client, campaign = CollectionClient(service.url), store.campaign
+    device = Device(campaign)
+    token = client.token(campaign, sender_of(device), codes[0], state=tmp_path / "token")
+    client.send(device.message({"film 3": 5.0}), token=token)
+    rows = dict(store.invitations())
+    assert len(rows) == 4 and sum(bool(request) for request in rows.values()) == 1
+    assert all(code.encode() not in name + request for code in codes for name, request in rows.items())
+    # Nothing of the reports or the token stands in the table of invitations, plain or hashed.
+    shown = {sender_of(device), token.encode()}
+    shown |= {hashlib.sha256(one).digest() for one in shown}
+    assert not shown & (set(rows) | set(rows.values()))
+    copy_store(store, tmp_path / "copy.db")
+    copied = open_store(str(tmp_path / "copy.db"))
+    assert dict(copied.invitations()) == rows
+    copied.dispose()
+
+
+def test_a_closed_collection_signs_no_more(inviting):
+    service, store, codes = inviting()
+    request = TokenRequest.new(store.campaign, bytes(16), codes[0])
+    store.close_collection()
+    status, answer = ask_json(f"{service.url}/invitations", json.loads(request.body()))
+    assert status == 403 and "closed" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{}", "application/json", 422),
+        (b'{"code": "a", "blinded": "00"}', "application/json", 422),
+        (b"x" * 5000, "application/json", 413),
+        (b"{}", "text/plain", 415),
+    ],
+)
+def test_odd_requests_are_refused(inviting, body, kind, status):
+    service, store, _ = inviting()
+    assert ask(f"{service.url}/invitations", body, kind)[0] == status
+    assert ask(f"{service.url}/invitations", b"{}", headers={"origin": "https://other.example"})[0] == 403
+    assert all(not request for _, request in store.invitations())
+
+
+def test_a_device_that_hides_items_is_invited_alike(inviting, shelf, tmp_path):
+    service, store, codes = inviting(campaign=shelf)
+    campaign = store.campaign
+    message = CatalogDevice(campaign, budget=60.0).message({3: 5.0})
+    sender = submission(campaign, message).sender
+    assert ask(f"{service.url}/reports", seal(message), headers={HEADER: "é"})[0] == 403
+    client = CollectionClient(service.url)
+    token = client.token(campaign, sender, codes[0], state=tmp_path / "token")
+    assert client.send(message, token=token)["kept"] == 1
+
+
+def test_invitations_are_bounded(inviting, monkeypatch):
+    _, store, _ = inviting()
+    monkeypatch.setattr(stores, "MOST_INVITATIONS", 5)
+    store.add_invitations([bytes(32)])
+    with pytest.raises(DataError, match="at most 5 invitations"):
+        store.add_invitations([bytes([1] * 32)])
+
+
+def test_the_key_must_be_the_campaigns(collecting, films, signer, tmp_path):
+    invited = replace(films, invitations=signer.public)
+    with pytest.raises(ParameterError, match="Give the key"):
+        collecting(invited)
+    with pytest.raises(ParameterError, match="not the key"):
+        collecting(films, f"sqlite:///{tmp_path}/other.db", signer=signer)
+
+
+def test_a_store_of_before_invitations_is_opened(films, tmp_path):
+    open_store(f"sqlite:///{tmp_path}/old.db", films).dispose()
+    with sqlite3.connect(tmp_path / "old.db") as connection:
+        connection.execute("DROP TABLE invitations")
+    connection.close()
+    again = open_store(f"sqlite:///{tmp_path}/old.db")
+    assert list(again.invitations()) == []
+    again.dispose()
+
+
+@needs_node
+def test_the_browsers_requests_are_answered_with_tokens_that_are_taken(inviting):
+    service, store, codes = inviting()
+    campaign, sender = store.campaign, bytes(range(16))
+    text = {"text": campaign.text.decode(), "sender": sender.hex()}
+    (request,) = ask_node({"what": "request", "code": codes[0], **text})
+    sent = {"code": request["code"], "blinded": request["blinded"]}
+    status, answer = ask_json(f"{service.url}/invitations", sent)
+    assert status == 200
+    wrong = answer["signature"][:-1] + ("0" if answer["signature"][-1] != "0" else "1")
+    token, refused = ask_node(
+        {"what": "token", "request": request, "signature": answer["signature"], **text},
+        {"what": "token", "request": request, "signature": wrong, **text},
+    )
+    assert "no signature" in refused["refused"]
+    stores_token = {HEADER: token}
+    device = Device.restore(campaign, {**Device(campaign).state(), "sender": sender.hex()})
+    body = seal(device.message({"film 3": 5.0}))
+    assert ask(f"{service.url}/reports", body, headers=stores_token)[0] == 200
+
+
+@needs_browser
+def test_the_page_uses_the_invitation_in_its_address(clean, inviting):
+    service, store, codes = inviting()
+    page = clean.open(service.url)
+    page.wait_for_selector("#status:text('invited people only')")
+    page.close()
+    page = clean.open(f"{service.url}/#{codes[0]}")
+    page.wait_for_function("location.hash === ''")
+    rate(page, "film 7", 4)
+    page.click("#send")
+    page.wait_for_selector("#status:text('has kept 1 of your answers')")
+    page.reload()
+    rate(page, "film 3", 4)
+    page.click("#send")
+    page.wait_for_selector("#status:text('has kept 1 of your answers')")
+    assert store.counts() == (1, 2)
+    assert sum(bool(request) for _, request in store.invitations()) == 1

@@ -1,0 +1,164 @@
+"""Synthetic data from fitted models, their files and labels, and the page about them."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import PrivacyRandom, UserFactorization, synthesize
+from discreet.core.checks import FileError, ParameterError
+from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.synthesis.comparison import Profile, agreement, distance
+from discreet.synthesis.files import write_synthetic
+from discreet.synthesis.labels import is_synthetic, label_path, read_synthetic_label, summary
+from discreet.synthesis.making import make
+from toy import toy_interactions
+
+
+def fit(data, **settings):
+    chosen = {"epsilon": math.inf, "for_synthesis": True, **settings}
+    return UserFactorization(**chosen).fit(data, random=PrivacyRandom.simulate(2))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return popularity_skewed(n_users=400, n_items=60, mean_per_user=15)
+
+
+@pytest.fixture(scope="module")
+def rated(data):
+    return fit(data)
+
+
+@pytest.fixture(scope="module")
+def implicit(data):
+    return fit(data, epsilon=3.0, feedback="implicit")
+
+
+def test_synthetic_data_look_like_the_release(data, rated):
+    made = synthesize(rated, users=2000)
+    assert made.n_users == 2000 and made.catalog is rated.catalog and made.facts.n_users == 2000
+    release, found = Profile.of_release(rated), Profile.of_data(made, rated)
+    assert distance(release.popularity, found.popularity) < 0.1
+    assert distance(release.lengths, found.lengths) < 0.1
+    assert distance(release.levels, found.levels) < 0.05
+    # The twin: data of another shape are far from it.
+    other = Profile.of_data(toy_interactions(n_users=300, n_items=60), rated)
+    assert distance(release.popularity, other.popularity) > 0.2
+    assert distance(release.levels, other.levels) > 0.1
+    longer = Profile.of_data(synthesize(rated, users=300, length=40), rated)
+    assert distance(release.lengths, longer.lengths) > 0.3
+
+
+def test_implicit_data_have_no_ratings(implicit):
+    made = synthesize(implicit)
+    assert set(made.values.tolist()) == {1.0} and made.facts.low == made.facts.high == 1.0
+    assert made.n_users == round(implicit.scorer.history_lengths.sum())
+
+
+def test_a_seed_repeats_and_another_differs(implicit):
+    one, two, other = (synthesize(implicit, users=50, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.items, two.items)
+    assert one.items.tolist() != other.items.tolist()
+
+
+def test_an_order_is_what_the_release_or_the_caller_says(implicit):
+    plain = synthesize(implicit, users=20)
+    has_order = implicit.scorer.history_order[0] >= 0.5
+    assert (plain.times is not None) == has_order
+    ordered = synthesize(implicit, users=20, order=True)
+    for row in range(20):
+        times = ordered.times[ordered.indptr[row] : ordered.indptr[row + 1]]
+        assert sorted(times) == list(range(times.size))
+    assert synthesize(implicit, users=20, order=False).times is None
+
+
+def test_declared_lengths_are_named_in_the_label(data):
+    plain = fit(data, for_synthesis=False, epsilon=3.0)
+    with pytest.raises(ParameterError, match="how many users"):
+        synthesize(plain)
+    made = make(plain, 30, length=5)
+    assert any("declared (mean 5)" in text for text in made.sentences)
+    assert any("number of users is declared" in text for text in made.sentences)
+    assert not any("declared" in text for text in make(fit(data, epsilon=3.0)).sentences)
+
+
+def test_other_models_are_refused_with_one_sentence(data):
+    model = discreet.Biases(epsilon=1.0).fit(data, random=PrivacyRandom.simulate(0))
+    with pytest.raises(ParameterError, match="Fit user-factorization"):
+        synthesize(model, users=5)
+    with pytest.raises(ParameterError, match="users"):
+        synthesize(fit(data), users=0)
+    with pytest.raises(ParameterError, match="length"):
+        synthesize(fit(data), users=5, length=61)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_the_label_travels_with_the_data(tmp_path, rated, implicit, suffix):
+    for name, model in (("rated", rated), ("implicit", implicit)):
+        out = tmp_path / f"{name}.{suffix}"
+        made = make(model, 40)
+        write_synthetic(model, made, out)
+        label = read_synthetic_label(out)
+        assert label["sentence"] == summary(model.guarantee) in label["guarantee"]["notes"]
+        assert set(made.sentences) <= set(label["guarantee"]["notes"])
+        table = pl.read_parquet(out) if suffix == "parquet" else pl.read_csv(out)
+        assert table.height == made.data.n_ratings and table.columns[:2] == ["user", "item"]
+        assert ("rating" in table.columns) == (name == "rated")
+        again = discreet.read(out, implicit=name == "implicit")
+        assert again.n_ratings == made.data.n_ratings and again.n_users == 40
+        with pytest.raises(FileError, match="exists"):
+            write_synthetic(model, made, out)
+        write_synthetic(model, made, out, force=True)
+
+
+def test_summaries_say_what_covers_the_data(rated, implicit):
+    assert "NOT PRIVATE" in summary(rated.guarantee)
+    assert summary(implicit.guarantee) == (
+        "synthetic, from a release with epsilon 3, delta 1e-06, proved, with SIMULATED noise that protects "
+        "nobody"
+    )
+
+
+def test_foreign_and_damaged_files_are_refused(tmp_path, implicit):
+    out = tmp_path / "s.csv"
+    write_synthetic(implicit, make(implicit, 10), out)
+    assert is_synthetic(out)
+    out.write_text(out.read_text() + "\n")
+    with pytest.raises(FileError, match="no synthetic data"):
+        read_synthetic_label(out)
+    plain = tmp_path / "plain.parquet"
+    pl.DataFrame({"user": [1]}).write_parquet(plain)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(b"PAR1" + bytes(50))
+    for path in (plain, cut, tmp_path / "none.parquet", tmp_path):
+        assert not is_synthetic(path)
+    for text in ("[]", "{}", '{"format": 1}', "{" * 5000, json.dumps({"format": "discreet-synthetic"})):
+        label_path(out).write_text(text)
+        assert not is_synthetic(out)
+    with pytest.raises(FileError, match="must end in"):
+        write_synthetic(implicit, make(implicit, 5), tmp_path / "s.txt")
+
+
+def test_the_page_marks_what_is_for_the_holder_only(data, rated):
+    pytest.importorskip("jinja2")
+    from discreet.synthesis.page import render_page
+
+    made = make(rated, 300)
+    public = render_page(rated, made)
+    assert "For the holder of the data only" not in public and "your data" not in public
+    assert "must not be used for" in public and "<script" not in public
+    held = render_page(rated, made, data)
+    assert "For the holder of the data only" in held and "correlation" in held
+
+
+def test_pairs_agree_only_where_there_is_something(data, rated):
+    found = Profile.of_data(synthesize(rated, users=2000), rated).lifts
+    real = Profile.of_data(data, rated).lifts
+    assert agreement(real, real) == pytest.approx(1.0)
+    shuffled = np.random.default_rng(0).permutation(found)
+    assert abs(agreement(real, shuffled)) < 0.1
+    assert agreement(real, np.zeros(real.size)) is None and agreement(real, real[:-1]) is None
