@@ -22,6 +22,9 @@ def label(
         typer.Option("--registry", help="Write a draft entry for a public deployment registry (YAML)."),
     ] = None,
     page: Annotated[Path | None, typer.Option("--html", help="Write the label to this HTML page.")] = None,
+    card: Annotated[
+        Path | None, typer.Option("--card", help="Write a model card (Hugging Face layout) to this file.")
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the label as Markdown.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,6 +38,8 @@ def label(
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
     content = {**_read(file), "signed_by": key}
     _write_elsewhere(content, signed, file, registry, page)
+    if card is not None:
+        _write_card(content, signed, file, card)
     if markdown:
         from discreet.cli.output.label import label_markdown
 
@@ -97,6 +102,20 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
     ]
     settings = f" It used the default of {', '.join(changed)}; this file does not." if changed else ""
     return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
+
+
+def _write_card(content: dict[str, Any], signed: str, file: Path, card: Path) -> None:
+    """Write the model card; an existing one is replaced, but never the model."""
+    from discreet.audit.last_audits import last_audit
+    from discreet.cli.output.card import model_card
+    from discreet.core.checks import FileError
+    from discreet.core.files import write_whole
+
+    if card.exists() and card.samefile(file):
+        raise FileError(f"{card} is the model itself, and was left as it is. Name another file.")
+    last = last_audit(content["name"])
+    text = model_card(content, signed, last, "".join(_audited(content, last)))
+    write_whole(card, text.encode("utf-8"))
 
 
 def _write_elsewhere(

@@ -119,7 +119,7 @@ def registry_draft(label: Mapping[str, Any]) -> str:
     if promise.simulated:
         raise ParameterError("This model was made with simulated noise, which protects nobody; fit it again.")
     slug = "".join(letter if letter.isalnum() else "-" for letter in str(label["name"]).lower())
-    return _yaml({"url_slug": slug, "deployment": _deployment(label, promise)})
+    return yaml_text({"url_slug": slug, "deployment": _deployment(label, promise)})
 
 
 def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _evidence(promise: Guarantee) -> str:
     return "The promise is as published; we could not prove it."
 
 
-def _yaml(value: Any, indent: int = 0) -> str:
+def yaml_text(value: Any, indent: int = 0) -> str:
     """Return mappings, lists and scalars as YAML; strings are quoted as in JSON, so none is misread."""
     pad = "  " * indent
     if isinstance(value, Mapping):
@@ -213,13 +213,13 @@ def _yaml(value: Any, indent: int = 0) -> str:
         for key, inner in value.items():
             nested = isinstance(inner, Mapping | list)
             parts.append(
-                f"{pad}{key}:" + ("\n" + _yaml(inner, indent + 1) if nested else f" {_scalar(inner)}\n")
+                f"{pad}{key}:" + ("\n" + yaml_text(inner, indent + 1) if nested else f" {_scalar(inner)}\n")
             )
         return "".join(parts)
     lines = []
     for inner in value:
         if isinstance(inner, Mapping):
-            first, *rest = _yaml(inner, indent + 1).splitlines(keepends=True)
+            first, *rest = yaml_text(inner, indent + 1).splitlines(keepends=True)
             lines.append(f"{pad}- {first.lstrip()}" + "".join(rest))
         else:
             lines.append(f"{pad}- {_scalar(inner)}\n")

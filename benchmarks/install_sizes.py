@@ -1,0 +1,76 @@
+"""What each extra adds to an installation: megabytes and seconds, in a fresh environment for each.
+
+    python benchmarks/install_sizes.py --json
+    python benchmarks/install_sizes.py --extras service,postgresql
+
+Every environment is made anew and holds this folder with one extra (`none`: no extra). Seconds are those of
+pip by the clock, with whatever its cache holds; megabytes are of the environment without what an empty one
+has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+import harness
+
+ROOT = Path(__file__).resolve().parents[1]
+# For those who work on this repository, not for users.
+NOT_FOR_USERS = ("test", "lint", "docs")
+
+
+def extras() -> list[str]:
+    """Return the names of all extras for users, and `none`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    return ["none", *(name for name in project["optional-dependencies"] if name not in NOT_FOR_USERS)]
+
+
+def megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def installed(extra: str, *, toy: bool) -> dict[str, float | int]:
+    """Return what an installation with one extra takes."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "environment"
+        if toy:
+            folder.mkdir()
+            return {"megabytes": megabytes(folder), "seconds": 0.0, "packages": 0}
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        before, begun = megabytes(folder), time.monotonic()
+        what = str(ROOT) if extra == "none" else f"{ROOT}[{extra}]"
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "--quiet", what], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.monotonic() - begun
+        listed = subprocess.run([*pip, "list", "--format", "json"], check=True, capture_output=True)
+        return {
+            "megabytes": round(megabytes(folder) - before, 1),
+            "seconds": round(seconds, 1),
+            "packages": len(json.loads(listed.stdout)),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--extras", type=lambda text: text.split(","), default=extras())
+    options = harness.options(parser, toy={"extras": ["none"]})
+    results = {}
+    for extra in options.extras:
+        results[extra] = installed(extra, toy=options.toy)
+        if not options.json:
+            print(extra, results[extra], flush=True)
+    if options.json:
+        print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
