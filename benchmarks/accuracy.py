@@ -139,7 +139,7 @@ def load(name: str, *, toy: bool):
     known = set(zip(frame["user"].to_list(), frame["item"].to_list(), strict=True))
     users, items = every.users.ids[every.rows()].tolist(), every.catalog.ids[every.items].tolist()
     train = np.fromiter((pair in known for pair in zip(users, items, strict=True)), dtype=bool)
-    return Split(every.where(train), every.where(~train))
+    return Split.by_mask(every, ~train)
 
 
 def tested(test):

@@ -116,9 +116,11 @@ def test_lists_of_many_and_of_one_agree(split, model):
 
 
 def test_pairs_count_by_users_per_noise_and_nothing_without_pairs():
-    blends = [implicit_feedback._blend(ratio) for ratio in (0.0, 1.0, 100.0, 1e4, 1e6, 1e9, math.inf)]
-    assert blends[0] == 0 and blends == sorted(blends)
+    blends = [implicit_feedback._blend(1e6, noise) for noise in (1e9, 1e6, 1e4, 100.0, 1.0, 1e-6, 0.0)]
+    assert blends[0] < 1e-3 and blends == sorted(blends)
     assert blends[-2] == pytest.approx(blends[-1], abs=1e-3) and blends[-1] < 1
+    few, many = (implicit_feedback._blend(people, 0.0) for people in (50.0, 1e5))
+    assert few < 0.5 * many
     assert not NextItems.none()
     noisy = UserFactorization(epsilon=0.01, delta=1e-5, feedback="implicit")
     assert not noisy.fit(paths(), random=PrivacyRandom.simulate(0)).scorer.following

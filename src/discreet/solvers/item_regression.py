@@ -23,7 +23,7 @@ _LEAST = 1e-12
 _MOST_WEIGHT = 6e4
 
 
-class Neighbors(NamedTuple):
+class StrongestWeights(NamedTuple):
     """Hold, for each item, the items whose weights are largest, and these weights."""
 
     items: npt.NDArray[np.int32]
@@ -68,10 +68,12 @@ def _smallest_eigenvalue(matrix: Floats) -> float:
     return float(eigh(matrix, eigvals_only=True, subset_by_index=(0, 0))[0])
 
 
-def strongest(weights: Floats, most: int) -> Neighbors:
+def strongest(weights: Floats, most: int) -> StrongestWeights:
     """Return at most `most` weights of each row, the largest in absolute value, as half-precision numbers."""
     width = min(most, len(weights))
     columns = np.argpartition(-np.abs(weights), width - 1, axis=1)[:, :width]
     columns = np.sort(columns, axis=1)
     kept = np.take_along_axis(weights, columns, axis=1)
-    return Neighbors(columns.astype(np.int32), np.clip(kept, -_MOST_WEIGHT, _MOST_WEIGHT).astype(np.float16))
+    return StrongestWeights(
+        columns.astype(np.int32), np.clip(kept, -_MOST_WEIGHT, _MOST_WEIGHT).astype(np.float16)
+    )

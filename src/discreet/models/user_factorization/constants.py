@@ -117,7 +117,7 @@ DETAIL_USERS_PER_NOISE: Annotated[
 ] = 20_000.0
 FINE_CO_OCCURRENCE_POWER: Annotated[
     float, Tuned("power of an item's votes in co-occurrences without noise", PAIRS)
-] = -0.25
+] = 0.0
 FINE_CO_OCCURRENCE_NEAR: Annotated[float, Tuned("weight per step, without noise", PAIRS)] = 0.8
 FINE_CO_OCCURRENCE_APART: Annotated[float, Tuned("weight at any distance, without noise", PAIRS)] = 0.1
 FINE_CO_OCCURRENCE_BACK: Annotated[
@@ -211,6 +211,7 @@ PAIR_FADING: Annotated[
     float, Tuned("with times, the r-th latest item has weight (1 + r) to the minus this in pairs", PAIRS)
 ] = 1.0
 PAIR_BLEND: Annotated[float, Tuned("part of a list that follows pairs, without noise", PAIRS)] = 0.95
+PAIR_BLEND_USERS: Annotated[float, Tuned("users at which half of that part follows pairs", PAIRS)] = 100.0
 SOME_BLEND: Annotated[float, Tuned("part of a list that follows pairs, with some noise", PAIRS)] = 0.3
 SOME_BLEND_USERS: Annotated[
     float, Tuned("users per unit of noise at which half of that part follows pairs", PAIRS)

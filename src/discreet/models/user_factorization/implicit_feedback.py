@@ -241,18 +241,23 @@ def next_items(pairs: ReleasedPairs, tally: VoteEstimate, people: float) -> Next
         items=pairs.items,
         neighbors=neighbors.items,
         weights=neighbors.weights,
-        blend=_blend(users_per_noise(people, pairs.noise)),
+        blend=_blend(people, pairs.noise),
         fading=tuned.PAIR_FADING,
     )
 
 
-def _blend(ratio: float) -> float:
-    """Return the part of a list's probability that follows pairs, by users per unit of noise in them."""
-    if math.isinf(ratio):
-        return tuned.PAIR_BLEND
+def _blend(people: float, noise: float) -> float:
+    """Return the part of a list's probability that follows pairs, by users per unit of noise in them.
+
+    Pairs of few users are chance, so the part is smaller there even without noise.
+    """
+    largest = tuned.PAIR_BLEND * people / (people + tuned.PAIR_BLEND_USERS)
+    if not noise:
+        return largest
+    ratio = users_per_noise(people, noise)
     some = ratio / (ratio + tuned.SOME_BLEND_USERS)
     most = ratio / (ratio + tuned.MOST_BLEND_USERS)
-    return _between(tuned.SOME_BLEND * some, tuned.PAIR_BLEND, most)
+    return min(_between(tuned.SOME_BLEND * some, tuned.PAIR_BLEND, most), largest)
 
 
 def item_embeddings(
