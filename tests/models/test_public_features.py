@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet.audit.neighboring import SyntheticSpec, neighboring
+from discreet.audit.white_box.structure import examine
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.reading.item_words import item_words
@@ -121,3 +123,14 @@ def test_every_way_with_words_spends_exactly_the_budget(split, monkeypatch, epsi
     whole = gaussian_multiplier(epsilon, 1e-6) ** -2
     assert sum(spent) == pytest.approx(whole, rel=1e-9) and sum(spent) <= whole * (1 + 1e-12)
     assert math.isfinite(whole)
+
+
+@pytest.mark.parametrize("purpose", ["lists", "both"])
+def test_no_neighboring_data_refute_a_fit_with_words(purpose):
+    """The white-box audit, which knows nothing of tables, is told of one here."""
+    spec = SyntheticSpec(people=8, items=6, per_person=3, wide=0)
+    plain = UserFactorization(epsilon=1.0, purpose=purpose)
+    ids = next(neighboring(plain, spec)).base.catalog.ids.tolist()
+    table = pl.DataFrame({"id": ids, "kind": [f"kind {place % 2}" for place in range(len(ids))]})
+    inside = examine(plain.clone(item_features=table), spec)
+    assert not inside.leaks and inside.additive and inside.holds

@@ -20,7 +20,6 @@ from discreet.federated.noise import STEP_BITS
 from discreet.federated.protocols.protocol import MessagePart, number, only_fields
 from discreet.federated.wire import MOST_BYTES, FederationError, Message, Refusal, Refused, Value
 from discreet.statistics.co_occurrence import CoOccurrence
-from discreet.statistics.content_similarity import ContentSimilarity
 from discreet.statistics.counts import ItemResiduals, ItemVotes, UserCount, UserMeans
 from discreet.statistics.domain import (
     Domain,
@@ -58,7 +57,6 @@ ANSWERED: tuple[type[Statistic], ...] = (
     ItemVectors,
     CoOccurrence,
     ItemContext,
-    ContentSimilarity,
     ScaledMoment,
     ScaledProduct,
     SteppedMoment,
