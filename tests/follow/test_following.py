@@ -1,6 +1,7 @@
 """A followed year: what enters and what does not, what is drawn, and what a model says."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,6 +222,26 @@ def test_combined_with_embeddings(tmp_path):
     biases = discreet.Biases(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
     with pytest.raises(ParameterError, match="Only embeddings"):
         followed.model(model=biases)
+
+
+@pytest.mark.parametrize("feedback", ["implicit", "explicit"])
+def test_weights_between_items_follow_the_catalog(tmp_path, feedback):
+    """They name items of the followed catalog, in whatever order it stands; none if it lacks one of them."""
+    data = weeks(1, users=400, each=900)[0]
+    fitted = discreet.UserFactorization(epsilon=math.inf, feedback=feedback).fit(data)
+    assert fitted.scorer.following if feedback == "implicit" else fitted.scorer.choice.following
+    names = [data.catalog.id_at(place) for place in range(len(data.catalog))]
+    for catalog, kept in ((names[::-1], True), (names[3:], False)):
+        facts = replace(data.facts, n_items=len(catalog))
+        path = tmp_path / f"{len(catalog)}.follow"
+        settings = FollowSettings(releases=2, epsilon=2.0)
+        followed = Following.start(path, Vocabulary.of(catalog), facts, settings)
+        simulated(followed, None)
+        model = followed.model(model=replace(fitted, guarantee=followed.status().guarantee))
+        before, after = fitted.scorer.paired, model.scorer.paired
+        wanted = [names[place] for place in before] if kept else []
+        assert [model.catalog.id_at(place) for place in after] == wanted
+        assert len(model.recommend({names[-1]: 5}, k=3)) == 3
 
 
 def test_shards_enter_as_a_file_does(tmp_path):

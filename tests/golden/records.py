@@ -22,7 +22,8 @@ SUMS = 4
 _TINY = 1e-300
 
 # The largest root mean square difference that rounding may cause, relative to the largest |entry|.
-ROUNDING = {"float64": 1e-9, "float32": 2.5e-7}
+# A number that is stored in half precision may round to its neighbor.
+ROUNDING = {"float64": 1e-9, "float32": 2.5e-7, "float16": 1e-3}
 # Arrays that need more, each with the reason.
 _SINGLE = "is computed in single precision, and every sweep starts from the rounding of the last"
 _WEIGHTS = "comes from weights of a few hundred cells in single precision, made anew in every step"

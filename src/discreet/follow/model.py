@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, final, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, one_of
@@ -24,6 +25,7 @@ from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.item_item import PopularityScorer
+from discreet.models.scorers.next_items import NextItems
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 from discreet.solvers.empirical_bayes import EmpiricalBayes, shrink
@@ -151,7 +153,10 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
     other = model.scorer
     if isinstance(other, InteractionScorer):
         return replace(
-            other, popularity=now.popularity, item_factors=_moved(other.item_factors, place, known)
+            other,
+            popularity=now.popularity,
+            item_factors=_moved(other.item_factors, place, known),
+            **_repaired(other, place),
         )
     assert isinstance(other, InteractionsAndRatings)
     bias, mean = _moved(other.item_bias[:, None], place, known)[:, 0], other.mean
@@ -167,7 +172,32 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         item_factors=_moved(other.item_factors, place, known),
         crowds=_moved(other.crowds, place, known),
         popularity=now.popularity,
+        **_repaired(other, place),
     )
+
+
+def _repaired(
+    other: InteractionScorer | InteractionsAndRatings, place: npt.NDArray[np.int32]
+) -> dict[str, Any]:
+    """Return weights between items for the followed catalog, none if it lacks one of them.
+
+    Lengths of histories are those of the other model's data, so they are left out.
+    """
+    new = np.full(other.popularity.size, -1, dtype=np.int64)
+    new[place[place >= 0]] = np.flatnonzero(place >= 0)
+    paired = new[other.paired]
+    empty = np.zeros(0)
+    histories = {"history_lengths": empty, "history_order": empty, "rating_levels": empty}
+    if (paired >= 0).all():
+        return {"paired": paired, **histories}
+    none = NextItems.none()
+    return {
+        "paired": none.items,
+        "neighbors": none.neighbors,
+        "neighbor_weights": none.weights,
+        "blend": none.blend,
+        **histories,
+    }
 
 
 def _moved(columns: Floats, place: Any, known: Any) -> Floats:
