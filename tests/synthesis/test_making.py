@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,13 @@ import discreet
 from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.models.scorers.released_histories import ReleasedHistories
+from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.synthesis import comparison
 from discreet.synthesis.comparison import Profile, agreement, distance
 from discreet.synthesis.files import write_synthetic
 from discreet.synthesis.labels import is_synthetic, label_path, read_synthetic_label, summary
+from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.making import make
 from toy import toy_interactions
 
@@ -162,3 +167,40 @@ def test_pairs_agree_only_where_there_is_something(data, rated):
     shuffled = np.random.default_rng(0).permutation(found)
     assert abs(agreement(real, shuffled)) < 0.1
     assert agreement(real, np.zeros(real.size)) is None and agreement(real, real[:-1]) is None
+
+
+def changed(model, path, **arrays):
+    """Return the file of a model whose scorer has other arrays."""
+    replace(model, scorer=replace(model.scorer, **arrays)).save(path)
+    return path
+
+
+def test_a_hostile_model_cannot_ask_for_any_number_of_users(tmp_path, implicit):
+    many = discreet.load(changed(implicit, tmp_path / "many", history_lengths=np.array([2.0**34, 0.0])))
+    with pytest.raises(ParameterError, match=r"must be at most 16777216.* say how many"):
+        synthesize(many)
+    with pytest.raises(ParameterError, match="must be at most"):
+        synthesize(many, users=2**40)
+    # The twin: whoever says how many gets them.
+    assert synthesize(many, users=5).n_users == 5
+    for name, lengths in (("more", [1e18]), ("bins", [1.0] * (LENGTH_STARTS.size + 1))):
+        with pytest.raises(FileError, match="cannot read it"):
+            discreet.load(changed(implicit, tmp_path / name, history_lengths=np.array(lengths)))
+    with pytest.raises(FileError, match="cannot read it"):
+        discreet.load(changed(implicit, tmp_path / "levels", rating_levels=np.ones(22)))
+
+
+def test_all_bins_of_lengths_can_be_drawn():
+    every = ReleasedHistories(lengths=np.ones(LENGTH_STARTS.size), ordered=1.0, levels=np.ones(1))
+    drawn = LengthSource.of(every, None, 40).draw(500, np.random.default_rng(0))
+    assert drawn.min() >= 1 and drawn.max() == 40
+    assert number_of_users(every, None) == LENGTH_STARTS.size
+
+
+def test_pairs_are_counted_in_blocks(monkeypatch, data):
+    items = np.arange(20)
+    whole = comparison.pair_lifts(data, items)
+    monkeypatch.setattr(comparison, "_USERS", 7)
+    np.testing.assert_array_equal(comparison.pair_lifts(data, items), whole)
+    # The twin: other users, other lifts.
+    assert not np.array_equal(comparison.pair_lifts(data.span(0, 393), items), whole)
