@@ -12,12 +12,13 @@ import discreet
 from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.data.reading.synthetic_labels import KEY, label_path, origin_of
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.statistics.history_summary import LENGTH_STARTS
 from discreet.synthesis import comparison
 from discreet.synthesis.comparison import Profile, agreement, distance
 from discreet.synthesis.files import write_synthetic
-from discreet.synthesis.labels import is_synthetic, label_path, read_synthetic_label, summary
+from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary
 from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.making import make
 from toy import toy_interactions
@@ -204,3 +205,41 @@ def test_pairs_are_counted_in_blocks(monkeypatch, data):
     np.testing.assert_array_equal(comparison.pair_lifts(data, items), whole)
     # The twin: other users, other lifts.
     assert not np.array_equal(comparison.pair_lifts(data.span(0, 393), items), whole)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated, suffix):
+    out = tmp_path / f"s.{suffix}"
+    made = make(rated, 60)
+    write_synthetic(rated, made, out)
+    learner = discreet.Popularity(epsilon=0.1)
+    for source in (made.data, made.data.select_users(np.arange(50)), out, str(out), discreet.read(out)):
+        promise = learner.fit(source, random=PrivacyRandom.simulate(0)).guarantee
+        assert "The data are synthetic, from a release that is NOT PRIVATE" in promise.sentence()
+        assert any("synthetic users alone" in line for line in promise.assumes)
+        assert "the data are synthetic" in promise.short() and not promise.condition_lines[2:]
+    # The twin: nothing is said of data of people, nor of a file whose label is something else.
+    assert "synthetic" not in learner.fit(data, random=PrivacyRandom.simulate(0)).guarantee.sentence()
+    label_path(out).write_text("{}")
+    assert (origin_of(out) is None) == (suffix == "csv")
+
+
+def test_no_other_text_of_a_label_gets_onto_a_promise(tmp_path):
+    out = tmp_path / "s.csv"
+    out.write_text("user,item\n1,2\n")
+    for text in ("private and (taken from the file)", "synthetic, from a release \x1b[2J", 7, "x" * 5000):
+        label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": text}))
+        assert origin_of(out) == "synthetic, from a release that its label does not name"
+    said = "synthetic, from a release with epsilon 1, delta 1e-06, proved"
+    label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": said}))
+    assert origin_of(out) == said
+
+
+def test_rows_under_a_copied_label_are_found_out_where_a_digest_is(tmp_path, implicit):
+    out = tmp_path / "s.parquet"
+    write_synthetic(implicit, make(implicit, 10), out)
+    copied = pl.read_parquet_metadata(out)[KEY]
+    assert is_synthetic(out)
+    pl.DataFrame({"user": ["alice"], "item": ["secret"]}).write_parquet(out, metadata={KEY: copied})
+    with pytest.raises(FileError, match="that of other data"):
+        read_synthetic_label(out)
