@@ -18,6 +18,20 @@ def test_a_bundle_is_written_and_says_what_it_lost(discreet, ratings, tmp_path):
     assert sorted(path.name for path in (tmp_path / "exact").glob("*.bin")) == ["model.float32.bin"]
 
 
+def test_a_bundle_says_whether_the_model_is_private(discreet, ratings, tmp_path):
+    model = tmp_path / "m.discreet"
+    for epsilon, said in (("5", "PRIVATE, if"), ("inf", "NOT PRIVATE: no promise")):
+        fitted = discreet("fit", ratings, "--implicit", "--epsilon", epsilon, "--out", model, "--force")
+        assert fitted[0] == 0, fitted[2]
+        for verb in ("bundle", "export"):
+            out = tmp_path / f"{verb}-{epsilon}"
+            code, shown, error = discreet(verb, model, "--out", out)
+            assert code == 0 and said in " ".join(shown.split()), error
+            assert ("NOT PRIVATE" in shown) == (epsilon == "inf")
+            code, shown, error = discreet(verb, model, "--out", tmp_path / f"{verb}-{epsilon}-json", "--json")
+            assert code == 0 and json.loads(shown)["promise"].startswith(said), error
+
+
 def test_what_cannot_be_bundled_is_one_sentence(discreet, ratings, model, tmp_path):
     one_sentence(*discreet("bundle", model, "--out", tmp_path / "out", "--precision", "int4"))
     one_sentence(*discreet("bundle", model, "--out", tmp_path / "no" / "out"))

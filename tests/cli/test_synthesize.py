@@ -5,6 +5,7 @@ import json
 import polars as pl
 
 from command_line import one_sentence
+from discreet.models.signatures import new_key, sign_file, signature_path
 
 
 def test_data_label_and_page_are_written(discreet, ratings, tmp_path):
@@ -37,6 +38,26 @@ def test_synthetic_data_can_be_fitted_again(discreet, ratings, tmp_path):
     assert code == 0 and "declared (mean 6)" in " ".join(shown.split()), error
     again = discreet("fit", out, "--implicit", "--epsilon", "inf", "--out", tmp_path / "again.discreet")
     assert again[0] == 0, again[2]
+    code, shown, error = discreet(
+        "fit", out, "--implicit", "--epsilon", "1", "--out", tmp_path / "b.discreet"
+    )
+    said = " ".join(shown.split())
+    assert code == 0 and "The data are synthetic, from a release with epsilon 5, delta 1e-06" in said, error
+
+
+def test_a_label_says_that_nobody_vouches_for_it(discreet, ratings, tmp_path):
+    model, out = tmp_path / "m.discreet", tmp_path / "s.parquet"
+    assert discreet("fit", ratings, "--implicit", "--epsilon", "5", "--out", model)[0] == 0
+    assert discreet("synthesize", model, "--users", "9", "--out", out)[0] == 0
+    unsigned = "the label of these data is not signed: anybody can write one"
+    assert unsigned in " ".join(discreet("label", out, "--markdown")[1].split())
+    new_key(tmp_path / "key.pem")
+    sign_file(out, tmp_path / "key.pem")
+    code, shown, error = discreet("label", out, "--markdown")
+    assert code == 0 and unsigned not in " ".join(shown.split()), error
+    signature_path(out).unlink()
+    out.write_bytes(model.read_bytes())
+    one_sentence(*discreet("label", out))
 
 
 def test_what_cannot_be_done_is_one_sentence(discreet, model, ratings, tmp_path):

@@ -1,6 +1,7 @@
 """Public words in lists: what they cost, when they count, and that without evidence they do not."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -8,15 +9,18 @@ import pytest
 
 from discreet.audit.neighboring import SyntheticSpec, neighboring
 from discreet.audit.white_box.structure import examine
+from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.reading.item_words import item_words
 from discreet.data.splits import leave_one_out
 from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
+from discreet.models.user_factorization import estimator as estimator_module
 from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.models.user_factorization.public_features import content_vectors, likeliest_weight
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian
 
 ITEMS, GROUPS = 120, 12
@@ -134,3 +138,30 @@ def test_no_neighboring_data_refute_a_fit_with_words(purpose):
     table = pl.DataFrame({"id": ids, "kind": [f"kind {place % 2}" for place in range(len(ids))]})
     inside = examine(plain.clone(item_features=table), spec)
     assert not inside.leaks and inside.additive and inside.holds
+
+
+@pytest.mark.parametrize("feedback", ["implicit", "explicit"])
+def test_words_that_tell_no_items_apart_are_no_words(feedback):
+    data = chosen(n_users=60)
+    data = data.with_facts(replace(data.facts, high=5.0))
+    # All items of the catalog have one genre; others, which the catalog does not have, have another.
+    table = pl.DataFrame({"id": range(ITEMS + 5), "kind": ["drama"] * ITEMS + ["crime"] * 5})
+    estimator = UserFactorization(epsilon=1.0, feedback=feedback, item_features=table)
+    model = estimator.fit(data, random=PrivacyRandom.simulate(0))
+    assert "weight of similar words" not in model.scorer.explain()
+    # The twin: with words that differ the weight is learned.
+    model = estimator.clone(item_features=described()).fit(data, random=PrivacyRandom.simulate(0))
+    assert "weight of similar words" in model.scorer.explain()
+
+
+@pytest.mark.parametrize("feedback", ["implicit", "explicit"])
+def test_words_that_cannot_be_read_are_refused_before_payment(monkeypatch, feedback):
+    def broken(source, catalog):
+        raise DataError("The words cannot be read.")
+
+    monkeypatch.setattr(estimator_module, "item_words", broken)
+    ledger = Ledger.in_memory()
+    estimator = UserFactorization(epsilon=1.0, feedback=feedback, item_features=described())
+    with pytest.raises(DataError, match="words"):
+        estimator.fit(chosen(n_users=60), ledger=ledger)
+    assert not ledger.entries()

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,14 @@ import discreet
 from discreet import PrivacyRandom, UserFactorization, synthesize
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import popularity_skewed
+from discreet.data.reading.synthetic_labels import KEY, label_path, origin_of
+from discreet.models.scorers.released_histories import ReleasedHistories
+from discreet.statistics.history_summary import LENGTH_STARTS
+from discreet.synthesis import comparison
 from discreet.synthesis.comparison import Profile, agreement, distance
 from discreet.synthesis.files import write_synthetic
-from discreet.synthesis.labels import is_synthetic, label_path, read_synthetic_label, summary
+from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary
+from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.making import make
 from toy import toy_interactions
 
@@ -162,3 +168,78 @@ def test_pairs_agree_only_where_there_is_something(data, rated):
     shuffled = np.random.default_rng(0).permutation(found)
     assert abs(agreement(real, shuffled)) < 0.1
     assert agreement(real, np.zeros(real.size)) is None and agreement(real, real[:-1]) is None
+
+
+def changed(model, path, **arrays):
+    """Return the file of a model whose scorer has other arrays."""
+    replace(model, scorer=replace(model.scorer, **arrays)).save(path)
+    return path
+
+
+def test_a_hostile_model_cannot_ask_for_any_number_of_users(tmp_path, implicit):
+    many = discreet.load(changed(implicit, tmp_path / "many", history_lengths=np.array([2.0**34, 0.0])))
+    with pytest.raises(ParameterError, match=r"must be at most 16777216.* say how many"):
+        synthesize(many)
+    with pytest.raises(ParameterError, match="must be at most"):
+        synthesize(many, users=2**40)
+    # The twin: whoever says how many gets them.
+    assert synthesize(many, users=5).n_users == 5
+    for name, lengths in (("more", [1e18]), ("bins", [1.0] * (LENGTH_STARTS.size + 1))):
+        with pytest.raises(FileError, match="cannot read it"):
+            discreet.load(changed(implicit, tmp_path / name, history_lengths=np.array(lengths)))
+    with pytest.raises(FileError, match="cannot read it"):
+        discreet.load(changed(implicit, tmp_path / "levels", rating_levels=np.ones(22)))
+
+
+def test_all_bins_of_lengths_can_be_drawn():
+    every = ReleasedHistories(lengths=np.ones(LENGTH_STARTS.size), ordered=1.0, levels=np.ones(1))
+    drawn = LengthSource.of(every, None, 40).draw(500, np.random.default_rng(0))
+    assert drawn.min() >= 1 and drawn.max() == 40
+    assert number_of_users(every, None) == LENGTH_STARTS.size
+
+
+def test_pairs_are_counted_in_blocks(monkeypatch, data):
+    items = np.arange(20)
+    whole = comparison.pair_lifts(data, items)
+    monkeypatch.setattr(comparison, "_USERS", 7)
+    np.testing.assert_array_equal(comparison.pair_lifts(data, items), whole)
+    # The twin: other users, other lifts.
+    assert not np.array_equal(comparison.pair_lifts(data.span(0, 393), items), whole)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_fit_on_synthetic_data_says_what_they_come_from(tmp_path, data, rated, suffix):
+    out = tmp_path / f"s.{suffix}"
+    made = make(rated, 60)
+    write_synthetic(rated, made, out)
+    learner = discreet.Popularity(epsilon=0.1)
+    for source in (made.data, made.data.select_users(np.arange(50)), out, str(out), discreet.read(out)):
+        promise = learner.fit(source, random=PrivacyRandom.simulate(0)).guarantee
+        assert "The data are synthetic, from a release that is NOT PRIVATE" in promise.sentence()
+        assert any("synthetic users alone" in line for line in promise.assumes)
+        assert "the data are synthetic" in promise.short() and not promise.condition_lines[2:]
+    # The twin: nothing is said of data of people, nor of a file whose label is something else.
+    assert "synthetic" not in learner.fit(data, random=PrivacyRandom.simulate(0)).guarantee.sentence()
+    label_path(out).write_text("{}")
+    assert (origin_of(out) is None) == (suffix == "csv")
+
+
+def test_no_other_text_of_a_label_gets_onto_a_promise(tmp_path):
+    out = tmp_path / "s.csv"
+    out.write_text("user,item\n1,2\n")
+    for text in ("private and (taken from the file)", "synthetic, from a release \x1b[2J", 7, "x" * 5000):
+        label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": text}))
+        assert origin_of(out) == "synthetic, from a release that its label does not name"
+    said = "synthetic, from a release with epsilon 1, delta 1e-06, proved"
+    label_path(out).write_text(json.dumps({"format": "discreet-synthetic", "sentence": said}))
+    assert origin_of(out) == said
+
+
+def test_rows_under_a_copied_label_are_found_out_where_a_digest_is(tmp_path, implicit):
+    out = tmp_path / "s.parquet"
+    write_synthetic(implicit, make(implicit, 10), out)
+    copied = pl.read_parquet_metadata(out)[KEY]
+    assert is_synthetic(out)
+    pl.DataFrame({"user": ["alice"], "item": ["secret"]}).write_parquet(out, metadata={KEY: copied})
+    with pytest.raises(FileError, match="that of other data"):
+        read_synthetic_label(out)

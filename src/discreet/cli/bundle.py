@@ -44,10 +44,10 @@ def bundle(
         fitted, out, precisions=precision or ["int8", "float16"], title=title, package=package, onnx=onnx
     )
     if as_json:
-        emit({"folder": str(out), **made})
+        emit({"folder": str(out), **made, "promise": fitted.guarantee.short()})
         return
     show(f"Written to {out}: {made['items']:,} items of {made['name']}, and the label that goes with them.")
-    show(*(_line(name, about) for name, about in made["models"].items()))
+    show(fitted.guarantee.short(), *(_line(name, about) for name, about in made["models"].items()))
     show(f"Serve it: `python -m http.server --directory {out}` and open http://localhost:8000/.")
 
 

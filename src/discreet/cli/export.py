@@ -58,10 +58,12 @@ def export(
     if as_json:
         where = {"folder": str(out)} if out is not None else {"table": name}
         told = {**where, "to": to, "items": len(fitted.catalog), "name": fitted.name}
+        told["promise"] = fitted.guarantee.short()
         emit({**told, "leaves_out": None if to == "onnx" else fitted.scorer.search_leaves_out or None})
         return
     what = "a graph that ranks" if to == "onnx" else "vectors of"
     show(f"Written to {place}: {what} {len(fitted.catalog):,} items, and the label that goes with them.")
+    show(fitted.guarantee.short())
     # A graph holds all that orders lists; vectors do not.
     if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
         show(f"Left out: {left_out}. `discreet recommend` and `discreet serve` use them.")

@@ -36,7 +36,7 @@ def label(
     key = signer(file)
     signed = signed_sentence(key)
     # We verified the signer ourselves; an entry of that name in the file is overwritten.
-    content = {**_read(file), "signed_by": key}
+    content = {**_read(file, signed=key is not None), "signed_by": key}
     _write_elsewhere(content, signed, file, registry, page)
     if card is not None:
         _write_card(content, signed, file, card)
@@ -63,12 +63,19 @@ def label(
     show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *_audited(content, last))
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """Return the label of a model, or of synthetic data."""
+def _read(file: Path, *, signed: bool) -> dict[str, Any]:
+    """Return the label of a model, or of synthetic data; of these it says whether anybody vouches for it."""
+    from discreet.data.reading.synthetic_labels import label_path
     from discreet.models.storage import read_label
-    from discreet.synthesis.labels import is_synthetic, read_synthetic_label
+    from discreet.synthesis.labels import UNSIGNED, is_synthetic, read_synthetic_label
 
-    return read_synthetic_label(file) if is_synthetic(file) else read_label(file)
+    # A label beside the file that is not the file's own is refused with a sentence about that.
+    if not is_synthetic(file) and not label_path(file).is_file():
+        return read_label(file)
+    found = read_synthetic_label(file)
+    if not signed:
+        found["guarantee"]["notes"] = [*found["guarantee"]["notes"], UNSIGNED]
+    return found
 
 
 # What the budget of a model with this setting was spent on.

@@ -57,9 +57,10 @@ def synthesize(
     The data carry the model's promise: in the metadata of a Parquet file and in a label file beside it.
     `discreet label OUT` shows it. Fit the model with --for-synthesis, so that it knows lengths of histories.
     """
+    from discreet.data.reading.synthetic_labels import label_path
     from discreet.models.storage import load
     from discreet.synthesis.files import refuse_target, write_synthetic
-    from discreet.synthesis.labels import label_path, summary
+    from discreet.synthesis.labels import summary
     from discreet.synthesis.making import make
 
     if compare_with is not None and page is None:

@@ -89,6 +89,8 @@ class Interactions:
     listed: Index | None = field(default=None, repr=False)
     #: How the source was understood, for the holder of the data; nothing is computed from it.
     how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: What synthetic data were drawn from, in one line; promises of fits say it.
+    origin: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():

@@ -284,7 +284,19 @@ class Planned(Protocol):
 
 
 def whole_promise(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Guarantee:
-    """Return the whole promise of a fit, private selection of facts included; nothing is learned."""
+    """Return the whole promise of a fit, private selection of facts included; nothing is learned.
+
+    Of synthetic data it says what they were drawn from: the promise is about the synthetic users alone.
+    """
+    promise = _promise_on(estimator, source, chosen)
+    origin = source.origin if isinstance(source, Interactions) else None
+    if origin is None:
+        return promise
+    line = f"the data are {origin}; this promise is about the synthetic users alone"
+    return replace(promise, assumes=(*promise.assumes, line))
+
+
+def _promise_on(estimator: Planned, source: DataSource, chosen: PrivateFacts) -> Guarantee:
     if chosen.is_empty:
         return estimator.promise(source.facts)
     if not isinstance(source, Interactions):

@@ -94,6 +94,8 @@ _BASIS_WORDS = {
 TAKEN = "(taken from the file)"
 #: Begins a line under "Assumed" that names the release a fit started from; the sentence names it, too.
 EARLIER = "the model that this fit starts from is an earlier release"
+#: Begins the same about synthetic data.
+DRAWN = "the data are synthetic"
 # Composed promises have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -229,9 +231,8 @@ class Guarantee:
         """State the promise in one sentence for people."""
         if math.isinf(self.epsilon):
             return "NOT PRIVATE: no promise is made about anybody's data."
-        level = f"ε = {number_above(self.epsilon)}" + (
-            f", δ = {number_above(self.delta)}" if self.delta else ""
-        )
+        level = f"ε = {number_above(self.epsilon)}"
+        level += f", δ = {number_above(self.delta)}" if self.delta else ""
         more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
         factor = number_above(_capped_exp(self.epsilon))
         secret = _SECRETS[self.unit, self.neighbors]
@@ -246,6 +247,8 @@ class Guarantee:
             if line.startswith(EARLIER):
                 earlier = line.removeprefix(EARLIER)
                 text += f" It starts from an earlier release{earlier}, which is not counted here."
+            if line.startswith(DRAWN):
+                text += f" T{line[1:]}."
         if self.simulated:
             text = "SIMULATED NOISE, protects nobody. With real noise the promise would be: " + text
         return text
@@ -260,6 +263,7 @@ class Guarantee:
         doubt = "" if self.basis is Basis.PROVED else f" ({_BASIS_WORDS[self.basis]})"
         starts = any(line.startswith(EARLIER) for line in self.assumes)
         earlier = "; the release it starts from is not counted" if starts else ""
+        earlier += "; the data are synthetic" if any(line.startswith(DRAWN) for line in self.assumes) else ""
         return f"{status}: {level} for {_SHORT_UNITS[self.unit]}{doubt}{earlier}."
 
     @property

@@ -16,8 +16,8 @@ from discreet.statistics.counts import ItemVotes
 from discreet.statistics.history_summary import LENGTH_STARTS
 from discreet.synthesis.making import is_rated, released_popularity
 
-# Items that are listed one by one, and items whose pairs are compared.
-_LISTED, _PAIRED = 10, 200
+# Items that are listed one by one, and items whose pairs are compared, so many users at a time.
+_LISTED, _PAIRED, _USERS = 10, 200, 1 << 14
 
 
 @final
@@ -66,10 +66,13 @@ def pair_lifts(data: Interactions, items: Indices) -> Floats:
     """
     place = np.full(data.n_items, -1)
     place[items] = np.arange(items.size)
-    matrix = np.zeros((data.n_users, items.size), dtype=np.float32)
-    rows, columns = data.rows(), place[data.items]
-    matrix[rows[columns >= 0], columns[columns >= 0]] = 1.0
-    together = (matrix.T @ matrix).astype(np.float64)
+    together = np.zeros((items.size, items.size))
+    for start in range(0, data.n_users, _USERS):
+        block = data.span(start, min(start + _USERS, data.n_users))
+        rows, columns = block.rows(), place[block.items]
+        matrix = np.zeros((block.n_users, items.size), dtype=np.float32)
+        matrix[rows[columns >= 0], columns[columns >= 0]] = 1.0
+        together += matrix.T @ matrix
     alone = np.diag(together)
     expected = np.outer(alone, alone) / max(data.n_users, 1)
     above = np.triu_indices(len(items), 1)

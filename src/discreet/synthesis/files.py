@@ -19,18 +19,9 @@ from discreet.core.checks import FileError
 from discreet.core.exports import Later
 from discreet.core.files import refuse_output, write_whole
 from discreet.data.interactions import Interactions
+from discreet.data.reading.synthetic_labels import FORMAT, KEY, VERSION, is_label_file, label_path
 from discreet.models.fitted import FittedModel
-from discreet.synthesis.labels import (
-    FORMAT,
-    KEY,
-    KIND,
-    NOT_FOR,
-    VERSION,
-    is_label_file,
-    is_synthetic,
-    label_path,
-    summary,
-)
+from discreet.synthesis.labels import KIND, NOT_FOR, is_synthetic, summary
 from discreet.synthesis.making import Synthetic
 
 if TYPE_CHECKING:

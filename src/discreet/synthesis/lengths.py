@@ -16,6 +16,9 @@ from discreet.statistics.history_summary import LENGTH_STARTS
 DEFAULT_LENGTH = 20
 # Declared lengths are log-normal with this deviation: most histories are short, few are long.
 _SPREAD = 0.8
+# The most users that are drawn: if the caller says how many, and if only the model does. Its file may come
+# from anybody, and all interactions are held in memory.
+_MOST_USERS, _MOST_UNDECLARED = 1 << 31, 1 << 24
 
 
 @final
@@ -55,7 +58,9 @@ class LengthSource:
             return np.clip(drawn, 1, self.longest)
         bins = random.choice(self.counts.size, users, p=self.counts / self.counts.sum())
         starts = LENGTH_STARTS[: self.counts.size]
-        ends = np.append(starts[1:], min(self.longest, int(LENGTH_STARTS[self.counts.size])) + 1)
+        # The last bin ends where the next one would start, if there were one.
+        beyond = LENGTH_STARTS[self.counts.size : self.counts.size + 1]
+        ends = np.append(starts[1:], min([self.longest, *beyond.tolist()]) + 1)
         # Evenly on the scale of logarithms: within a bin, longer histories are rarer.
         low, high = np.log(starts[bins]), np.log(np.maximum(ends, starts + 1)[bins])
         drawn = np.floor(np.exp(random.uniform(low, high))).astype(np.int64)
@@ -65,10 +70,12 @@ class LengthSource:
 def number_of_users(released: ReleasedHistories | None, users: int | None) -> int:
     """Return the number of users to draw: the given one, or the released one."""
     if users is not None:
-        return integer("users", users, least=1, most=1 << 31)
+        return integer("users", users, least=1, most=_MOST_USERS)
     if released is None:
         raise ParameterError(
             "The model did not release how many users there are. Say how many to make, or fit it with "
             "for_synthesis."
         )
-    return max(round(float(released.lengths.sum())), 1)
+    counted = max(round(float(released.lengths.sum())), 1)
+    do = "The release counted so many; say how many to make."
+    return integer("users", counted, most=_MOST_UNDECLARED, do=do)

@@ -18,6 +18,7 @@ from discreet.models.scorers.interactions_and_ratings import InteractionsAndRati
 from discreet.models.scorers.released_histories import ReleasedHistories
 from discreet.models.scorers.scorer import Scorer
 from discreet.synthesis.calibration import calibrated
+from discreet.synthesis.labels import summary
 from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.ratings import draw_ratings, on_scale
 from discreet.synthesis.sampling import Sampler
@@ -141,6 +142,7 @@ def _interactions(
         catalog=model.catalog,
         facts=facts,
         name="synthetic",
+        origin=summary(model.guarantee),
     )
 
 

@@ -14,7 +14,8 @@ from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, of_frame
 from discreet.data.reading.layouts import TextOptions, take_dialect
-from discreet.data.reading.tables import TableSource, read_source
+from discreet.data.reading.synthetic_labels import origin_of
+from discreet.data.reading.tables import TableSource, locate, read_source
 from discreet.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def read(
     declared = dict(options)
     dialect = take_dialect(declared)
     source = read_source(path, columns, implicit=implicit, dialect=dialect)
-    return build([source], name=name, declared=cast(Declarations, declared), zeros=zeros)
+    data = build([source], name=name, declared=cast(Declarations, declared), zeros=zeros)
+    file = Path(path)
+    return replace(data, origin=origin_of(locate(file)) if dialect.layout is None else origin_of(file))
 
 
 def from_frame(

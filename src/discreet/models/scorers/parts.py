@@ -36,8 +36,9 @@ class StoredNumbers:
     """Declare an array: `source` says why it may be published.
 
     A size is a name, a number, or a name and how much more: `("factors", 1)`. `index_of` names the size that
-    whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead. Files may leave
-    out what is `optional`: older versions did not write it, or the model has none.
+    whole numbers in it must stay below; `may_be_empty` lets its only dimension be 0 instead, and `longest` is
+    the most numbers it may have. Files may leave out what is `optional`: older versions did not write it, or
+    the model has none.
     """
 
     source: str
@@ -47,6 +48,7 @@ class StoredNumbers:
     most: float = _LARGEST
     index_of: str | None = None
     may_be_empty: bool = False
+    longest: int | None = None
     optional: bool = False
 
     def read(self, name: str, array: object, sizes: Sizes) -> npt.NDArray[Any]:
@@ -54,6 +56,8 @@ class StoredNumbers:
         if not isinstance(array, np.ndarray) or array.dtype != self.dtype:
             raise DataError(f"{name} must be an array of {np.dtype(self.dtype).name}.")
         self._check_shape(name, array, sizes)
+        if self.longest is not None and array.size > self.longest:
+            raise DataError(f"{name} must have at most {self.longest} numbers, not {array.size}.")
         most = self.most if self.index_of is None else sizes[self.index_of] - 1
         # NaN compares as false.
         if array.size and not (array.min() >= self.least and array.max() <= most):

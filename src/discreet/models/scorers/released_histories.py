@@ -15,13 +15,24 @@ from discreet.core.arrays import Floats
 from discreet.models.scorers.parts import RELEASED, Stored, StoredNumbers
 from discreet.statistics.history_summary import LENGTH_STARTS, MOST_LEVELS, SummedHistories
 
+#: No release counts more users: data have at most 2^34, and what noise adds beyond this is cut off.
+MOST_COUNTED = 2.0**35
 # A bin of lengths counts from this many deviations of its noise.
 _CLEAR = 3.0
 #: The arrays of a scorer, all of them optional; files of older versions have none.
 HISTORIES: Mapping[str, Stored] = {
-    "history_lengths": StoredNumbers(source=RELEASED, shape=("length bins",), least=0.0, optional=True),
+    "history_lengths": StoredNumbers(
+        source=RELEASED,
+        shape=("length bins",),
+        least=0.0,
+        most=MOST_COUNTED,
+        longest=LENGTH_STARTS.size,
+        optional=True,
+    ),
     "history_order": StoredNumbers(source=RELEASED, shape=(1,), least=0.0, most=1.0, optional=True),
-    "rating_levels": StoredNumbers(source=RELEASED, shape=("levels",), least=0.0, optional=True),
+    "rating_levels": StoredNumbers(
+        source=RELEASED, shape=("levels",), least=0.0, longest=MOST_LEVELS, optional=True
+    ),
 }
 
 
@@ -41,7 +52,7 @@ class ReleasedHistories:
         Bins of lengths that do not stand out of the `noise` are empty: a few users with histories as long as
         the catalog, which noise alone can make, would outweigh all others.
         """
-        people = max(float(noisy.lengths.sum()), 1.0)
+        people = float(np.clip(noisy.lengths.sum(), 1.0, MOST_COUNTED))
         clear = noisy.lengths >= min(_CLEAR * noise, float(noisy.lengths.max()))
         lengths = np.zeros(clear.size)
         lengths[clear] = nearest_counts(noisy.lengths[clear], people)

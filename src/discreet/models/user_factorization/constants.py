@@ -35,9 +35,7 @@ PURPOSE = (
 )
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
 PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
-CONTENT = (
-    "validation parts of Amazon sports and MovieLens 1M at epsilon 1 and 5: item before the latest hidden"
-)
+CONTENT = "validation part of Amazon sports at epsilon 1 and 5: item before the latest hidden"
 EDGE = "theory: the edge of the noise's spectrum, with a small margin"
 
 # Budget shares of a fit from ratings.

@@ -121,6 +121,9 @@ class UserFactorization(SumsEstimator):
         """Refuse, before payment, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
         self._public_table(data.catalog)
+        if self.item_features is not None:
+            # Reading words is the part that a table can make fail; what follows is arithmetic on them.
+            item_words(self.item_features, data.catalog)
 
     def _refuse_inputs(self) -> None:
         """Refuse a table of items, or an earlier release, that cannot be read."""
@@ -153,9 +156,14 @@ class UserFactorization(SumsEstimator):
         return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose, words=words)
 
     def _words(self, catalog: Vocabulary) -> Floats | None:
-        """Return the directions of the words that describe items, or None: they order lists alone."""
-        unused = self.item_features is None or self.purpose == "ratings"
-        return None if unused else content_vectors(item_words(self.item_features, catalog))
+        """Return the directions of the words that describe items, or None: they order lists alone.
+
+        Words that all items of the catalog share, or that only one has, are none: they tell no two apart.
+        """
+        if self.item_features is None or self.purpose == "ratings":
+            return None
+        vectors = content_vectors(item_words(self.item_features, catalog))
+        return vectors if vectors.shape[1] else None
 
     def _public_table(self, catalog: Vocabulary) -> Floats | None:
         """Return the public features of items: declared ones, and those of an earlier release."""
