@@ -1,6 +1,7 @@
 """Blind signatures as RFC 9474 has them, and tokens that name a sender but not an invitation."""
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from runpy import run_path
@@ -9,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from discreet.collect import blind_signatures
 from discreet.collect.blind_signatures import (
     EXPONENT,
     BlindPublicKey,
@@ -24,6 +26,7 @@ from discreet.collect.wire import ReportRefused
 from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from hostile_keys import hostile_keys, smooth_modulus
 
 RFC = run_path(str(Path(__file__).with_name("rfc9474.py")))
 
@@ -156,6 +159,38 @@ def test_keys_are_written_and_read(signer):
     for record in (None, {}, {"modulus": 7}, {"modulus": "-1"}, {"modulus": "f" * 5000}, {"modulus": "ff"}):
         with pytest.raises(ParameterError, match="key of invitations"):
             BlindPublicKey.from_json(record)
+
+
+@pytest.mark.parametrize("kind", hostile_keys())
+def test_a_key_that_could_mark_requests_is_not_read(kind, signer):
+    with pytest.raises(ParameterError, match="key of invitations"):
+        BlindPublicKey.from_json(hostile_keys()[kind])
+    record = {**films(signer).to_json(), "invitations": hostile_keys()[kind]}
+    with pytest.raises(ParameterError, match="key of invitations"):
+        Campaign.from_json(record)
+
+
+def test_a_key_with_another_exponent_signs_nothing():
+    with pytest.raises(ParameterError, match="exponent 65537"):
+        BlindSigningKey(rsa.generate_private_key(3, 2048))
+
+
+def test_nothing_is_asked_that_shares_a_factor_with_the_key(monkeypatch):
+    modulus = smooth_modulus()
+    with monkeypatch.context() as patched:
+        patched.setattr(blind_signatures, "_small_primes", lambda: 1)
+        key = BlindPublicKey(modulus)
+    refused = 0
+    for _ in range(100):
+        try:
+            request = blind(key, prepare(b"discreet invitation"))
+        except DataError as error:
+            assert "nothing was asked" in str(error)
+            refused += 1
+        else:
+            assert math.gcd(int.from_bytes(request.blinded), modulus) == 1
+    # About one message in seven is coprime to so many small primes.
+    assert refused > 50
 
 
 def test_a_campaign_names_its_key_in_its_digest(signer):

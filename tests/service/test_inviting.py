@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import sqlite3
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
 from discreet.service.stores import store as stores
 from discreet.service.stores.opening import copy_store, open_store
+from hostile_keys import hostile_keys, smooth_modulus
 from service.browser import needs_browser, rate
 from service.node import ask as ask_node
 from service.node import needs_node
@@ -199,6 +201,31 @@ def test_the_browsers_requests_are_answered_with_tokens_that_are_taken(inviting)
     device = Device.restore(campaign, {**Device(campaign).state(), "sender": sender.hex()})
     body = seal(device.message({"film 3": 5.0}))
     assert ask(f"{service.url}/reports", body, headers=stores_token)[0] == 200
+
+
+@needs_node
+def test_the_browser_reads_no_key_that_could_mark_requests(films, signer):
+    record = replace(films, invitations=signer.public).to_json()
+    texts = [json.dumps({**record, "invitations": key}) for key in hostile_keys().values()]
+    honest, *hostile = ask_node(*({"what": "open", "text": text} for text in (json.dumps(record), *texts)))
+    assert "refused" not in honest
+    assert all(one["known"] and "key of invitations" in one["refused"] for one in hostile)
+    assert "small factors" in hostile[0]["refused"]
+
+
+@needs_node
+def test_the_browser_asks_nothing_that_shares_a_factor_with_the_key():
+    modulus, asked = smooth_modulus(), []
+    for number in range(60):
+        # The random bytes of one request: prefix, salt, and a blinding number that has an inverse.
+        script = (number.to_bytes(32) + bytes(48) + (2).to_bytes(256)).hex()
+        key = {"modulus": f"{modulus:x}", "digest": bytes(32).hex(), "sender": bytes(16).hex()}
+        asked.append({"what": "requestUnder", "script": script, **key})
+    answers = ask_node(*asked)
+    refused = [one for one in answers if "refused" in one]
+    assert 0 < len(refused) < 60 and all("nothing was asked" in one["refused"] for one in refused)
+    made = [int(one["blinded"], 16) for one in answers if "blinded" in one]
+    assert len(made) + len(refused) == 60 and all(math.gcd(one, modulus) == 1 for one in made)
 
 
 @needs_browser
