@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
 
@@ -202,3 +203,12 @@ def test_a_campaign_names_its_key_in_its_digest(signer):
     assert campaign_from_bytes(with_key.to_bytes()).invitations == signer.public
     with pytest.raises(ParameterError, match="needs no invitation"):
         TokenRequest.new(without, bytes(16), new_code())
+
+
+def test_a_campaign_that_could_not_name_its_key_is_refused(signer):
+    campaign = films(signer)
+    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+        replace(campaign, version=1)
+    old = replace(campaign, version=1, invitations=None).to_json()
+    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+        Campaign.from_json({**old, "invitations": signer.public.to_json()})
