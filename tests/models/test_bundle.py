@@ -14,7 +14,7 @@ from discreet.core.checks import FileError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.models.bundle import encoding
 from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
-from discreet.models.bundle.folder import _facts, bundle_files, device_file, write_bundle
+from discreet.models.bundle.folder import _facts, bundle_files, bundle_names, device_file, write_bundle
 from discreet.models.bundle.parts import KINDS, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
@@ -200,6 +200,10 @@ def test_the_folder_holds_a_package_a_page_and_the_label(tmp_path, model_of):
     kept = json.loads(worker.partition("const FILES = ")[2].partition(";")[0])
     assert {"./", "index.html", "model.int8.bin"} <= set(kept) and "model.float16.bin" not in kept
     assert all(name == "./" or name in made for name in kept)
+
+
+def test_the_names_are_known_before_the_files_are_made(model_of):
+    assert bundle_names() == bundle_files(model_of("popularity")).keys()
 
 
 def test_a_changed_file_changes_the_worker(model_of):
