@@ -4,6 +4,8 @@ import hashlib
 import json
 import math
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -127,6 +129,49 @@ def test_a_store_that_fails_signs_nothing_and_says_so(inviting, monkeypatch):
     assert status == 503 and "send it again later" in answer["error"]
     monkeypatch.undo()
     assert ask_json(f"{service.url}/invitations", request)[0] == 200
+
+
+def test_a_stranger_keeps_nobody_from_writing(inviting, store_url, monkeypatch):
+    _, store, codes = inviting(store_url)
+    first, again, other = (bytes([number] * 32) for number in range(3))
+    assert store.redeem(code_name(codes[0]), first)
+
+    def fail(_):
+        raise AssertionError("A transaction began.")
+
+    monkeypatch.setattr(type(store), "_transaction", fail)
+    # A code that is unknown, and one that is used.
+    assert not store.redeem(code_name(new_code()), first)
+    assert not store.redeem(code_name(codes[0]), again)
+    with pytest.raises(AssertionError, match="began"):
+        store.redeem(code_name(codes[1]), other)
+    monkeypatch.undo()
+    assert store.redeem(code_name(codes[1]), other)
+
+
+def test_requests_that_wait_are_bounded(inviting, monkeypatch):
+    monkeypatch.setattr("discreet.service.inviting.MOST_WAITING", 1)
+    service, store, codes = inviting()
+    url = f"{service.url}/invitations"
+    first, second = (
+        json.loads(TokenRequest.new(store.campaign, bytes(16), code).body()) for code in codes[:2]
+    )
+    begun, go_on, redeem = threading.Event(), threading.Event(), type(store).redeem
+
+    def slow(*arguments):
+        begun.set()
+        assert go_on.wait(60)
+        return redeem(*arguments)
+
+    monkeypatch.setattr(type(store), "redeem", slow)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask_json, url, first)
+        assert begun.wait(60)
+        status, answer = ask_json(url, second)
+        go_on.set()
+        assert status == 503 and "waiting" in answer["error"]
+        assert waiting.result()[0] == 200
+    assert ask_json(url, second)[0] == 200
 
 
 @pytest.mark.parametrize(
