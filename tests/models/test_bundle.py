@@ -327,6 +327,29 @@ def test_the_device_refuses_files_that_are_damaged(model_of):
     )
 
 
+_ENDLESS = """
+const { BundleError, openBundle } = await import(process.argv[1]);
+const piece = new Uint8Array(2 ** 22).fill(32);
+const [read, left] = [[], []];
+const endless = (at) => new ReadableStream({
+  pull(stream) { read[at] += piece.length; stream.enqueue(piece); },
+  cancel() { left.push(at); },
+});
+globalThis.fetch = async () => new Response(endless(read.push(0) - 1));
+const told = await openBundle(new URL("https://shop.example/")).catch((error) => error);
+while (left.length < read.length) await new Promise((done) => setTimeout(done, 1));
+process.stdout.write(JSON.stringify([told instanceof BundleError, told.message, read]));
+"""
+
+
+@needs_node
+def test_the_device_stops_reading_beyond_the_limit():
+    told = run_module(_ENDLESS, (BUNDLED / "shared" / "recommender.js").as_uri())
+    is_known, message, read = json.loads(told)
+    assert is_known and "too large" in message and len(read) == 3
+    assert max(read) <= encoding.MOST_BYTES + 3 * 2**22
+
+
 def test_ids_that_javascript_would_round_are_texts():
     large = 2**53
     data = Interactions.from_arrays([0, 0, 1, 1], [large, large + 1, large + 1, 7])
