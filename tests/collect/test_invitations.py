@@ -1,7 +1,9 @@
 """Blind signatures as RFC 9474 has them, and tokens that name a sender but not an invitation."""
 
 import json
+import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
 
@@ -9,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from discreet.collect import blind_signatures
 from discreet.collect.blind_signatures import (
     EXPONENT,
     BlindPublicKey,
@@ -24,6 +27,7 @@ from discreet.collect.wire import ReportRefused
 from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
 from discreet.privacy.mechanisms.bounded import BoundedLaplace
+from hostile_keys import hostile_keys, smooth_modulus
 
 RFC = run_path(str(Path(__file__).with_name("rfc9474.py")))
 
@@ -158,6 +162,38 @@ def test_keys_are_written_and_read(signer):
             BlindPublicKey.from_json(record)
 
 
+@pytest.mark.parametrize("kind", hostile_keys())
+def test_a_key_that_could_mark_requests_is_not_read(kind, signer):
+    with pytest.raises(ParameterError, match="key of invitations"):
+        BlindPublicKey.from_json(hostile_keys()[kind])
+    record = {**films(signer).to_json(), "invitations": hostile_keys()[kind]}
+    with pytest.raises(ParameterError, match="key of invitations"):
+        Campaign.from_json(record)
+
+
+def test_a_key_with_another_exponent_signs_nothing():
+    with pytest.raises(ParameterError, match="exponent 65537"):
+        BlindSigningKey(rsa.generate_private_key(3, 2048))
+
+
+def test_nothing_is_asked_that_shares_a_factor_with_the_key(monkeypatch):
+    modulus = smooth_modulus()
+    with monkeypatch.context() as patched:
+        patched.setattr(blind_signatures, "_small_primes", lambda: 1)
+        key = BlindPublicKey(modulus)
+    refused = 0
+    for _ in range(100):
+        try:
+            request = blind(key, prepare(b"discreet invitation"))
+        except DataError as error:
+            assert "nothing was asked" in str(error)
+            refused += 1
+        else:
+            assert math.gcd(int.from_bytes(request.blinded), modulus) == 1
+    # About one message in seven is coprime to so many small primes.
+    assert refused > 50
+
+
 def test_a_campaign_names_its_key_in_its_digest(signer):
     with_key = films(signer)
     without = Campaign(
@@ -167,3 +203,12 @@ def test_a_campaign_names_its_key_in_its_digest(signer):
     assert campaign_from_bytes(with_key.to_bytes()).invitations == signer.public
     with pytest.raises(ParameterError, match="needs no invitation"):
         TokenRequest.new(without, bytes(16), new_code())
+
+
+def test_a_campaign_that_could_not_name_its_key_is_refused(signer):
+    campaign = films(signer)
+    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+        replace(campaign, version=1)
+    old = replace(campaign, version=1, invitations=None).to_json()
+    with pytest.raises(ParameterError, match="version 1 cannot invite"):
+        Campaign.from_json({**old, "invitations": signer.public.to_json()})

@@ -73,7 +73,8 @@ class Invitations:
     def __init__(self, folder):
         campaign = Campaign.from_bytes((OLD / "films.campaign").read_bytes())
         # Nobody knows the factors of this number, and nobody needs to.
-        self.campaign = dataclasses.replace(campaign, invitations=BlindPublicKey((1 << 2047) + 12345))
+        key = BlindPublicKey((1 << 2047) + 29)
+        self.campaign = dataclasses.replace(campaign, version=2, invitations=key)
         self.request = TokenRequest.new(self.campaign, bytes(16), "a" * 24)
         self.answer = {"signature": "5" * 512}
 

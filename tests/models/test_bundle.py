@@ -14,7 +14,7 @@ from discreet.core.checks import FileError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.models.bundle import encoding
 from discreet.models.bundle.encoding import PRECISIONS, decoded, encode, int8_vectors, int8_weights
-from discreet.models.bundle.folder import _facts, bundle_files, device_file, write_bundle
+from discreet.models.bundle.folder import _facts, bundle_files, bundle_names, device_file, write_bundle
 from discreet.models.bundle.parts import KINDS, parts_of
 from discreet.models.bundle.scoring import agreement, drawn_histories, own_lists, scores_of
 from discreet.models.lists import best_places
@@ -202,6 +202,10 @@ def test_the_folder_holds_a_package_a_page_and_the_label(tmp_path, model_of):
     assert all(name == "./" or name in made for name in kept)
 
 
+def test_the_names_are_known_before_the_files_are_made(model_of):
+    assert bundle_names() == bundle_files(model_of("popularity")).keys()
+
+
 def test_a_changed_file_changes_the_worker(model_of):
     one, other = (bundle_files(model_of("popularity"), title=title)["worker.js"] for title in ("One", "Two"))
     assert one != other and one == bundle_files(model_of("popularity"), title="One")["worker.js"]
@@ -321,6 +325,29 @@ def test_the_device_refuses_files_that_are_damaged(model_of):
     assert dict(zip(("whole", *names), told, strict=True)) == {"whole": "taken"} | dict.fromkeys(
         names, "refused"
     )
+
+
+_ENDLESS = """
+const { BundleError, openBundle } = await import(process.argv[1]);
+const piece = new Uint8Array(2 ** 22).fill(32);
+const [read, left] = [[], []];
+const endless = (at) => new ReadableStream({
+  pull(stream) { read[at] += piece.length; stream.enqueue(piece); },
+  cancel() { left.push(at); },
+});
+globalThis.fetch = async () => new Response(endless(read.push(0) - 1));
+const told = await openBundle(new URL("https://shop.example/")).catch((error) => error);
+while (left.length < read.length) await new Promise((done) => setTimeout(done, 1));
+process.stdout.write(JSON.stringify([told instanceof BundleError, told.message, read]));
+"""
+
+
+@needs_node
+def test_the_device_stops_reading_beyond_the_limit():
+    told = run_module(_ENDLESS, (BUNDLED / "shared" / "recommender.js").as_uri())
+    is_known, message, read = json.loads(told)
+    assert is_known and "too large" in message and len(read) == 3
+    assert max(read) <= encoding.MOST_BYTES + 3 * 2**22
 
 
 def test_ids_that_javascript_would_round_are_texts():

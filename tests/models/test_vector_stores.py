@@ -32,22 +32,27 @@ def model(data):
 
 
 @pytest.fixture(scope="module")
-def database():
-    psycopg = pytest.importorskip("psycopg", reason="the extra `pgvector` is not installed")
+def server():
+    pytest.importorskip("psycopg", reason="the extra `pgvector` is not installed")
     if postgresql_programs() is None:
         pytest.skip("PostgreSQL is not installed; `make browser` brings it")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         server = Postgresql(folder).start()
-        with psycopg.connect(server.fresh()) as connection:
-            there = connection.execute(
-                "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"
-            ).fetchone()
-        if there == (0,):
-            server.stop()
-            pytest.skip("pgvector is not installed; `make browser` brings it where Debian has it")
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def database(server):
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(server.fresh()) as connection:
+        there = connection.execute(
+            "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"
+        ).fetchone()
+    if there == (0,):
+        pytest.skip("pgvector is not installed; `make browser` brings it where Debian has it")
+    return server
 
 
 def agreement(model, data, search):
@@ -134,22 +139,48 @@ def test_the_recipe_of_the_documentation_gives_our_list_from_a_collection(tmp_pa
     client.close()
 
 
+def run_script(url, script):
+    """Run a script as the documentation says, with psql as it comes; return its status."""
+    command = [postgresql_programs() / "psql", "--quiet", "--no-psqlrc", url, "--file", script]
+    return subprocess.run(list(map(str, command)), check=False, capture_output=True).returncode
+
+
 def test_the_script_makes_the_same_table(tmp_path, model, data, database):
     psycopg = pytest.importorskip("psycopg")
     export_items(model, tmp_path / "shop", "pgvector", name="films")
     url = database.fresh()
-    command = [
-        postgresql_programs() / "psql",
-        "-q",
-        "-v",
-        "ON_ERROR_STOP=1",
-        url,
-        "-f",
-        tmp_path / "shop" / SQL,
-    ]
-    subprocess.run(list(map(str, command)), check=True)
+    assert run_script(url, tmp_path / "shop" / SQL) == 0
     with psycopg.connect(url) as connection:
         assert agreement(model, data, by_sql(connection, "films")) >= 0.99
+
+
+def hostile_script(folder):
+    """Write the script of a catalog with an id that is SQL for whoever reads it as such."""
+    ids = ["film", "; ROLLBACK; CREATE TABLE stolen AS SELECT current_user; --"]
+    table = VectorTable(catalog=Vocabulary.of(ids), vectors=np.ones((2, 2), dtype=np.float32), label={})
+    write_pgvector(table, folder)
+    return folder / SQL
+
+
+def test_a_script_stops_at_its_first_error_by_itself(tmp_path):
+    assert hostile_script(tmp_path).read_text().startswith("\\set ON_ERROR_STOP on\n")
+
+
+def test_an_id_is_never_a_statement(tmp_path, server):
+    psycopg = pytest.importorskip("psycopg")
+    script, url = hostile_script(tmp_path), server.fresh()
+
+    def is_stolen():
+        with psycopg.connect(url) as connection:
+            return connection.execute("SELECT to_regclass('stolen') IS NOT NULL").fetchone() == (True,)
+
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE items (item text)")
+    assert run_script(url, script) != 0 and not is_stolen()
+    # The twin: without its first line the script goes on, and psql reads the id as a statement.
+    script.write_text(script.read_text().partition("\n")[2])
+    run_script(url, script)
+    assert is_stolen()
 
 
 def test_odd_ids_come_back_as_they_were(tmp_path, database):
@@ -159,8 +190,7 @@ def test_odd_ids_come_back_as_they_were(tmp_path, database):
     table = VectorTable(catalog=Vocabulary.of(odd), vectors=vectors, label={"it's": "\\ a label"})
     write_pgvector(table, tmp_path)
     url = database.fresh()
-    command = [postgresql_programs() / "psql", "-q", "-v", "ON_ERROR_STOP=1", url, "-f", tmp_path / SQL]
-    subprocess.run(list(map(str, command)), check=True)
+    assert run_script(url, tmp_path / SQL) == 0
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT item, vector::text FROM items ORDER BY place").fetchall()
         (said,) = connection.execute("SELECT obj_description('items'::regclass)").fetchone()

@@ -48,6 +48,14 @@ const answers = {
   },
   request: async ({ text, sender, code, script }) =>
     device.requestToken(await open(text), bytes(sender), code, script ? played(script) : undefined),
+  requestUnder: async ({ modulus, digest, sender, script }) => {
+    const invitations = { modulus: BigInt(`0x${modulus}`), size: modulus.length / 2 };
+    try {
+      return await device.requestToken({ digest: bytes(digest), invitations }, bytes(sender), "code", played(script));
+    } catch (error) {
+      return { refused: error.message };
+    }
+  },
   token: async ({ text, sender, request, signature }) => {
     try {
       return await device.tokenOf(await open(text), bytes(sender), request, { signature });

@@ -5,9 +5,11 @@ from urllib.parse import quote
 
 import pytest
 
+from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.popularity import Popularity
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.service import bundles
 from discreet.service.answering import answering_app
 from service.servers import InProcess, ask, ask_json
 from toy import toy_interactions
@@ -74,3 +76,29 @@ def test_choices_are_a_list_and_items_without_vectors_have_no_neighbors(tmp_path
         status, answer = ask_json(f"{service.url}/similar?item={quote(chosen[0])}")
         assert status == 422 and answer["error"].endswith(".")
         assert ask_json(f"{service.url}/recommend", {"history": list(range(100_000))})[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [(ParameterError("No."), 422, "No."), (ValueError("secret"), 500, "could not be made"), (None, 200, "")],
+    ids=["refused", "failed", "made"],
+)
+def test_a_bundle_is_tried_once_for_each_model(answering, tmp_path, monkeypatch, fault, status, words):
+    tried, make = [], bundles.bundle_files
+
+    def counted(model):
+        tried.append(model)
+        if fault is not None:
+            raise fault
+        return make(model)
+
+    monkeypatch.setattr(bundles, "bundle_files", counted)
+    path = tmp_path / "m.discreet"
+    answering[1].save(path)
+    with InProcess(answering_app(path, bundle=True)) as service:
+        # A name that no bundle has is looked at first.
+        assert ask(f"{service.url}/bundle/no.json")[0] == 404 and not tried
+        for _ in range(3):
+            found, _, body = ask(f"{service.url}/bundle/label.json")
+            assert found == status and words in body.decode() and b"secret" not in body
+        assert len(tried) == 1

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import math
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -15,6 +18,7 @@ from discreet.service.admission import seal, submission
 from discreet.service.client import CollectionClient
 from discreet.service.stores import store as stores
 from discreet.service.stores.opening import copy_store, open_store
+from hostile_keys import hostile_keys, smooth_modulus
 from service.browser import needs_browser, rate
 from service.node import ask as ask_node
 from service.node import needs_node
@@ -127,6 +131,49 @@ def test_a_store_that_fails_signs_nothing_and_says_so(inviting, monkeypatch):
     assert ask_json(f"{service.url}/invitations", request)[0] == 200
 
 
+def test_a_stranger_keeps_nobody_from_writing(inviting, store_url, monkeypatch):
+    _, store, codes = inviting(store_url)
+    first, again, other = (bytes([number] * 32) for number in range(3))
+    assert store.redeem(code_name(codes[0]), first)
+
+    def fail(_):
+        raise AssertionError("A transaction began.")
+
+    monkeypatch.setattr(type(store), "_transaction", fail)
+    # A code that is unknown, and one that is used.
+    assert not store.redeem(code_name(new_code()), first)
+    assert not store.redeem(code_name(codes[0]), again)
+    with pytest.raises(AssertionError, match="began"):
+        store.redeem(code_name(codes[1]), other)
+    monkeypatch.undo()
+    assert store.redeem(code_name(codes[1]), other)
+
+
+def test_requests_that_wait_are_bounded(inviting, monkeypatch):
+    monkeypatch.setattr("discreet.service.inviting.MOST_WAITING", 1)
+    service, store, codes = inviting()
+    url = f"{service.url}/invitations"
+    first, second = (
+        json.loads(TokenRequest.new(store.campaign, bytes(16), code).body()) for code in codes[:2]
+    )
+    begun, go_on, redeem = threading.Event(), threading.Event(), type(store).redeem
+
+    def slow(*arguments):
+        begun.set()
+        assert go_on.wait(60)
+        return redeem(*arguments)
+
+    monkeypatch.setattr(type(store), "redeem", slow)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask_json, url, first)
+        assert begun.wait(60)
+        status, answer = ask_json(url, second)
+        go_on.set()
+        assert status == 503 and "waiting" in answer["error"]
+        assert waiting.result()[0] == 200
+    assert ask_json(url, second)[0] == 200
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -199,6 +246,31 @@ def test_the_browsers_requests_are_answered_with_tokens_that_are_taken(inviting)
     device = Device.restore(campaign, {**Device(campaign).state(), "sender": sender.hex()})
     body = seal(device.message({"film 3": 5.0}))
     assert ask(f"{service.url}/reports", body, headers=stores_token)[0] == 200
+
+
+@needs_node
+def test_the_browser_reads_no_key_that_could_mark_requests(films, signer):
+    record = replace(films, invitations=signer.public).to_json()
+    texts = [json.dumps({**record, "invitations": key}) for key in hostile_keys().values()]
+    honest, *hostile = ask_node(*({"what": "open", "text": text} for text in (json.dumps(record), *texts)))
+    assert "refused" not in honest
+    assert all(one["known"] and "key of invitations" in one["refused"] for one in hostile)
+    assert "small factors" in hostile[0]["refused"]
+
+
+@needs_node
+def test_the_browser_asks_nothing_that_shares_a_factor_with_the_key():
+    modulus, asked = smooth_modulus(), []
+    for number in range(60):
+        # The random bytes of one request: prefix, salt, and a blinding number that has an inverse.
+        script = (number.to_bytes(32) + bytes(48) + (2).to_bytes(256)).hex()
+        key = {"modulus": f"{modulus:x}", "digest": bytes(32).hex(), "sender": bytes(16).hex()}
+        asked.append({"what": "requestUnder", "script": script, **key})
+    answers = ask_node(*asked)
+    refused = [one for one in answers if "refused" in one]
+    assert 0 < len(refused) < 60 and all("nothing was asked" in one["refused"] for one in refused)
+    made = [int(one["blinded"], 16) for one in answers if "blinded" in one]
+    assert len(made) + len(refused) == 60 and all(math.gcd(one, modulus) == 1 for one in made)
 
 
 @needs_browser

@@ -43,8 +43,19 @@ def test_many_people_are_answered_as_each_alone(answering):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"history": ["no such item"]}, {"history": 7}, {"k": 3}, 7, None, {"history": [], "k": 0}],
-    ids=str,
+    [
+        {"history": ["no such item"]},
+        {"history": 7},
+        {"k": 3},
+        7,
+        None,
+        {"history": [], "k": 0},
+        {"history": [], "user": "\ud800"},
+        {"history": [["\udfff", 5.0]]},
+        {"history": {"\ud800": 5.0}, "ignore_unknown": True},
+        {"history": [{"item": "a", "rating": 5.0, "time": "\ud800"}], "ignore_unknown": True},
+    ],
+    ids=ascii,
 )
 def test_one_bad_person_does_not_lose_the_others(answering, bad):
     service, model = answering
@@ -53,6 +64,27 @@ def test_one_bad_person_does_not_lose_the_others(answering, bad):
     first, refused, last = found["answers"]
     assert status == 200 and len(first["items"]) == 5 and len(last["items"]) == 5
     assert refused["status"] == 422 and refused["error"].endswith(".")
+
+
+def test_a_fault_with_one_person_says_nothing_and_loses_nobody(answering, monkeypatch, capfd):
+    service, model = answering
+    plain = type(model).recommend
+
+    def faulty(self, history, k, **options):
+        if k == 7:
+            raise ValueError(f"secret {history}")
+        return plain(self, history, k, **options)
+
+    monkeypatch.setattr(type(model), "recommend", faulty)
+    people = [question(model, 0), question(model, 2, k=7), question(model, 1)]
+    status, found = ask_json(f"{service.url}/recommend", {"people": people})
+    first, refused, last = found["answers"]
+    assert status == 200 and len(first["items"]) == 5 and len(last["items"]) == 5
+    assert refused == {"error": "This question could not be answered.", "status": 500}
+    status, alone = ask_json(f"{service.url}/recommend", people[1])
+    assert status == 500 and alone == {"error": refused["error"]}
+    written = capfd.readouterr().err
+    assert '"kind": "ValueError"' in written and "secret" not in written and "Traceback" not in written
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import hashlib
 import math
 import secrets
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Self, final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -23,6 +23,19 @@ EXPONENT = 65537
 PREFIX_BYTES = 32
 _HASH_BYTES = _SALT_BYTES = 48
 _BITS, _LEAST_BITS, _MOST_BITS = 2048, 2048, 4096
+# No honest key has a prime factor below; a key of such factors would mark requests and tokens alike.
+_LEAST_FACTOR = 1 << 16
+
+
+@cache
+def _small_primes() -> int:
+    """Return the product of all primes below the least factor."""
+    prime = bytearray([0, 0]) + bytearray([1]) * (_LEAST_FACTOR - 2)
+    for number in range(2, math.isqrt(_LEAST_FACTOR) + 1):
+        if prime[number]:
+            multiples = range(number * number, _LEAST_FACTOR, number)
+            prime[number * number :: number] = bytes(len(multiples))
+    return math.prod(number for number, is_prime in enumerate(prime) if is_prime)
 
 
 @final
@@ -42,6 +55,11 @@ class BlindPublicKey:
             raise ParameterError(
                 f"The key of invitations must be an odd number of {_LEAST_BITS} to {_MOST_BITS} bits."
             )
+        if math.gcd(_small_primes() % self.modulus, self.modulus) != 1:
+            raise ParameterError(
+                f"The key of invitations has a prime factor below {_LEAST_FACTOR:,}, so requests and tokens "
+                "could be matched. Make it with `campaign new --invited`."
+            )
 
     @property
     def size(self) -> int:
@@ -55,7 +73,8 @@ class BlindPublicKey:
     @classmethod
     def from_json(cls, record: Any) -> Self:
         """Read what `to_json` wrote."""
-        text = record.get("modulus") if isinstance(record, dict) else None
+        # An exponent of its own would not be the one that tokens are checked with.
+        text = record["modulus"] if isinstance(record, dict) and record.keys() == {"modulus"} else None
         hexadecimal = isinstance(text, str) and len(text) <= _MOST_BITS // 4
         if not hexadecimal or not set(text) <= set("0123456789abcdef"):  # type: ignore[arg-type]
             raise ParameterError("The key of invitations must be written in hexadecimal digits.")
@@ -100,7 +119,8 @@ def blind(
     )
     modulus = key.modulus
     if math.gcd(encoded, modulus) != 1:
-        raise DataError("The key of invitations has small factors; nothing was asked.")
+        # The factor in common would stand in the blinded number and in the signature.
+        raise DataError("The key of invitations shares a factor with the request; nothing was asked.")
     while inverse is None:
         drawn = 1 + secrets.randbelow(modulus - 1)
         inverse = drawn if math.gcd(drawn, modulus) == 1 else None

@@ -145,6 +145,12 @@ class Campaign:
         require(len(self.catalog) >= 1, "catalog", len(self.catalog), "must hold an item")
         integer("max_reports", self.max_reports, least=1)
         kind_of(self.mechanism)
+        if self.version == 1 and self.invitations is not None:
+            # Its text would name no key, so the campaign would be open to anybody.
+            raise ParameterError(
+                f"Campaigns of version 1 cannot invite devices. Leave version at {VERSION}, or leave out "
+                "invitations."
+            )
 
     @property
     def facts(self) -> PublicFacts:

@@ -94,10 +94,13 @@ def _escaped(item: str | int) -> str:
 
 
 def write_pgvector(table: VectorTable, folder: Path) -> None:
-    """Write a script that `psql` reads: all in one transaction."""
+    """Write a script that `psql` reads: all in one transaction, and nothing after the first error.
+
+    If COPY could not begin, psql would read its lines as statements, and ids are written by strangers.
+    """
     create, copy = table.create_sql()
     with (folder / SQL).open("w", encoding="utf-8", newline="\n") as script:
-        script.write("BEGIN;\nSET LOCAL standard_conforming_strings = on;\n")
+        script.write("\\set ON_ERROR_STOP on\nBEGIN;\nSET LOCAL standard_conforming_strings = on;\n")
         script.write(f"{create}{copy};\n")
         script.writelines(table.copy_lines())
         script.write(f"\\.\n{table.index_sql()}COMMIT;\n")

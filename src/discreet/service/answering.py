@@ -31,6 +31,7 @@ from discreet.service.questions import (
     parsed,
     question,
 )
+from discreet.service.running import log
 from discreet.service.web_app import add_metrics, new_app
 from discreet.service.workers import Workers
 
@@ -148,8 +149,14 @@ async def _one(workers: Workers, published: Published, asked: Any, form: dict[st
 
     try:
         return await workers.run(work)
+    except RefusedError:
+        raise
     except DiscreetError as error:
         raise RefusedError(422, str(error), form) from error
+    except Exception as error:
+        # Its words and its traceback may quote the history; one person's trouble is nobody else's.
+        log("question failed", kind=type(error).__name__)
+        raise RefusedError(500, "This question could not be answered.") from None
 
 
 def _describe_questions(app: FastAPI) -> None:

@@ -16,6 +16,9 @@ from discreet.service.limits import RefusedError, body_of
 from discreet.service.running import log
 from discreet.service.stores.store import ReportStore
 
+#: How many requests for a token wait for the store at once; others are refused.
+MOST_WAITING = 64
+
 
 def check_signer(store: ReportStore, signer: BlindSigningKey | None) -> None:
     """Refuse a key of invitations that is not the one of the campaign."""
@@ -42,6 +45,7 @@ def add_invitations(
     note_order: Callable[[], None],
 ) -> None:
     """Let devices exchange an invitation for a token, once."""
+    places = asyncio.Semaphore(MOST_WAITING)
 
     @app.post(
         "/invitations",
@@ -52,8 +56,11 @@ def add_invitations(
         """Sign the blinded number of a device; the same request may be sent again, another one may not."""
         limit(request)
         name, blinded = read_request(await body_of(request, MOST_REQUEST_BYTES), signer.public)
-        note_order()
-        return JSONResponse({"signature": await asyncio.to_thread(_signed, name, blinded)})
+        if places.locked():
+            raise RefusedError(503, "Too many requests for tokens are waiting; send it again in a minute.")
+        async with places:
+            note_order()
+            return JSONResponse({"signature": await asyncio.to_thread(_signed, name, blinded)})
 
     def _signed(name: bytes, blinded: bytes) -> str:
         try:

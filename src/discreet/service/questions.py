@@ -110,7 +110,12 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
             422, f"A history may have {MOST_HISTORY:,} items; send the newest of them.", example
         )
     try:
+        json.dumps(asked, ensure_ascii=False).encode()
         return Question.model_validate(asked)
+    except UnicodeEncodeError:
+        raise RefusedError(
+            422, "The question has half of a surrogate pair, which no id holds. Send text as UTF-8.", example
+        ) from None
     except (ValidationError, ValueError, RecursionError):
         raise RefusedError(
             422, "The question does not have the form that /docs describes.", example

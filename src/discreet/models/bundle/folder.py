@@ -86,6 +86,13 @@ def bundle_files(
     return made
 
 
+def bundle_names(precisions: Sequence[str] = ("int8", "float16")) -> frozenset[str]:
+    """Return the paths of a bundle without a graph, which do not depend on the model."""
+    own = {INDEX, WORKER, MANIFEST, "items.json", "label.json", "package.json", "README.md"}
+    pages = web_files("shared", "page").keys() - {f"page/{INDEX}", f"page/{WORKER}"}
+    return frozenset(own | pages | {f"model.{precision}.bin" for precision in precisions})
+
+
 def web_files(*folders: str) -> dict[str, bytes]:
     """Return the scripts, styles and pictures of these folders, by path."""
     web = files("discreet.models.bundle").joinpath("web")

@@ -95,6 +95,10 @@ class PostgresqlStore(ReportStore):
         """Return every invitation's name, and the request it was used for."""
         yield from self._pages("SELECT name, request FROM discreet_invitations ORDER BY name")
 
+    def _invitation(self, name: bytes) -> bytes | None:
+        with self._lock, self._told():
+            return _invitation(self._connected(), name)
+
     def settle(self) -> None:
         """Leave the log of writes to the server."""
 
@@ -213,9 +217,7 @@ class _PostgresqlTransaction(Transaction):
         return int(self._connection.execute("SELECT count(*) FROM discreet_invitations").fetchone()[0])
 
     def invitation(self, name: bytes) -> bytes | None:
-        query = "SELECT request FROM discreet_invitations WHERE name = %s"
-        row = self._connection.execute(query, (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        return _invitation(self._connection, name)
 
     def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
         if rows:
@@ -227,3 +229,9 @@ class _PostgresqlTransaction(Transaction):
     def use_invitation(self, name: bytes, request: bytes) -> None:
         query = "UPDATE discreet_invitations SET request = %s WHERE name = %s"
         self._connection.execute(query, (request, name))
+
+
+def _invitation(connection: Any, name: bytes) -> bytes | None:
+    query = "SELECT request FROM discreet_invitations WHERE name = %s"
+    row = connection.execute(query, (name,)).fetchone()
+    return None if row is None else bytes(row[0])

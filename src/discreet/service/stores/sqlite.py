@@ -110,6 +110,10 @@ class SqliteStore(ReportStore):
                 self._require(isinstance(row[0], bytes) and isinstance(row[1], bytes))
                 yield row[0], row[1]
 
+    def _invitation(self, name: bytes) -> bytes | None:
+        with self._lock, self._sound():
+            return _invitation(self._connection, name)
+
     def _require(self, is_ours: bool) -> None:
         if not is_ours:
             raise FileError(f"{self._path} holds a row that no report makes.")
@@ -191,12 +195,15 @@ class _SqliteTransaction(Transaction):
         return int(self._connection.execute("SELECT count(*) FROM invitations").fetchone()[0])
 
     def invitation(self, name: bytes) -> bytes | None:
-        query = "SELECT request FROM invitations WHERE name = ?"
-        row = self._connection.execute(query, (name,)).fetchone()
-        return None if row is None else row[0]
+        return _invitation(self._connection, name)
 
     def add_invitations(self, rows: list[tuple[bytes, bytes]]) -> None:
         self._connection.executemany("INSERT INTO invitations VALUES (?, ?)", rows)
 
     def use_invitation(self, name: bytes, request: bytes) -> None:
         self._connection.execute("UPDATE invitations SET request = ? WHERE name = ?", (request, name))
+
+
+def _invitation(connection: sqlite3.Connection, name: bytes) -> bytes | None:
+    row = connection.execute("SELECT request FROM invitations WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]

@@ -120,8 +120,11 @@ class ReportStore(ABC):
     def redeem(self, name: bytes, request: bytes) -> bool:
         """Use an invitation for one request; tell whether it may be answered.
 
-        The same request may come again: its answer may have been lost. Any other is refused.
+        The same request may come again: its answer may have been lost. Any other is refused. Strangers
+        with no invitation only read: they keep nobody from writing.
         """
+        if self._invitation(name) not in (_UNUSED, request):
+            return False
         with self._transaction() as transaction:
             if transaction.value(CLOSED) is not None:
                 return False
@@ -155,6 +158,10 @@ class ReportStore(ABC):
     @abstractmethod
     def invitations(self) -> Iterator[tuple[bytes, bytes]]:
         """Return every invitation's name, and the request it was used for."""
+
+    @abstractmethod
+    def _invitation(self, name: bytes) -> bytes | None:
+        """Return what `Transaction.invitation` does, by a plain read."""
 
     @abstractmethod
     def settle(self) -> None:

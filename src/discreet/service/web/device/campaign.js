@@ -5,6 +5,8 @@ import { ONE, expAbove, expBelow, fractionOf, keeps, largestRatio } from "./exac
 const WORDS = 1n << 64n;
 const UNIT = 1n << 128n;
 const MOST_CHECKED = 1 << 22;
+// No honest key has a prime factor below; a key of such factors would mark requests and tokens alike.
+const LEAST_FACTOR = 1 << 16;
 
 /** Say why a campaign was refused. */
 export class CampaignError extends Error {}
@@ -60,11 +62,25 @@ function readRecord(record) {
 /** Return the key under which tokens of invited devices are signed, or null if anybody may send. */
 function invitationKey(record) {
   if (record === undefined) return null;
-  const { modulus } = record;
+  const { modulus, ...rest } = record ?? {};
+  // An exponent of its own would not be the one that tokens are checked with.
+  demand(Object.keys(rest).length === 0, "Its key of invitations is damaged.");
   const fits = typeof modulus === "string" && /^[89a-f][0-9a-f]*[13579bdf]$/.test(modulus);
   demand(fits && modulus.length % 2 === 0, "Its key of invitations is damaged.");
   demand(modulus.length >= 512 && modulus.length <= 1024, "Its key of invitations has a wrong size.");
-  return Object.freeze({ modulus: BigInt(`0x${modulus}`), size: modulus.length / 2 });
+  const number = BigInt(`0x${modulus}`);
+  demand(!hasSmallFactor(number), "Its key of invitations has small factors: requests and tokens could be matched.");
+  return Object.freeze({ modulus: number, size: modulus.length / 2 });
+}
+
+function hasSmallFactor(number) {
+  const composite = new Uint8Array(LEAST_FACTOR);
+  for (let prime = 2; prime < LEAST_FACTOR; prime += 1) {
+    if (composite[prime]) continue;
+    if (number % BigInt(prime) === 0n) return true;
+    for (let multiple = prime * prime; multiple < LEAST_FACTOR; multiple += prime) composite[multiple] = 1;
+  }
+  return false;
 }
 
 function cellTables(draws, ratings, outcomes) {

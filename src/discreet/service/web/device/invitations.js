@@ -24,6 +24,10 @@ export async function requestToken(campaign, sender, code, source = systemBytes)
   const { modulus, size } = campaign.invitations;
   const prefix = source(PREFIX_BYTES);
   const encoded = numberOf(await encode(joined(prefix, message(campaign, sender)), size, source(SALT_BYTES)));
+  // A factor in common with the modulus would stand in the blinded number and in the signature.
+  if (inverted(encoded, modulus) === null) {
+    throw new Error("The key of invitations shares a factor with the request; nothing was asked.");
+  }
   const [inverse, factor] = blinding(modulus, size, source);
   const blinded = (encoded * power(factor, EXPONENT, modulus)) % modulus;
   return { code, prefix: hex(prefix), inverse: inverse.toString(16), blinded: hex(bytesOf(blinded, size)) };

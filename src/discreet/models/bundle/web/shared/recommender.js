@@ -24,13 +24,26 @@ export async function openBundle(base = new URL("../", import.meta.url), { preci
 async function fetched(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new BundleError(`${url.pathname} cannot be read.`);
-  const large = (bytes) => {
-    if (bytes > MOST_BYTES) throw new BundleError(`${url.pathname} is too large.`);
-  };
-  large(Number(answer.headers.get("content-length")));
-  const content = await answer.arrayBuffer();
-  large(content.byteLength);
-  return content;
+  const parts = [];
+  const declared = Number(answer.headers.get("content-length"));
+  // What a header says may be wrong, so bytes are counted as they come.
+  let size = 0;
+  const reader = answer.body.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    parts.push(next.value);
+    size += next.value.length;
+    if (Math.max(size, declared) > MOST_BYTES) {
+      await reader.cancel();
+      throw new BundleError(`${url.pathname} is too large.`);
+    }
+  }
+  const content = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    content.set(part, at);
+    at += part.length;
+  }
+  return content.buffer;
 }
 
 /** Makes lists from a history that stays where it is. */
