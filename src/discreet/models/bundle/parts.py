@@ -23,6 +23,7 @@ from discreet.models.scorers.item_item import ItemWeightsScorer, NeighborScorer,
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.log_chance import chance_table
 from discreet.models.scorers.next_items import NextItems
+from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 
 #: The kinds of parts, in words for whoever reads a bundle.
@@ -180,7 +181,10 @@ def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     return [ScorePart("item-item", {**EVENLY, "weight": 1.0}, arrays)]
 
 
-_OF_INTERACTIONS = frozenset({"popularity", "item_factors", "paired", "neighbors", "neighbor_weights"})
+# Lengths of histories order no list; only synthetic data need them.
+_OF_INTERACTIONS = frozenset(
+    {"popularity", "item_factors", "paired", "neighbors", "neighbor_weights", *HISTORIES}
+)
 _OF_RATINGS = frozenset({"item_bias", "item_factors", "ridge", "popularity"})
 # How each scorer is taken apart, and the arrays of it that are looked at.
 _MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset[str]]] = {
