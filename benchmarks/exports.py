@@ -26,7 +26,7 @@ import polars as pl
 
 import discreet
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.exporting import INDEX, ITEMS, TARGETS, export_items, load_items, search_vectors
+from discreet.models.exporting import INDEX, ITEMS, export_items, load_items, search_vectors
 from discreet.models.vector_stores import QDRANT
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--data", default="movielens-1m")
     parser.add_argument("--epsilons", default="5,inf")
     parser.add_argument("--people", type=int, default=300)
-    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--targets", default=",".join(DOORS))
     options = harness.options(parser, toy={"epsilons": "inf", "people": 5, "targets": "parquet"})
     data = harness.ratings(options.data, toy=options.toy)
     drawn = np.random.default_rng(0).permutation(data.n_users)[: options.people]
