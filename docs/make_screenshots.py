@@ -1,6 +1,7 @@
-"""Take the pictures of two pages at two widths, by day and by night; needs a browser.
+"""Take the pictures of three pages at two widths, by day and by night; needs a browser.
 
-They are the page of a campaign (docs/collecting.md) and that of a bundle (docs/on_device.md).
+They are the page of a campaign (docs/collecting.md), that of a bundle (docs/on_device.md) and that of
+synthetic data (docs/give_data_away.md).
 
 `make browser` brings one; it is driven from tests/service.
 """
@@ -28,6 +29,8 @@ from discreet.service.answering import answering_app
 from discreet.service.collecting import collecting_app
 from discreet.service.refitting import fit_store
 from discreet.service.stores.opening import open_store
+from discreet.synthesis.making import make
+from discreet.synthesis.page import render_page
 from service.browser import browsing, rate
 from service.servers import InProcess
 
@@ -41,6 +44,7 @@ def main(made: Making) -> None:
     data = load("discreet-demo").select_users(np.arange(30 if made.toy else 300))
     campaign(made, data)
     bundle(made)
+    synthetic(made, data)
 
 
 def campaign(made: Making, data: Interactions) -> None:
@@ -84,6 +88,18 @@ def bundle(made: Making) -> None:
             page.wait_for_selector("#offline:text('without a connection')")
             page.fill("#search", "camp")
             pictures(page, made, "on-device")
+
+
+def synthetic(made: Making, data: Interactions) -> None:
+    """Draw users from a private model of the demo, beside the data for their holder's eyes."""
+    model = UserFactorization(epsilon=5.0, for_synthesis=True).fit(data)
+    text = render_page(model, make(model, data.n_users, seed=0), data)
+    with tempfile.TemporaryDirectory() as folder, browsing() as profile:
+        file = Path(folder) / "synthetic.html"
+        file.write_text(text, encoding="utf8")
+        page = profile.context.new_page()
+        page.goto(file.as_uri())
+        pictures(page, made, "synthetic")
 
 
 def photograph(page: Any, made: Making) -> None:
