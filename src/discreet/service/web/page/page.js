@@ -171,7 +171,8 @@ async function send() {
     return;
   }
   await keeping.set(`queued ${person.key}`, false);
-  if (told) say(`Sent. The service has kept ${told.kept + told.repeated} of your answers.`);
+  // Another tab may have been faster.
+  say(told ? `Sent. The service has kept ${told.kept + told.repeated} of your answers.` : "Nothing is left to send.");
 }
 
 async function resume() {
