@@ -13,18 +13,25 @@ from discreet.privacy.ledger import Ledger
 
 # Reads all shards once in each of very many steps: longer than any test waits.
 LONG = ("--model", "frank-wolfe", "--set", "solver=oja", "--set", "rounds=400", "--epsilon", "1")
-# The command line, which leaves a file where it is told to once a fit is paid and its training begins.
+# The command line, which leaves a file where it is told to once a fit is paid and has made a step.
+# Before that, kernels are loaded by code that may lose an interrupt.
 PROGRAM = """
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from discreet.cli import main
 from discreet.models import estimator
 
 begun, shown = Path(sys.argv.pop(1)), estimator.terminal_progress
 
+@contextmanager
 def training(progress):
-    begun.touch()
-    return shown(progress)
+    with shown(progress) as show:
+        def told(*step):
+            begun.touch()
+            return show(*step)
+
+        yield told
 
 estimator.terminal_progress = training
 main()
