@@ -10,7 +10,7 @@ numbers are not finite, or whose equations cannot be solved, contributes zero an
 sum comes out may not depend on a row. Write the formula of the bound, for the whole domain, beside the code.
 Then give it an example in tests/contracts/statistic_examples.py: the contract suite finds the class by
 itself, and searches its domain for somebody who adds more than it declares. Models release
-`crowd.total(statistic)` and add noise; they never see a row.
+`source.total(statistic)` and add noise; they never see a row.
 """
 
 from __future__ import annotations

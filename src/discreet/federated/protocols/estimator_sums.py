@@ -1,7 +1,7 @@
 """Run an estimator's own training over parties: each sum that it releases is one question to all of them.
 
-Training sees a crowd that holds nobody. What it asks for is put to the parties, who answer with their exact
-sums and a share of the noise; told numbers are played back to it from the start until it asks for the next
+Training sees a data source without rows. What it asks for is put to the parties, who answer with their exact
+sums and a share of the noise; released numbers are played to it from the start until it asks for the next
 one, or is done. So a change of the estimator's algorithm is a change of the federated one, and without noise
 both give the same model to the last bit. Every estimator that asks for no rows can run so, also one that this
 library does not know: it lists the statistics that it brings.

@@ -57,7 +57,7 @@ def learn_ratings(
     purpose: str,
     words: Floats | None = None,
 ) -> InteractionsAndRatings:
-    """Release counts, effects and, where they show, crowds and taste; together one Gaussian release."""
+    """Release counts, effects and, where they show, embeddings and factors; together one Gaussian."""
     budget = BudgetSplit(multiplier)
     view = pilot_release(
         data, budget.take(tuned.MEAN_SHARE), budget.take(tuned.PILOT_SHARE), multiplier, random
@@ -120,7 +120,7 @@ class _Fit:
     def factors_found(
         self, view: ItemView, shares: BudgetShares, progress: Progress
     ) -> tuple[ItemView, LatentFactors, Floats, dict[str, Any]]:
-        """Release effects, glance at the ratings' second moment, and release what that calls for."""
+        """Release effects and a pilot of the ratings' second moment, then what the pilot calls for."""
         budget, random = self.budget, self.random
         view, factors_found = self.effects(view, budget.take(shares.effects))
         explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.pilot_moment), random)
@@ -132,7 +132,7 @@ class _Fit:
             factors_found = free_directions(view, view.effects().mean)
         progress("user-factorization", 3, 4)
         pays = strong or (explained >= tuned.EXPLAINED and crowds.shape[1] < tuned.ENOUGH_EMBEDDINGS)
-        # A glance is rough: where nothing else shows and people have rated much, a second look is worth it.
+        # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
         looks = pays or (not crowds.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
         left = budget.left
         if looks:
@@ -174,7 +174,7 @@ class _Fit:
         return view, free_directions(view, view.effects().mean)
 
     def crowds(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
-        """Release which items are chosen together and, if that shows crowds, where an item's crowd stands."""
+        """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
         budget, random = self.budget, self.random
         multiplier = budget.take(shares.co_occurrences)
         given = (self.data, view.tally, view.people, multiplier, random, self.weights)
