@@ -13,13 +13,15 @@ from discreet.core.progress import silent
 
 # A verb that waits for Ctrl-C where it is lost, and would then go on for longer than any test waits.
 PROGRAM = """
-import ctypes, sys, time
+import ctypes, signal, sys, time
 from pathlib import Path
 from discreet import recipes
 from discreet.cli import main
 from discreet.core.progress import silent
 
 folder, how = Path(sys.argv.pop(1)), sys.argv.pop(1)
+# Shells start programs in the background without Ctrl-C, and what these start inherits it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait(name):
     (folder / name).touch()
@@ -89,7 +91,15 @@ def test_a_second_press_acts_at_once(tmp_path):
     ended(process)
 
 
-def test_steps_outside_of_a_command_raise_nothing():
+@pytest.fixture
+def foreground():
+    """Handle Ctrl-C as in a terminal, wherever tests run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_steps_outside_of_a_command_raise_nothing(foreground):
     silent("learning", 1, 2)
     with pytest.raises(KeyboardInterrupt), interrupts.not_lost():
         with pytest.raises(KeyboardInterrupt):
@@ -98,18 +108,15 @@ def test_steps_outside_of_a_command_raise_nothing():
     silent("learning", 1, 2)
 
 
-def test_another_handler_and_other_reports_are_left_alone(monkeypatch):
-    handler, told = signal.getsignal(signal.SIGINT), []
+def test_another_handler_and_other_reports_are_left_alone(foreground, monkeypatch):
+    told = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with interrupts.not_lost():
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, handler)
     with interrupts.not_lost():
-        assert signal.getsignal(signal.SIGINT) is not handler
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         fails = type("Fails", (), {"__del__": lambda self: 1 / 0})()
         del fails
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interrupts.not_lost():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert [one.exc_type for one in told] == [ZeroDivisionError]

@@ -16,7 +16,7 @@ LONG = ("--model", "frank-wolfe", "--set", "solver=oja", "--set", "rounds=400", 
 # The command line, which leaves a file where it is told to once a fit is paid. Then kernels are loaded, by
 # code that loses interrupts.
 PROGRAM = """
-import sys
+import signal, sys
 from contextlib import contextmanager
 from pathlib import Path
 from discreet.cli import main
@@ -31,6 +31,8 @@ def training(progress):
         yield show
 
 estimator.terminal_progress = training
+# Shells start programs in the background without Ctrl-C, and what these start inherits it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
 """
 
