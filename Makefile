@@ -11,7 +11,9 @@ demo: $(VENV)/.ready
 # Two processes share the tests, in an order that is new each time (the seed is printed; --randomly-seed repeats it).
 # Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
 # more of them than processors wait for each other in busy loops, for two thirds of the time.
+# Compiled modules are kept whatever the environment says: tests start hundreds of processes.
 test test-random: export OPENBLAS_NUM_THREADS := 1
+test test-random: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
 

@@ -1,4 +1,7 @@
-"""Models of every kind that a bundle can hold, fitted on the same small data."""
+"""Models of every kind that a bundle can hold, fitted on the same small data with the same noise.
+
+Tests judge how lists of rounded vectors differ, which depends on the draw.
+"""
 
 import dataclasses
 import math
@@ -7,6 +10,10 @@ import numpy as np
 
 import discreet
 from discreet.models.bundle.parts import ScorePart, parts_of
+
+
+def noise():
+    return discreet.PrivacyRandom.simulate(1)
 
 
 def stars(data):
@@ -29,11 +36,11 @@ def interactions(data):
 MODELS = {
     "interactions": interactions,
     "private": lambda data: without_pairs(
-        discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(data)
+        discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(data, random=noise())
     ),
     "stars": stars,
-    "biases": lambda data: discreet.Biases(epsilon=5.0).fit(data),
-    "popularity": lambda data: discreet.Popularity(epsilon=5.0).fit(data),
+    "biases": lambda data: discreet.Biases(epsilon=5.0).fit(data, random=noise()),
+    "popularity": lambda data: discreet.Popularity(epsilon=5.0).fit(data, random=noise()),
     "implicit-als": lambda data: discreet.ImplicitAls(factors=8, alpha=10.0, regularization=1.0).fit(data),
     "ease": lambda data: discreet.Ease(regularization=50.0).fit(data),
 }

@@ -87,7 +87,8 @@ def pytest_configure(config):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     if item.get_closest_marker("real_noise") is None:
-        with KEYS.drawing(item.nodeid):
+        # A parameter may be a path, which is another one on another machine.
+        with KEYS.drawing(item.nodeid.replace(str(item.config.rootpath), "")):
             return (yield)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(randomness, "os", os)

@@ -61,7 +61,7 @@ def agreement(places, worth):
 def test_lists_from_an_index_are_ours(tmp_path, data, kind, to):
     if to != "parquet":
         pytest.importorskip(to)
-    model = KINDS[kind]().fit(data)
+    model = KINDS[kind]().fit(data, random=discreet.PrivacyRandom.simulate(1))
     export_items(model, tmp_path / "shop", to)
     table = pl.read_parquet(tmp_path / "shop" / ITEMS)
     wanted = search_vectors(model, data)
@@ -72,7 +72,9 @@ def test_lists_from_an_index_are_ours(tmp_path, data, kind, to):
     # Weights between items are no vectors; the label says that they are left out.
     label = json.loads((tmp_path / "shop" / LABEL).read_text())
     paired = getattr(model.scorer, "blend", 0) > 0
-    assert ("leaves_out" in label) == paired == (kind == "user-factorization")
+    assert ("leaves_out" in label) == paired
+    # With noise it depends on the draw whether they are worth it.
+    assert kind == "private" or paired == (kind == "user-factorization")
     worth = without_pairs(model).worth(data, np.arange(data.n_users))
     assert agreement(places, worth) >= 0.99
     # The twin: vectors that belong to the next item find other lists.
