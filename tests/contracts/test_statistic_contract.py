@@ -175,6 +175,7 @@ def test_a_field_without_a_domain_is_no_statistic():
         WithoutDomain(size=1.0)
 
 
+@pytest.mark.slow
 def test_no_kernel_reads_or_writes_outside_of_its_arrays(request):
     """Compiled with bounds checked, all statistics are searched over their whole domain."""
     package = Path(importlib.util.find_spec("discreet").origin).parent

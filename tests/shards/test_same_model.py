@@ -146,6 +146,7 @@ def test_a_hostile_shard_is_a_sentence_also_in_lists(user_data, shard_folders, c
     assert not (tmp_path / "x.parquet").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(user_data, shard_folders):
     killed = threading.Event()
     recipe = ("user-factorization", {})

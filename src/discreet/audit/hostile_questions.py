@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -120,7 +121,8 @@ def _of_width(seed: Message, before: int, width: int) -> Message:
     return _with_arrays(seed, **changed)
 
 
-def honest_questions() -> list[Message]:
+@cache
+def honest_questions() -> tuple[Message, ...]:
     """Return one question about each part of each statistic that honest runs of all models ask for."""
     infinite: dict[str, Any] = {"epsilon": math.inf}
     models: list[Estimator] = [
@@ -142,7 +144,7 @@ def honest_questions() -> list[Message]:
     for model in models:
         for question in _asked_by(model):
             found[question.fields.get("statistic"), question.fields.get("part")] = question
-    return [question for (statistic, _), question in found.items() if statistic is not None]
+    return tuple(question for (statistic, _), question in found.items() if statistic is not None)
 
 
 def _asked_by(model: Estimator) -> Sequence[Message]:
