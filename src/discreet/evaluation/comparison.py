@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import ParameterError
 from discreet.core.display import FrameKind, to_frame
@@ -15,6 +15,9 @@ from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of, scores_table
 from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def compare(
@@ -75,6 +78,17 @@ class Comparison(tuple[Evaluation, ...]):
     def to_frame(self, kind: FrameKind = "polars") -> Any:
         """Return a data frame with a row for each model and metric, and for each baseline."""
         return to_frame(self.columns(), kind)
+
+    def plot(
+        self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw one metric, by default the first, by epsilon: a line per model (matplotlib).
+
+        Models with several privacy definitions are drawn apart; `definition` names one.
+        """
+        from discreet.evaluation.score_charts import plot_comparison
+
+        return plot_comparison(self, metric, definition, ax)
 
     def __repr__(self) -> str:
         """Show one evaluation per line."""
