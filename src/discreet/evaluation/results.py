@@ -19,6 +19,7 @@ from discreet.data.interactions import Interactions
 from discreet.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
+    import scipy.sparse as sp
     from matplotlib.axes import Axes
 
 
@@ -183,6 +184,14 @@ def key_of(data: Interactions, **asked: Any) -> str:
         digest.update(b"none" if array is None else array.tobytes())
     digest.update(json.dumps(asked, sort_keys=True, default=str).encode())
     return digest.hexdigest()
+
+
+def digest(words: sp.csr_matrix) -> str:
+    """Return a digest of the words of items."""
+    found = hashlib.blake2b(digest_size=16)
+    for array in (words.indptr, words.indices, words.data):
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def _read(path: Path) -> dict[str, Evaluation]:
