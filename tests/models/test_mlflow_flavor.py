@@ -71,6 +71,7 @@ def answered(url, body, *, within, process):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 def test_the_server_of_mlflow_answers(model, tmp_path):
     pytest.importorskip("mlflow", reason="the extra `mlflow` is not installed")
     save_mlflow(model, tmp_path / "shop")
