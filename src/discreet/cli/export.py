@@ -19,8 +19,8 @@ def export(
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. "
-            "Or onnx: a graph from histories to lists instead of vectors.",
+            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector, qdrant or "
+            "feast (a feature repository). Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
     url: Annotated[
@@ -32,7 +32,11 @@ def export(
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", help="The table of pgvector, or the collection of qdrant.")
+        str,
+        typer.Option(
+            "--name",
+            help="The table of pgvector, the collection of qdrant, or the project and view of feast.",
+        ),
     ] = "items",
     as_json: AsJson = False,
 ) -> None:

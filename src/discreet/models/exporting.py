@@ -22,6 +22,7 @@ from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import FileError, ParameterError, integer, one_of
 from discreet.core.exports import Later
 from discreet.models.answers import ListedItem, Listing
+from discreet.models.feast_files import write_feast
 from discreet.models.lists import item_places
 from discreet.models.vector_stores import (
     CANDIDATES,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 else:
     pl = Later("polars")
 
-TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "onnx")
+TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
 #: Targets that a running server may be filled with.
 LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
@@ -142,10 +143,13 @@ def item_table(model: FittedModel, name: str = "items") -> VectorTable:
 
 
 def _write(table: VectorTable, folder: Path, to: str) -> None:
+    (folder / LABEL).write_text(json.dumps(table.label, indent=1), encoding="utf-8")
+    if to == "feast":
+        write_feast(table, folder)
+        return
     vectors, ids = table.vectors, table.catalog.ids.tolist()
     kind = pl.Array(pl.Float32, vectors.shape[1])
     pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)}).write_parquet(folder / ITEMS)
-    (folder / LABEL).write_text(json.dumps(table.label, indent=1), encoding="utf-8")
     if to == "faiss":
         faiss = library("faiss", "discreet[vectors]")
         index = faiss.IndexFlatIP(vectors.shape[1])
