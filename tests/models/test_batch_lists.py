@@ -49,8 +49,17 @@ def scorers(whole: bool) -> dict[str, object]:
     stars = RatingScorer(
         item_bias=numbers(N_ITEMS), item_factors=numbers(N_ITEMS, 3), popularity=counts, liking=0.4, **shape
     )
+    paired = dataclasses.replace(
+        interactions,
+        paired=np.sort(random.choice(N_ITEMS, 900, replace=False)),
+        neighbors=random.integers(0, 900, (900, 30)).astype(np.int32),
+        neighbor_weights=(1 + np.abs(numbers(900, 30))).astype(np.float16) - np.float16(1.2),
+        blend=0.6,
+    )
     return {
         "interactions": interactions,
+        "paired": paired,
+        "paired, both": InteractionsAndRatings.of(stars, paired, 1.0, 0.0),
         "both": InteractionsAndRatings.of(stars, interactions, 1.0, 0.0),
         "counted": stars,
         "stars": dataclasses.replace(stars, popularity=np.zeros(0)),
