@@ -2,12 +2,13 @@
 
     python benchmarks/lists.py --json
 
-Items, people and their histories are generated; vectors are random, for the time does not depend on them.
+Items, people and their histories are generated; vectors are random, for the time hardly depends on them.
 `interactions` orders by bias and product, as the peer does; `paired` blends weights between the most popular
-items with it; `ratings` adds the log-probability of liking to either; `stars` orders by counts and expected stars, `popularity` is the same for all. All numbers are nanoseconds
-of processor time a score (people times items), on one thread, the least of `--repeat` runs, and include
-fold-in and the table that users get; `peer` is the search alone. `ratio` is `interactions` over `peer`.
-`same` is the part of places on which the peer, which computes in single precision, agrees.
+items with it; `ratings` and `paired ratings` add the log-probability of liking; `stars` orders by counts and
+expected stars, `popularity` is the same for all. All numbers are nanoseconds of processor time a score
+(people times items), on one thread, the least of `--repeat` runs, and include fold-in and the table that
+users get; `peer` is the search alone. `ratio` is `interactions` over `peer`, `paired_ratio` is `paired` over
+`peer`. `same` is the part of places on which the peer, which computes in single precision, agrees.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def measured(people: int, items: int, each: int, factors: int, repeat: int) -> d
     seconds, places = peer(data, scorers(data, fitted.scorer, factors)["interactions"], repeat)
     ours = data.catalog.index_of(lists["interactions"]["item"]).reshape(places.shape)
     found |= {"peer": 1e9 * seconds / scores, "same": float(np.mean(places == ours))}
-    return {**found, "ratio": found["interactions"] / max(found["peer"], 1e-9)}
+    ratios = {"ratio": "interactions", "paired_ratio": "paired"}
+    return found | {name: found[ours] / max(found["peer"], 1e-9) for name, ours in ratios.items()}
 
 
 def scorers(data, popular, factors: int):

@@ -102,6 +102,29 @@ def test_every_place_is_what_all_scores_give(data, kind, whole):
     require_equal(*both_ways(model, data, 20, closed=every[9:]))
 
 
+@pytest.mark.parametrize("kind", ["paired", "paired, both"])
+def test_weights_between_items_need_no_other_way(data, kind, monkeypatch):
+    """The twin: without a ranking all scores are computed."""
+    model = model_of(data, scorers(False)[kind])
+    nothing = np.zeros(0, dtype=np.int64)
+    monkeypatch.setattr(type(model.scorer), "worth_by", None)
+    assert list(_many(model, data, 5, None, True, nothing))
+    monkeypatch.setattr(type(model.scorer), "ranking", lambda *_: None)
+    with pytest.raises(TypeError):
+        list(_many(model, data, 5, None, True, nothing))
+
+
+def test_whoever_speaks_for_no_item_is_listed_by_the_other_scores(data):
+    """Nobody's weights count, scores beyond what exponentials hold, and a newcomer without a history."""
+    paired = scorers(False)["paired"]
+    silent = dataclasses.replace(paired, neighbor_weights=np.full((900, 30), -1, dtype=np.float16))
+    far = dataclasses.replace(paired, popularity=paired.popularity * np.exp(np.arange(N_ITEMS) % 340.0))
+    for scorer in (silent, far):
+        require_equal(*both_ways(model_of(data, scorer), data, 20))
+    alone = data.where(data.rows() != 3)
+    require_equal(*both_ways(model_of(data, paired), alone, 20))
+
+
 def test_a_list_of_the_whole_catalog(data):
     few = data.select_items(np.arange(50))
     small = {name: scorers(False)[name] for name in ("interactions", "popularity")}

@@ -82,8 +82,7 @@ def insert(value: Any, item: int, values: Array, places: Array) -> None:
 
 
 @compiled
-def with_liking(
-    value: float,
+def liked(
     own: Array,
     vector: Array,
     bias: float,
@@ -93,17 +92,17 @@ def with_liking(
     normal: bool,
     table: Array,
     slopes: Array,
-) -> Any:
-    """Add the weighted logarithm of the chance that a person likes an item.
+) -> float:
+    """Return the weighted logarithm of the chance that a person likes an item, which is at most zero.
 
     Loops hand over arrays one by one: a tuple of them costs more to hand over than all that is done here.
     """
-    score = np.float32(dot(own, vector) + bias)
+    score: Any = np.float32(dot(own, vector) + bias)
     above = (score - usual) / deviation
     if normal:
-        return np.float32(value + weight * log_of_chance(above, table, slopes))
+        return weight * log_of_chance(above, table, slopes)
     turned = -LOGISTIC * above
-    return np.float32(value - weight * (max(turned, 0.0) + np.log1p(np.exp(-abs(turned)))))
+    return -weight * (max(turned, 0.0) + np.log1p(np.exp(-abs(turned))))  # type: ignore[no-any-return]
 
 
 @compiled
@@ -114,20 +113,27 @@ def enter(value: Any, item: int, values: Array, places: Array) -> None:
 
 
 @compiled
+def last_of(lanes: Array, top: Array, at: Array) -> float:
+    """Return the last of the largest lanes: as many as `top` has entries."""
+    top[:] = -np.inf
+    for j in range(LANES):
+        if lanes[j] > top[-1]:
+            insert(lanes[j], j, top, at)
+    return top[-1]  # type: ignore[no-any-return]
+
+
+@compiled
 def floor_of(line: Array, lanes: Array, top: Array, at: Array) -> float:
     """Return a number that as many scores reach as `top` has entries: one in each of so many lanes.
 
     The largest score of every lane is found without a branch, so the loop is vectorized.
     """
-    lanes[:], top[:] = -np.inf, -np.inf
+    lanes[:] = -np.inf
     for start in range(0, line.size - lanes.size + 1, lanes.size):
         part = line[start : start + LANES]
         for j in range(LANES):
             lanes[j] = part[j] if part[j] > lanes[j] else lanes[j]
-    for j in range(LANES):
-        if lanes[j] > top[-1]:
-            insert(lanes[j], j, top, at)
-    return top[-1]  # type: ignore[no-any-return]
+    return last_of(lanes, top, at)
 
 
 @compiled
@@ -148,7 +154,7 @@ def rank_tile(
     top, at = np.empty_like(values[0]), np.zeros_like(places[0])
     items, bias, names = exact.items, exact.bias, exact.names
     weight, chance_items, chance_bias = chance.weight, chance.items, chance.bias
-    given = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
+    given: Any = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
     for row in range(scores.shape[0]):
         person, line = people[row], scores[row]
         for entry in range(indptr[person], indptr[person + 1]):
@@ -180,8 +186,8 @@ def rank_tile(
                         item = names[offset + j]
                         value = np.float32(dot(own, items[offset + j]) + bias[offset + j] + shift)
                         if weight != 0 and value >= best[-1]:
-                            cell = (value, liking, chance_items[item], chance_bias[item], usual)
-                            value = with_liking(*cell, *given)
+                            cell = (liking, chance_items[item], chance_bias[item], usual)
+                            value = np.float32(value + liked(*cell, *given))
                         enter(value, item, best, listed)
                         if rises:
                             bound = max(bound, best[-1] - moved)
@@ -202,7 +208,7 @@ def rank_common(
     """Fill the lists of a range of people from items in falling `order` of `base`."""
     last_seen_by = np.full(base.size, -1, np.int64)
     weight, chance_items, chance_bias = chance.weight, chance.items, chance.bias
-    given = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
+    given: Any = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
     for person in range(start, stop):
         for entry in range(indptr[person], indptr[person + 1]):
             last_seen_by[seen[entry]] = person
@@ -216,7 +222,8 @@ def rank_common(
                 continue
             value = np.float32(base[item])
             if weight != 0:
-                value = with_liking(base[item], liking, chance_items[item], chance_bias[item], usual, *given)
+                cell = (liking, chance_items[item], chance_bias[item], usual)
+                value = np.float32(base[item] + liked(*cell, *given))
             enter(value, item, best, listed)
 
 

@@ -19,19 +19,20 @@ from discreet.models.batch_kernels import (
     Chance,
     ExactScores,
     enter,
-    floor_of,
+    last_of,
+    liked,
     reaches,
-    with_liking,
 )
-from discreet.models.scorers.next_items_kernels import add_neighbors
+from discreet.models.scorers.next_items_kernels import add_neighbors, packed
 from discreet.models.scorers.ranking import Followed, LinearScores
 
 # People whose mixtures are computed together: so many that a processor's cache holds them.
 _PEOPLE = 16
 # What a mixture computed in another order of operations may be wrong by, in its logarithm.
 _ROUNDING = 2.0**-22
-# A mixture of an item that may not be listed, and a bound below all others.
-_SHUT, _ANY = -1.0, -0.5
+_LESS = 1 - 2.0**-20
+# A bound below all mixtures; items that may not be listed have minus infinity.
+_ANY = -1.0
 # Exponentials of numbers up to this neither overflow nor vanish, also if many are added.
 _SAFE = 300.0
 
@@ -61,7 +62,7 @@ class Mixture(NamedTuple):
     own: Array
     recency: Array
     neighbors: Array
-    weights: Array
+    halves: Array
     shut: Array
     seen: Array
     ends: Array
@@ -73,13 +74,15 @@ class Mixture(NamedTuple):
 class PairedLists(NamedTuple):
     """Hold the exact scores of paired items, and what is mixed with them.
 
-    `turned` holds the vectors, one line a factor, and last the biases.
+    `turned` holds the vectors, one line a factor, and last the biases. Scores are `safe` if exponentials of
+    them neither overflow nor vanish.
     """
 
     exact: ExactScores
     mixture: Mixture
     chance: Chance
     turned: Floats
+    safe: bool
 
     @classmethod
     def of(
@@ -107,8 +110,7 @@ class PairedLists(NamedTuple):
             followed.people.indptr,
             own,
             followed.recency.astype(np.float32),
-            paired.neighbors,
-            paired.weights.astype(np.float32),
+            *packed(paired.neighbors, paired.weights),
             np.flatnonzero(shut[items]),
             place[seen.items],
             seen.indptr,
@@ -118,20 +120,22 @@ class PairedLists(NamedTuple):
         )
         vectors = np.ascontiguousarray(base.items[items])
         exact = ExactScores(np.ascontiguousarray(base.people), vectors, base.bias[items], items, shifts)
-        return cls(exact, mixture, chance, np.ascontiguousarray(turned))
+        reach = np.linalg.norm(base.people, axis=1).max(initial=0.0) * np.linalg.norm(vectors, axis=1).max()
+        safe = bool(reach + np.abs(exact.bias).max() < _SAFE)
+        return cls(exact, mixture, chance, np.ascontiguousarray(turned), safe)
 
     def rank(self, first: int, last: int, values: Singles, places: Indices) -> None:
         """Let the paired items into the lists of a range of people."""
+        room, people = np.empty((_PEOPLE, self.turned.shape[1])), np.ones((_PEOPLE, len(self.turned)))
         for start in range(first, last, _PEOPLE):
-            stop = min(start + _PEOPLE, last)
-            people = self.exact.people[start:stop]
-            room = np.column_stack([people, np.ones(stop - start)]) @ self.turned
-            largest = np.zeros(stop - start)
-            if not -_SAFE < room.min() <= room.max() < _SAFE:
-                largest = room.max(axis=1)
-                room -= largest[:, None]
-            np.exp(room, out=room)
-            rank_mixtures(room, start, largest, self.mixture, self.exact, self.chance, values, places)
+            count = min(_PEOPLE, last - start)
+            people[:count, :-1] = self.exact.people[start : start + count]
+            lines, largest = np.matmul(people[:count], self.turned, out=room[:count]), np.zeros(count)
+            if not self.safe:
+                largest = lines.max(axis=1)
+                lines -= largest[:, None]
+            np.exp(lines, out=lines)
+            rank_mixtures(lines, start, largest, self.mixture, self.exact, self.chance, values, places)
 
 
 @compiled
@@ -146,13 +150,27 @@ def _sums(line: Array, follows: Array) -> tuple[float, float]:
 
 
 @compiled
+def _mix(line: Array, follows: Array, rest: float, other: float, lanes: Array) -> None:
+    """Turn `exp(base)` into the mixture, and write the largest of each lane; a rest of items has no lane."""
+    lanes[:] = -np.inf
+    whole = line.size - line.size % LANES
+    for start in range(0, whole, LANES):
+        part, own = line[start : start + LANES], follows[start : start + LANES]
+        for j in range(LANES):
+            part[j] = rest * part[j] + other * own[j]
+            lanes[j] = part[j] if part[j] > lanes[j] else lanes[j]
+    for j in range(whole, line.size):
+        line[j] = rest * line[j] + other * follows[j]
+
+
+@compiled
 def _shut(line: Array, closed: Array, seen: Array) -> None:
     """Mark the items that may not be listed; seen items that are not paired have a place of -1."""
     for place in closed:
-        line[place] = _SHUT
+        line[place] = -np.inf
     for place in seen:
         if place >= 0:
-            line[place] = _SHUT
+            line[place] = -np.inf
 
 
 @compiled
@@ -191,31 +209,29 @@ def rank_mixtures(
     """
     width, lanes, follows = lines.shape[1], np.empty(LANES), np.empty(lines.shape[1])
     top, at = np.empty(values.shape[1]), np.zeros_like(places[0])
+    neighbors, halves, bits = mixture.neighbors, mixture.halves, np.empty(mixture.halves.shape[1], np.int32)
     items, bias, names = exact.items, exact.bias, exact.names
     weight, chance_items, chance_bias = chance.weight, chance.items, chance.bias
-    given = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
+    given: Any = (weight, chance.deviation, chance.normal, chance.table, chance.slopes)
     for row in range(lines.shape[0]):
         person, line, margin = first + row, lines[row], mixture.margins[first + row]
         follows[:] = 0.0
         entries = slice(mixture.indptr[person], mixture.indptr[person + 1])
-        add_neighbors(
-            mixture.own[entries], mixture.recency[entries], mixture.neighbors, mixture.weights, follows
-        )
+        add_neighbors(mixture.own[entries], mixture.recency[entries], neighbors, halves, bits, follows)
         total, speaks = _sums(line, follows)
         shift, part = (mixture.kept, 1 / speaks) if speaks > 0 else (0.0, 0.0)
         exact.shifts[person] = shift
         level = largest[row] + np.log(total) + mixture.blended
         rest, other = np.exp(shift), np.exp(mixture.blended) * total * part
-        for j in range(width):
-            line[j] = rest * line[j] + other * follows[j]
         _shut(line, mixture.shut, mixture.seen[mixture.ends[person] : mixture.ends[person + 1]])
+        _mix(line, follows, rest, other, lanes)
         best, listed = values[person], places[person]
         own, usual, liking = (
             exact.people[person],
             chance.usual[person],
             chance.people[person if weight else 0],
         )
-        least = floor_of(line, lanes, top, at) * np.exp(-2 * margin)
+        least = last_of(lanes, top, at) * np.exp(-2 * margin)
         bound = least if least > 0 else _ANY
         # With liking the largest come first, in a pass of their own, and leave little to try after them.
         passes = 2 if weight != 0 and least > 0 else 1
@@ -228,11 +244,14 @@ def rank_mixtures(
                     continue
                 for j in range(start, min(start + GROUP, width)):
                     if line[j] > bound:
-                        line[j] = _SHUT
+                        rough, line[j], gain, item = line[j], -np.inf, 0.0, names[j]
+                        if weight != 0:
+                            gain = liked(liking, chance_items[item], chance_bias[item], usual, *given)
+                            # What is lost is rounded down, so that no item is left out for rounding.
+                            if rough * np.exp(gain * _LESS) <= bound and rises:
+                                continue
                         value = _score(dot(own, items[j]) + bias[j] + shift, follows[j] * part, level)
-                        if weight != 0 and value >= best[-1]:
-                            cell = (value, liking, chance_items[names[j]], chance_bias[names[j]], usual)
-                            value = with_liking(*cell, *given)
-                        enter(value, names[j], best, listed)
+                        value = np.float32(value + gain)
+                        enter(value, item, best, listed)
                         if rises and best[-1] > -np.inf:
                             bound = max(bound, _bound(best[-1], largest[row], margin))

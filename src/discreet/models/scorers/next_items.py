@@ -72,8 +72,8 @@ class NextItems:
         sums = np.zeros((histories.n_users, self.items.size))
         if histories.n_users > FEW:
             cost = histories.indptr + np.arange(histories.indptr.size)
-            parts = (singles, self.neighbors, self.weights.astype(np.float32))
-            run(kernels.add_rows_of_neighbors, cost, histories.indptr, own, *parts, sums)
+            table = kernels.packed(self.neighbors, self.weights)
+            run(kernels.add_rows_of_neighbors, cost, histories.indptr, own, singles, *table, sums)
             return np.maximum(sums, 0.0, out=sums)
         for row, (start, stop) in enumerate(zip(histories.indptr[:-1], histories.indptr[1:], strict=True)):
             known = start + np.flatnonzero(own[start:stop] >= 0)
