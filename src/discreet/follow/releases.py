@@ -34,14 +34,14 @@ def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: 
 
 
 def draw(
-    settings: FollowSettings, sums: Sequence[ItemSums], random: PrivacyRandom, *, rated: bool
+    settings: FollowSettings, sums: Sequence[ItemSums], random: PrivacyRandom, *, rated: bool, shares: int = 1
 ) -> ItemSums:
-    """Return the latest release: the exact one with noise on every number."""
+    """Return the latest release: the exact one with noise, or one of `shares` of it, on every number."""
     exact = exact_release(settings, sums, rated=rated)
     for part in exact:
         if part.size and int(np.abs(part).max()) >= _TOO_FAR:
             raise DataError("A sum is beyond 2^62, which is more than a year of users can add up to.")
-        add_discrete_gaussian(part, settings.width, random)
+        add_discrete_gaussian(part, settings.share_width(shares), random)
     return exact
 
 
