@@ -15,7 +15,7 @@ from discreet.follow.entries import user_fingerprint
 from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.settings import FollowSettings
 from discreet.follow.state import opened
-from discreet.follow.year import Counts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
+from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -142,7 +142,7 @@ class Following:
             found.refuse_share()
             refuse_kind(kind, model, found.facts)
             missing = found.missing(release)
-            counts = Counts()
+            counts = EntryCounts()
             if missing:
                 source = random or PrivacyRandom.from_os()
                 found = found if items is None else declare(state, found, items)

@@ -79,7 +79,7 @@ class OpenYear:
             )
 
 
-class Counts(NamedTuple):
+class EntryCounts(NamedTuple):
     """Count a batch, for whoever holds the data."""
 
     entered: int = 0
@@ -164,7 +164,7 @@ def declare(state: State, found: OpenYear, items: Vocabulary) -> OpenYear:
     return read_year(state)
 
 
-def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: PrivacyRandom) -> Counts:
+def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: PrivacyRandom) -> EntryCounts:
     """Enter batches one after the other and draw the next release, all in the transaction of `state`.
 
     Each batch sees what earlier ones entered, so it does not matter how users are spread over them.
@@ -172,7 +172,7 @@ def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: 
     number, settings = len(found.releases), found.settings
     parts = settings.parts(found.facts)
     total = summed(None, found.facts.n_items, parts)
-    counts = Counts()
+    counts = EntryCounts()
     for batch in given:
         made = enter(batch, state, settings, parts, number, found.secret)
         state.add_users(made.new_users)
@@ -180,7 +180,7 @@ def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: 
         own = summed(made.entries, found.facts.n_items, parts)
         total = ItemSums(total.counts + own.counts, total.values + own.values)
         counted = (made.entries.users.size, made.known_pairs, made.of_erased, batch.undeclared)
-        counts = Counts(*(int(one + more) for one, more in zip(counts, counted, strict=True)))
+        counts = EntryCounts(*(int(one + more) for one, more in zip(counts, counted, strict=True)))
     state.add_sums(number, total)
     rated = parts[1] > 0
     drawn = draw(settings, state.sums(found.facts.n_items), random, rated=rated, shares=found.shares)
