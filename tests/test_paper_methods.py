@@ -124,3 +124,12 @@ def test_newton_finds_what_bisection_found():
     assert np.all(np.linalg.norm(slopes + shift[:, None] * points, axis=1) <= 1e-9 * scale)
     assert np.all(shift >= -1e-9 * scale)
     assert np.all(np.linalg.eigvalsh(matrices)[:, 0] + shift >= -1e-9 * scale)
+
+
+def test_noise_of_federations_is_that_of_numpy_but_for_rounding():
+    printed = part("implicit", "printed")
+    ours = printed.laplace(np.random.default_rng(3), 0.5, (2000, 8))
+    theirs = np.random.default_rng(3).laplace(scale=0.5, size=(2000, 8))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+    other = np.random.default_rng(4).laplace(scale=0.5, size=(2000, 8))
+    assert np.abs(ours - other).max() > 0.1
