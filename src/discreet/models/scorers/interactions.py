@@ -24,7 +24,7 @@ from discreet.models.scorers.parts import (
     StoredNumber,
     StoredNumbers,
 )
-from discreet.models.scorers.ranking import LinearScores, Ranking
+from discreet.models.scorers.ranking import Followed, LinearScores, Ranking
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
@@ -193,9 +193,18 @@ class InteractionScorer(Scorer):
         return LinearScores(people[where], self.item_factors, self.item_bias())
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
-        """Return the scores as products, if they are."""
-        linear = rank_by is None and not self.following
-        return Ranking(self.linear(histories, rows)) if linear else None
+        """Return the scores as products, and the weights that are blended with them."""
+        if rank_by is not None:
+            return None
+        return Ranking(self.linear(histories, rows), following=self.followed(histories, rows))
+
+    def followed(self, histories: Interactions, rows: Indices) -> Followed | None:
+        """Return the weights between items, and the interactions of these people, if they count."""
+        if not self.following:
+            return None
+        whole = rows.size == histories.n_users and bool((rows == np.arange(rows.size)).all())
+        people = histories if whole else histories.select_users(rows)
+        return Followed(self.following, people, recency(people, self.pair_fading))
 
     def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors, and biases by popularity."""
