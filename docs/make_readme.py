@@ -1,8 +1,9 @@
-"""Fill what pages take from the program: models, which of them federate, a label, what the demo prints."""
+"""Fill what pages take from the program: models, a label, sizes, what the demo prints."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ MODELS = Path(__file__).parent / "models.md"
 RESEARCH = Path(__file__).parent / "research.md"
 START = Path(__file__).parent / "start.md"
 FEDERATED = Path(__file__).parent / "federated.md"
+INSTALLS = README.parent / "benchmarks" / "results" / "install_sizes.json"
 LABELS = Path(__file__).parent / "labels.md"
 # The models to use first, the one to start with on top; all others stand in models.md only.
 FIRST = ("user-factorization", "popularity", "biases", "local-channel")
@@ -91,6 +93,20 @@ def demo_output() -> str:
     return "```\n" + screen.getvalue().strip() + "\n```"
 
 
+def installs_table() -> str:
+    """Return what each extra adds to a plain installation, as measured."""
+    measured = json.loads(INSTALLS.read_text(encoding="utf8"))["result"]
+    plain = measured.pop("none")
+    lines = ["| installed | MB | packages | seconds |", "|---|---:|---:|---:|"]
+    lines.append(
+        f"| `discreet` | {plain['megabytes']:,.0f} | {plain['packages']} | {plain['seconds']:,.0f} |"
+    )
+    for name, one in measured.items():
+        more, packages = one["megabytes"] - plain["megabytes"], one["packages"] - plain["packages"]
+        lines.append(f"| `discreet[{name}]` | +{more:,.0f} | +{packages} | {one['seconds']:,.0f} |")
+    return "\n".join(lines)
+
+
 def fill(text: str, part: str, content: str) -> str:
     """Replace what stands between the comments that mark a part."""
     pattern = re.compile(rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
@@ -105,6 +121,7 @@ PARTS: list[tuple[Path, str, Callable[[], str]]] = [
     (RESEARCH, "research", research_table),
     (FEDERATED, "federated", federated_models),
     (LABELS, "label", example_label),
+    (START, "installs", installs_table),
 ]
 
 

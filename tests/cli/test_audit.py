@@ -9,6 +9,15 @@ from command_line import one_sentence
 FIELDS = {"model", "attack", "promised", "refuted", "confidence", "fits", "seconds", "verdict"}
 
 
+def test_a_models_file_and_a_page_that_exists_are_refused_at_once(discreet, model, tmp_path):
+    answer = discreet("audit", model)
+    one_sentence(*answer)
+    assert "Name the kind: discreet audit biases" in answer[2]
+    (tmp_path / "page.html").write_text("mine")
+    one_sentence(*discreet("audit", "popularity", "--page", tmp_path / "page.html"))
+    assert (tmp_path / "page.html").read_text() == "mine"
+
+
 def test_a_sound_model_is_not_refuted(discreet):
     code, out, error = discreet("audit", "popularity", "--epsilon", "0.5", "--json")
     assert code == 0, error

@@ -94,6 +94,10 @@ def audit(
 
     if (model is None) == (not every) or (every and on_data is not None):
         raise ParameterError("Name one model, or pass --all, or name your data and --model.")
+    if page is not None and page.exists():
+        raise FileError(f"{page} exists. Name another page.")
+    if on_data is None and model is not None:
+        _refuse_file(model)
     if on_data is not None and model is not None:
         found = [_one_run(model, canaries, *_subjects(on_data, epsilon, delta, settings or []))]
     else:
@@ -117,9 +121,22 @@ def audit(
     if as_json:
         emit([finding.to_json() for finding in found])
     else:
-        show(_table(found), *_sentences(found))
+        show(_table(found), *_sentences(found), *([] if page is None else [f"Written to {page}."]))
     if any_refuted(found):
         raise typer.Exit(1)
+
+
+def _refuse_file(model: str) -> None:
+    """Say what to do to somebody who names a model's file."""
+    if not Path(model).is_file():
+        return
+    from discreet.models.storage import read_label
+
+    name = read_label(Path(model))["name"]
+    raise ParameterError(
+        f"{model} is one fitted model; an audit fits a kind of model many times. Name the kind: "
+        f"discreet audit {name}."
+    )
 
 
 def _refuse_without_files(subjects: list[Estimator]) -> None:
@@ -145,8 +162,6 @@ def _write_page(path: Path, found: list[Finding], estimator: Estimator | None) -
     from discreet.audit.full import sample_games
     from discreet.audit.page import write_page
 
-    if path.exists():
-        raise FileError(f"{path} exists. Name another page.")
     write_page(path, found, None if estimator is None else sample_games(estimator))
 
 

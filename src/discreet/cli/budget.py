@@ -91,7 +91,7 @@ def budget(
         if as_json:
             emit(report_json(book, name))
         else:
-            show(ledger_tables(book, name))
+            show(ledger_tables(book, name), *([] if page is None else [f"Written to {page}."]))
 
 
 def _rules(account: str | None, renews: str | None, renewed: str | None) -> dict[str, Any]:

@@ -229,7 +229,10 @@ def show(
         return
     from discreet.cli.output.label import label_table
 
-    printing.show(label_table(status.guarantee, f"A followed year: {status.name}"), *_sentences(status))
+    written = [f"Written to {path}." for path in (page, out) if path is not None]
+    printing.show(
+        label_table(status.guarantee, f"A followed year: {status.name}"), *_sentences(status), *written
+    )
 
 
 def _sentences(status: Status) -> list[str]:

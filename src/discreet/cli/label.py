@@ -60,7 +60,17 @@ def label(
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *_audited(content, last))
+    written = [f"Written to {path}." for path in (registry, page, card) if path is not None]
+    show(
+        facts,
+        promise.sentence(),
+        table,
+        *_purpose(content),
+        signed,
+        *limits,
+        *_audited(content, last),
+        *written,
+    )
 
 
 def _read(file: Path, *, signed: bool) -> dict[str, Any]:

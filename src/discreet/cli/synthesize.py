@@ -83,3 +83,7 @@ def synthesize(
         return
     said = f"Written to {out}: {made.data.n_ratings:,} interactions of {made.data.n_users:,} synthetic users."
     show(said, f"Label: {summary(fitted.guarantee)}.", *(f"- {text}" for text in made.sentences))
+    if page is not None:
+        show(
+            f"The page is in {page}" + ("." if compare_with is None else ": for the holder of the data only.")
+        )

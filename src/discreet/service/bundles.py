@@ -78,7 +78,7 @@ def add_bundle(
         limit(request)
         name = path or INDEX
         if name not in names:
-            raise RefusedError(404, "There is nothing here.")
+            raise RefusedError(404, "There is nothing here. GET /docs says what there is.")
         made = await workers.run(lambda: shelf.files(newest()))
         kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
         headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}

@@ -61,7 +61,10 @@ def _answer_in_sentences(app: FastAPI) -> None:
 
     async def no_such(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        words = {404: "There is nothing here.", 405: "This cannot be done here."}
+        words = {
+            404: "There is nothing here. GET /docs says what there is.",
+            405: "This cannot be done here.",
+        }
         return sentence(error.status_code, words.get(error.status_code, "The request cannot be answered."))
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
@@ -87,7 +90,7 @@ def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> Non
     async def metrics(request: Request) -> PlainTextResponse:
         shown = request.headers.get("authorization", "").encode()
         if not token or not hmac.compare_digest(shown, expected):
-            raise RefusedError(404, "There is nothing here.")
+            raise RefusedError(404, "There is nothing here. GET /docs says what there is.")
         return PlainTextResponse(text())
 
 

@@ -98,7 +98,10 @@ def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
 
 
 def _because(found: Explanation, lead: float) -> str:
-    """Return the strongest parts that speak for the item, in words."""
+    """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
+    if lead < 0:
+        against = [name for name, value in sorted(found.parts.items(), key=lambda part: part[1]) if value < 0]
+        return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
     strong = sorted(found.parts.items(), key=lambda part: -part[1])
     words = [_WORDS.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
     return f", because {' and '.join(words[:2])}" if words else ""
