@@ -121,15 +121,25 @@ def write(path: Path, ratings: int, times: bool) -> None:
 def sizes(options: argparse.Namespace, toy: bool) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Return what every size takes, and what it takes the other version, if there is one."""
     ours, theirs = [], []
-    for size in map(float, options.millions.split(",")):
-        with tempfile.TemporaryDirectory(dir=options.folder) as place:
-            path, small = Path(place) / "ratings.parquet", Path(place) / "small.parquet"
-            harness.in_own_process(write, path, round(size * 1e6), options.times, toy=toy)
-            harness.in_own_process(write, small, 1_500 if toy else 20_000, options.times, toy=toy)
-            if options.beside:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(options.folder or place)
+        small = written(folder, 1_500 if toy else 20_000, options.times, toy)
+        for size in map(float, options.millions.split(",")):
+            path = written(folder, round(size * 1e6), options.times, toy)
+            if options.beside and size <= options.beside_most:
                 theirs.append(fit_beside(options.beside, path, small, options.epsilon))
             ours.append(harness.in_own_process(fit_file, path, small, options.epsilon, toy=toy))
+            if not options.folder:
+                path.unlink()
     return ours, theirs
+
+
+def written(folder: Path, ratings: int, times: bool, toy: bool) -> Path:
+    """Return a file of so many ratings, written if it is not there."""
+    path = folder / f"{'timed' if times else 'plain'}-{ratings}.parquet"
+    if not path.exists():
+        harness.in_own_process(write, path, ratings, times, toy=toy)
+    return path
 
 
 def beside_peer(epsilon: float, repeat: int, toy: bool) -> dict[str, object]:
@@ -153,11 +163,12 @@ def main() -> None:
     parser.add_argument("--millions", default="1,10", help="how many million ratings, separated by commas")
     parser.add_argument("--times", action="store_true", help="generate times, too")
     parser.add_argument("--beside", help="the source folder of another version, for the same files")
+    parser.add_argument("--beside-most", type=float, default=np.inf, help="its most million ratings")
     parser.add_argument("--epsilon", type=float, default=5.0, help="5 finds factors at every size")
     parser.add_argument("--peer-epsilon", type=float, default=20.0, help="for the fit beside the peer")
     parser.add_argument("--repeat", type=int, default=3, help="how often the peer is timed; 0 leaves it out")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", help="where to write the files; a temporary folder by default")
+    parser.add_argument("--folder", help="where files stay and are found again; a temporary one by default")
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--small", type=Path, help=argparse.SUPPRESS)
     options = harness.options(parser, toy={"millions": "0.02", "repeat": 1})
