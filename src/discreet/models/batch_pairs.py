@@ -51,7 +51,7 @@ class Seen(NamedTuple):
         return Seen(np.append(0, np.cumsum(own >= 0))[self.indptr], own[own >= 0])
 
 
-class Mixture(NamedTuple):
+class BlendedScores(NamedTuple):
     """Hold what compiled loops need beside the mixtures' first part.
 
     `own` are the places among the paired items of each person's interactions, -1 for others, and `recency`
@@ -79,7 +79,7 @@ class PairedLists(NamedTuple):
     """
 
     exact: ExactScores
-    mixture: Mixture
+    mixture: BlendedScores
     chance: Chance
     turned: Floats
     safe: bool
@@ -106,7 +106,7 @@ class PairedLists(NamedTuple):
         kept, blended = np.log1p(-paired.blend), np.log(paired.blend)
         nearby = margins + _ROUNDING * (1 + np.log(items.size) - kept)
         turned = np.column_stack([base.items[items], base.bias[items]]).T
-        mixture = Mixture(
+        mixture = BlendedScores(
             followed.people.indptr,
             own,
             followed.recency.astype(np.float32),
@@ -197,7 +197,7 @@ def rank_mixtures(
     lines: Array,
     first: int,
     largest: Array,
-    mixture: Mixture,
+    mixture: BlendedScores,
     exact: ExactScores,
     chance: Chance,
     values: Array,

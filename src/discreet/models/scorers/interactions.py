@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -209,6 +209,19 @@ class InteractionScorer(Scorer):
     def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors, and biases by popularity."""
         return self.item_factors, self.item_bias()
+
+    def rescored(self, person: Interactions, found: Indices) -> tuple[Indices, Singles]:
+        """Return the scores of items `found` by their vectors, and of all items that have weights.
+
+        Weights only add to a score, so whatever overtakes the best vectors has some.
+        """
+        if not self.following:
+            return Scorer.rescored(self, person, found)
+        items = np.concatenate([self.paired, np.setdiff1d(found, self.paired)])
+        scores = self.item_factors[items] @ self.fold_in(person)[0] + self.item_bias()[items]
+        follows = self.following.following(person, recency(person, self.pair_fading))
+        first = replace(self.following, items=np.arange(self.paired.size))
+        return items, first.blended(scores[None, :], follows)[0].astype(np.float32)
 
     @property
     def search_leaves_out(self) -> str:
