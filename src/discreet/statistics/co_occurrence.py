@@ -80,7 +80,7 @@ def _add_over_rows(add: Callable[[int, int, Steps], None], indptr: Array, total:
     cuts[0], cuts[-1] = 0, indptr.size - 1
     totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda span, own: add(*span, own), pairwise(cuts.tolist()), totals))
+        list(pool.map(lambda span, own: add(span[0], span[1], own), pairwise(cuts.tolist()), totals))
     for own in totals[1:]:
         total += own
 
