@@ -2,54 +2,56 @@
 
     python benchmarks/scale.py --json                        one and ten million
     python benchmarks/scale.py --json --millions 1,10,100    and a hundred: 480,000 people, 17,770 items
+    python benchmarks/scale.py --json --times --beside ../v0.1/src --repeat 0
 
-Every size is written to a Parquet file, then read and fitted in a process of its own after a small fit has
-compiled the loops. Noise comes from the operating system. `per_million` is seconds of reading and fitting
-together for each million ratings, `growth` the most expensive size over the cheapest, `peak_mb` the most
-memory the process held. `ratio` is the median fit on MovieLens 1M (or generated ratings of its size) over the
-median of `implicit`'s non-private alternating least squares with 64 factors on the same ratings; the two
-alternate. On a shared machine compare `cpu_seconds`, which count all threads.
+Every size is written to a Parquet file, with `--times` in no order of time, then read and fitted in a process
+of its own after a small fit has compiled the loops. `--beside` names the source folder of another version,
+which reads and fits the same files in the same run (`beside` in the result). Noise comes from the operating
+system. `per_million` is seconds of reading and fitting together for each million ratings, `growth` the most
+expensive size over the cheapest, `peak_mb` the most memory the process held. `ratio` is the median fit on
+MovieLens 1M (or generated ratings of its size) over the median of `implicit`'s non-private alternating least
+squares with 64 factors on the same ratings; the two alternate, `--repeat` times. On a shared machine compare
+`cpu_seconds`, which count all threads.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import harness
 import numpy as np
-from als import fit_theirs
 
 FACTORS, ITERATIONS = 64, 15
 
 
 def estimator(epsilon: float):
-    from discreet.models.user_factorization.estimator import UserFactorization
+    import discreet
 
-    return UserFactorization(epsilon=epsilon, delta=1e-6)
+    return discreet.UserFactorization(epsilon=epsilon, delta=1e-6)
 
 
-def warm_up(epsilon: float) -> None:
+def warm_up(data, epsilon: float) -> None:
     """Compile every loop: with noise, and on the way that finds factors."""
-    from discreet.testing.large_data import LargeShape, large
-
-    small = large(LargeShape(n_users=500, n_items=300, n_ratings=20_000))
-    estimator(epsilon).fit(small)
-    estimator(np.inf).fit(small)
+    estimator(epsilon).fit(data)
+    estimator(np.inf).fit(data)
 
 
-def fit_file(path: Path, epsilon: float, toy: bool) -> dict[str, object]:
-    """Read a file and fit it."""
-    from discreet.data.reading.readers import read
+def fit_file(path: Path, small: Path, epsilon: float) -> dict[str, object]:
+    """Read a file and fit it, after a small file of the same kind; earlier versions know all this, too."""
+    import discreet
 
-    if not toy:
-        warm_up(epsilon)
+    warm_up(discreet.read(small, low=1, high=5, step=1), epsilon)
     before = [time.perf_counter(), time.process_time()]
-    data = read(path, low=1, high=5, step=1)
+    data = discreet.read(path, low=1, high=5, step=1)
     between = [time.perf_counter(), time.process_time()]
     model = estimator(epsilon).fit(data)
     after = [time.perf_counter(), time.process_time()]
@@ -66,17 +68,38 @@ def fit_file(path: Path, epsilon: float, toy: bool) -> dict[str, object]:
         "cpu_per_million": (after[1] - before[1]) / millions,
         "fit_cpu_per_million": (after[1] - between[1]) / millions,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "decisions": model.scorer.explain(),
+        "decisions": getattr(model.scorer, "explain", dict)(),
     }
+
+
+def fit_beside(source: str, path: Path, small: Path, epsilon: float) -> dict[str, object]:
+    """Do the same with the version in another source folder."""
+    command = [
+        sys.executable,
+        __file__,
+        "--file",
+        str(path),
+        "--small",
+        str(small),
+        "--epsilon",
+        str(epsilon),
+    ]
+    environment = {**os.environ, "PYTHONPATH": source}
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
 
 
 def fit_ours(epsilon: float, toy: bool) -> dict[str, float]:
     if not toy:
-        warm_up(epsilon)
+        from discreet.testing.large_data import LargeShape, large
+
+        warm_up(large(LargeShape(n_users=500, n_items=300, n_ratings=20_000)), epsilon)
     return _timed(estimator(epsilon).fit, harness.ratings("movielens-1m", toy=toy))
 
 
 def fit_peer(seed: int, toy: bool) -> dict[str, float]:
+    from als import fit_theirs
+
     data = harness.ratings("movielens-1m", toy=toy)
     clicks = data.with_values(np.ones(data.n_ratings, dtype=np.float32))
     fit_theirs(clicks.select_users(np.arange(20)), FACTORS, 1, seed)
@@ -89,20 +112,34 @@ def _timed(fit, *arguments) -> dict[str, float]:
     return {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
 
 
-def write(path: Path, ratings: int) -> None:
+def write(path: Path, ratings: int, times: bool) -> None:
     from discreet.testing.large_data import LargeShape, write_large
 
-    write_large(path, LargeShape.of(ratings))
+    write_large(path, LargeShape.of(ratings), times=times)
 
 
-def sizes(millions: list[float], epsilon: float, folder: str | None, toy: bool) -> list[dict[str, object]]:
-    found = []
-    for size in millions:
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            path = Path(place) / "ratings.parquet"
-            harness.in_own_process(write, path, round(size * 1e6), toy=toy)
-            found.append(harness.in_own_process(fit_file, path, epsilon, toy, toy=toy))
-    return found
+def sizes(options: argparse.Namespace, toy: bool) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Return what every size takes, and what it takes the other version, if there is one."""
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(options.folder or place)
+        small = written(folder, 1_500 if toy else 20_000, options.times, toy)
+        for size in map(float, options.millions.split(",")):
+            path = written(folder, round(size * 1e6), options.times, toy)
+            if options.beside and size <= options.beside_most:
+                theirs.append(fit_beside(options.beside, path, small, options.epsilon))
+            ours.append(harness.in_own_process(fit_file, path, small, options.epsilon, toy=toy))
+            if not options.folder:
+                path.unlink()
+    return ours, theirs
+
+
+def written(folder: Path, ratings: int, times: bool, toy: bool) -> Path:
+    """Return a file of so many ratings, written if it is not there."""
+    path = folder / f"{'timed' if times else 'plain'}-{ratings}.parquet"
+    if not path.exists():
+        harness.in_own_process(write, path, ratings, times, toy=toy)
+    return path
 
 
 def beside_peer(epsilon: float, repeat: int, toy: bool) -> dict[str, object]:
@@ -124,33 +161,42 @@ def beside_peer(epsilon: float, repeat: int, toy: bool) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--millions", default="1,10", help="how many million ratings, separated by commas")
+    parser.add_argument("--times", action="store_true", help="generate times, too")
+    parser.add_argument("--beside", help="the source folder of another version, for the same files")
+    parser.add_argument("--beside-most", type=float, default=np.inf, help="its most million ratings")
     parser.add_argument("--epsilon", type=float, default=5.0, help="5 finds factors at every size")
     parser.add_argument("--peer-epsilon", type=float, default=20.0, help="for the fit beside the peer")
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=3, help="how often the peer is timed; 0 leaves it out")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", help="where to write the files; a temporary folder by default")
+    parser.add_argument("--folder", help="where files stay and are found again; a temporary one by default")
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--small", type=Path, help=argparse.SUPPRESS)
     options = harness.options(parser, toy={"millions": "0.02", "repeat": 1})
+    if options.file:
+        print(json.dumps(fit_file(options.file, options.small, options.epsilon)))
+        return
     harness.use_threads(options.threads, toy=options.toy)
-    millions = [float(size) for size in options.millions.split(",")]
-    found = sizes(millions, options.epsilon, options.folder, options.toy)
+    found, theirs = sizes(options, options.toy)
     growth = {
         key: max(one[key] for one in found) / min(one[key] for one in found)
         for key in ("per_million", "cpu_per_million", "fit_cpu_per_million")
     }
-    beside = beside_peer(options.peer_epsilon, options.repeat, options.toy)
-    result = {"benchmark": "scale", "peer": "implicit", **beside, "growth": growth, "sizes": found}
-    harness.tell(result, options.json, show)
+    peer = beside_peer(options.peer_epsilon, options.repeat, options.toy) if options.repeat else {}
+    result = {"benchmark": "scale", "peer": "implicit", **peer, "growth": growth, "sizes": found}
+    harness.tell(result | ({"beside": theirs} if theirs else {}), options.json, show)
 
 
 def show(result: dict[str, object]) -> None:
-    for one in result["sizes"]:
-        print(
-            f"{one['ratings']:,} ratings: read {one['read_seconds']:.1f} s, fit {one['fit_seconds']:.1f} s, "
-            f"{one['per_million']:.2f} s a million ({one['cpu_per_million']:.2f} s of processor), "
-            f"peak {one['peak_mb']:,.0f} MB"
-        )
-    growth = result["growth"]["per_million"]
-    print(f"growth {growth:.2f}; MovieLens 1M against implicit: {result['ratio']:.2f}")
+    for name in ("sizes", "beside"):
+        for one in result.get(name, []):
+            print(
+                f"{name}: {one['ratings']:,} ratings: read {one['read_seconds']:.1f} s, "
+                f"fit {one['fit_seconds']:.1f} s, {one['per_million']:.2f} s a million "
+                f"({one['cpu_per_million']:.2f} s of processor, {one['fit_cpu_per_million']:.2f} of them the "
+                f"fit), peak {one['peak_mb']:,.0f} MB"
+            )
+    ratio = f"; MovieLens 1M against implicit: {result['ratio']:.2f}" if "ratio" in result else ""
+    print(f"growth {result['growth']['per_million']:.2f}{ratio}")
 
 
 if __name__ == "__main__":

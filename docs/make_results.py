@@ -149,6 +149,40 @@ def _scale(result: dict[str, Any]) -> str:
     return markdown(("ratings", "users", "items", "fit", "read and fit, a million", "peak memory"), rows)
 
 
+def _scale_times(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{one['ratings']:,}",
+            version,
+            f"{one['fit_cpu_seconds']:.1f}",
+            f"{one['fit_cpu_per_million']:.2f}",
+            f"{one['cpu_per_million']:.2f}",
+            f"{one['peak_mb']:,.0f} MB",
+        )
+        for version, sizes in (("0.1", result.get("beside", [])), ("this", result["sizes"]))
+        for one in sizes
+    ]
+    head = ("ratings", "version", "fit", "fit, a million", "read and fit, a million", "peak memory")
+    return markdown(head, rows)
+
+
+def _lists(result: dict[str, Any]) -> str:
+    orders = {
+        "interactions": "bias and product",
+        "paired": "the same, and weights between items",
+        "ratings": "bias and product, and the chance of liking",
+        "paired ratings": "all of these",
+        "stars": "counts and expected ratings",
+        "popularity": "counts",
+        "peer": "bias and product, by `implicit.cpu.topk`",
+    }
+    rows = [
+        (order, f"{result[name]:.2f}", f"{result[name] / result['peer']:.2f}")
+        for name, order in orders.items()
+    ]
+    return markdown(("lists ordered by", "nanoseconds a score", "of the peer"), rows)
+
+
 def _distributed(result: dict[str, Any]) -> str:
     rows = [
         (size, way, f"{one['cpu_seconds']:.2f}", f"{one['peak_mb']:,.0f} MB", "yes" if one["equal"] else "no")
@@ -271,6 +305,17 @@ SECTIONS: dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]] = {
         "A private fit from a file",
         "`user-factorization` at epsilon 5 on generated ratings, in processor seconds.",
         _scale,
+    ),
+    "scale_times": (
+        "A private fit from a file with times",
+        "The same with times, one thread; version 0.1 reads and fits the same file in the same run.",
+        _scale_times,
+    ),
+    "lists": (
+        "Lists for everybody",
+        "Lists of 20 for 10,000 users from 17,770 items: processor time by user and item, one thread, beside "
+        "`implicit.cpu.topk` in the same run. Fold-in and the table are part of ours.",
+        _lists,
     ),
     "distributed": (
         "In memory, from shards, on a cluster",

@@ -336,3 +336,20 @@ def test_people_who_asked_to_be_forgotten_are_left_out():
     rest = data.without_people(["bob", "nobody"])
     assert rest.users.ids.tolist() == ["ann", "eve"] and rest.n_ratings == 2 and rest.n_items == 2
     assert data.n_ratings == 4
+
+
+def test_columns_are_freed_one_by_one():
+    """The twin: a column that somebody else holds stays as it is."""
+    held = pl.Series([5, 3, 5], dtype=pl.Int32)
+    items = pl.concat([pl.Series([2]), pl.Series([1, 1])], rechunk=False)
+    columns = [held, items, pl.Series([1.0, 2.0, 3.0]), None]
+    data = Interactions.from_columns(columns, name="data")
+    assert columns == [] and held.to_list() == [5, 3, 5]
+    assert data.items.tolist() == [0, 0, 1] and data.values.tolist() == [2.0, 3.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", [pl.Int8, pl.UInt16, pl.Int32, pl.UInt64])
+def test_narrow_ids_are_numbered_as_wide_ones(kind):
+    ids = pl.concat([pl.Series([7, 1], dtype=kind), pl.Series([7, 90], dtype=kind)], rechunk=False)
+    found, codes = Vocabulary.factorize(ids)
+    assert found.ids.tolist() == [1, 7, 90] and codes.tolist() == [1, 0, 1, 2]

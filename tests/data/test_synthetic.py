@@ -5,6 +5,7 @@ from scipy.special import expit, ndtr
 
 from discreet.core.checks import FileError, ParameterError
 from discreet.data.datasets.synthetic import invented_items, one_bit, popularity_skewed, rank_one
+from discreet.data.reading.readers import read
 from discreet.testing.large_data import LargeShape, large, write_large
 
 
@@ -218,3 +219,12 @@ def test_large_refuses_other_files_crowded_shapes_and_missing_folders(shape, tmp
         LargeShape(n_users=10, n_items=10, n_ratings=90)
     with pytest.raises(FileError, match="cannot be written"):
         write_large(tmp_path / "nowhere" / "ratings.csv", shape)
+
+
+def test_times_leave_the_ratings_as_they_are(shape, tmp_path):
+    plain = read(write_large(tmp_path / "plain.parquet", shape, seed=6), low=1, high=5)
+    timed = read(write_large(tmp_path / "timed.parquet", shape, seed=6, times=True), low=1, high=5)
+    assert plain.times is None and timed.times is not None
+    np.testing.assert_array_equal(plain.items, timed.items)
+    np.testing.assert_array_equal(plain.values, timed.values)
+    assert np.unique(timed.times).size > 0.9 * timed.n_ratings and (np.diff(timed.times) < 0).any()

@@ -61,9 +61,9 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
 
 def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
     """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
-    if catalog is None:
+    if catalog is None and n_items is not None:
         ids = as_series(ids, "item ids", encoded=True)
-        catalog = None if n_items is None else _numbered_catalog(ids, n_items)
+        catalog = _numbered_catalog(ids, n_items)
     found, codes = encode(ids, catalog, "item ids")
     if n_items is not None and len(found) != n_items:
         raise DataError(
@@ -102,12 +102,29 @@ def _to_floats(values: Column) -> npt.NDArray[np.float32]:
             raise DataError(
                 f"ratings must be numbers, not {values.dtype}; choose another column or convert it."
             )
-        return values.cast(pl.Float32).fill_null(float("nan")).to_numpy()
+        return joined([values.cast(pl.Float32).fill_null(float("nan"))], np.float32)
     try:
         with np.errstate(over="ignore"):
             return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise DataError("ratings must be numbers; text was among them.") from error
+
+
+def joined(taken: list[pl.Series], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Return the numbers of the one series in a list, which is emptied.
+
+    Parts of a series that nobody else holds are freed as they are copied.
+    """
+    series = taken.pop()
+    if series.n_chunks() == 1:
+        return series.to_numpy()
+    parts, found, done = series.get_chunks()[::-1], np.empty(len(series), dtype=kind), 0
+    del series
+    while parts:
+        part = parts.pop()
+        found[done : done + len(part)] = part.to_numpy()
+        done += len(part)
+    return found
 
 
 def count_not_finite(numbers: npt.NDArray[np.float32]) -> int:
@@ -118,6 +135,12 @@ def count_not_finite(numbers: npt.NDArray[np.float32]) -> int:
 
 def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
     """Return times as int64; refuse missing ones."""
+    return take_times([times])
+
+
+def take_times(taken: list[Column | None]) -> npt.NDArray[np.int64] | None:
+    """Return the times in a list, which is emptied, so that they are freed as they are copied."""
+    times = taken.pop()
     if times is None:
         return None
     if isinstance(times, np.ndarray) and times.dtype == np.int64:
@@ -131,25 +154,32 @@ def to_times(times: Column | None) -> npt.NDArray[np.int64] | None:
             f"{missing:,} of {len(series):,} times are missing; fill them in or leave the column out."
         )
     try:
-        return series.cast(pl.Int64).to_numpy()
+        moments = [series.cast(pl.Int64)]
+        del times, series
+        return joined(moments, np.int64)
     except pl.exceptions.PolarsError:
         # The error of polars quotes a value, which is somebody's record.
         raise DataError("times must be finite and fit in 64 bits with a sign; convert them first.") from None
 
 
 def sort_ratings(
-    rows: Codes,
-    items: Codes,
-    values: npt.NDArray[np.float32],
-    times: npt.NDArray[np.int64] | None,
-    size: tuple[int, int],
-    duplicates: Duplicates = "refuse",
+    columns: list[npt.NDArray[Any] | None], size: tuple[int, int], duplicates: Duplicates = "refuse"
 ) -> Sorted:
-    """Sort by user and item, and refuse or merge ratings of the same pair; `size` counts both."""
+    """Sort users, items, ratings and times; refuse or merge ratings of the same pair. `size` counts both.
+
+    The list of columns is emptied, so that each can be freed as soon as it is sorted.
+    """
     one_of("duplicates", duplicates, get_args(Duplicates))
+    rows, items = columns.pop(0), columns.pop(0)
+    assert rows is not None and items is not None
     indptr, items, order = by_person_and_item(rows, items, *size)
-    if order is not None:
-        values, times = np.take(values, order), None if times is None else np.take(times, order)
+    del rows
+    sorted_columns = []
+    while columns:
+        column = columns.pop(0)
+        sorted_columns.append(column if order is None or column is None else np.take(column, order))
+    values, times = sorted_columns
+    assert values is not None
     result = Sorted(indptr=indptr, items=items, values=values, times=times, listed=order)
     again = repeats(indptr, items)
     extra = int(np.count_nonzero(again))
@@ -206,14 +236,17 @@ def group(
 
 def group_starts(keys: npt.NDArray[np.int32], groups: int) -> npt.NDArray[np.int64]:
     """Return where each group starts once the keys are in order."""
-    starts = np.zeros(groups + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=groups), out=starts[1:])
-    return starts
+    counts = np.zeros(groups, dtype=np.int64)
+    # Counting widens the keys, so it is done a part at a time.
+    for start in range(0, keys.size, _CHUNK):
+        counts += np.bincount(keys[start : start + _CHUNK], minlength=groups)
+    return np.append(0, np.cumsum(counts))
 
 
 def is_sorted(keys: npt.NDArray[Any]) -> bool:
     """Return whether the keys never fall."""
-    return bool(np.all(keys[1:] >= keys[:-1]))
+    parts = (keys[start : start + _CHUNK + 1] for start in range(0, keys.size, _CHUNK))
+    return all(bool(np.all(part[1:] >= part[:-1])) for part in parts)
 
 
 def by_person_and_item(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,11 +26,11 @@ from discreet.data.encoding import (
     rows_are_sorted,
     sort_ratings,
     sort_rows,
-    to_times,
+    take_times,
     to_values,
 )
 from discreet.data.facts import PICKED, Declarations, PublicFacts, check_scale, settle_facts
-from discreet.data.vocabulary import Vocabulary
+from discreet.data.vocabulary import Codes, Vocabulary
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -41,6 +41,9 @@ __all__ = ["ByItem", "Interactions", "PublicFacts", "Vocabulary"]
 
 # None keeps the width an array came with.
 _TYPES = {"indptr": np.int64, "items": np.int32, "values": np.float32, "times": np.int64, "listed": None}
+
+# Of more ratings columns are numbered one after the other.
+_MANY = 1 << 24
 
 Total = TypeVar("Total", covariant=True)
 
@@ -128,25 +131,37 @@ class Interactions:
         Raises:
             DataError: Lengths differ, something is missing, a pair repeats, or a declared fact is broken.
         """
+        columns = [users, items, values, times]
+        del users, items, values, times
+        return cls.from_columns(columns, name=name, **declared)
+
+    @classmethod
+    def from_columns(cls, given: list[Column | None], *, name: str, **declared: Unpack[Declarations]) -> Self:
+        """Build from users, items, ratings and times in a list, which is emptied.
+
+        Columns that nobody else holds are freed one by one, so the largest files need little more memory than
+        their ratings.
+        """
         facts = declared.get("facts")
         n_items = declared.get("n_items") if facts is None else facts.n_items
-        # Numbering runs in compiled code that lets the other column be numbered meanwhile.
-        with ThreadPoolExecutor(1) as other:
-            numbered = other.submit(encode, users, declared.get("people"), "user ids")
-            catalog, columns = encode_items(items, declared.get("catalog"), n_items)
-            people, rows = numbered.result()
-        ratings, moments = to_values(values, columns.size), to_times(times)
-        _same_length(rows, columns, ratings, moments)
+        implicit = given[2] is None
+        (people, rows), (catalog, items) = _numbered(given, declared, n_items)
+        ratings = to_values(given.pop(0), items.size)
+        moments = take_times(given)
+        _same_length(rows, items, ratings, moments)
         duplicates = declared.get("duplicates", "refuse")
         size = (len(people), len(catalog))
-        data = sort_ratings(rows, columns, ratings, moments, size, duplicates)
+        # Means lie between the steps of the scale, so declared facts are checked on the ratings themselves.
+        averaged = duplicates == "mean"
+        seen = ratings if averaged else None
+        columns: list[npt.NDArray[Any] | None] = [rows, items, ratings, moments]
+        del rows, items, ratings, moments
+        data = sort_ratings(columns, size, duplicates)
         counted = duplicates == "count"
         if counted:
             data = replace(data, values=_clipped(data.values, declared))
-        # Means lie between the steps of the scale, so declared facts are checked on the ratings themselves.
-        averaged = duplicates == "mean"
-        seen = ratings if averaged else data.values
-        facts = settle_facts(seen, *size, values is None and not counted, declared)
+        seen = data.values if seen is None else seen
+        facts = settle_facts(seen, *size, implicit and not counted, declared)
         check_scale(seen, facts)
         facts = replace(facts, step=None) if averaged else facts
         return cls(
@@ -338,6 +353,22 @@ def _clipped(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDA
     if count_not_finite(kept):
         raise DataError("Weights of events add up to more than a number can hold; declare the scale.")
     return kept
+
+
+def _numbered(
+    given: list[Column | None], declared: Declarations, n_items: int | None
+) -> tuple[tuple[Vocabulary, Codes], tuple[Vocabulary, Codes]]:
+    """Number users and items, the first two of a list, which are taken out of it.
+
+    Numbering runs in compiled code that lets the other column be numbered meanwhile. Of a large file one
+    column is numbered after the other, so that the first is freed before.
+    """
+    with ThreadPoolExecutor(1) as other:
+        numbered = other.submit(encode, given.pop(0), declared.get("people"), "user ids")  # type: ignore[arg-type]
+        if isinstance(given[0], Sized) and len(given[0]) > _MANY:
+            numbered.result()
+        catalog = encode_items(given.pop(0), declared.get("catalog"), n_items)  # type: ignore[arg-type]
+        return numbered.result(), catalog
 
 
 def _same_length(*columns: npt.NDArray[Any] | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, final
 
@@ -23,6 +23,7 @@ Codes = npt.NDArray[np.int32]
 Given: TypeAlias = "pl.Series | npt.NDArray[np.int64] | list[str]"
 
 _CHUNK = 1 << 22
+_PART = 1 << 20
 # A lookup table over the whole range of integer ids is worth it up to this many cells, or four per rating.
 _TABLE = 1 << 24
 # So many ids are handled one by one before it pays to load polars.
@@ -72,13 +73,16 @@ class Vocabulary:
     @classmethod
     def factorize(cls, ids: Iterable[Any] | pl.Series, what: str = "ids") -> tuple[Self, Codes]:
         """Return the sorted distinct ids and the number of each given id, in linear time."""
+        if _are_small_integers(ids):
+            found = cls._tabulate(ids)
+            if found is not None:
+                return found
         series = as_series(ids, what, encoded=True)
         if _is_encoded(series):
             return cls._of_encoded(series)
-        if series.dtype == pl.Int64:
-            numbers = series.to_numpy()
-            if numbers.size and _fits_table(numbers, numbers.size):
-                return cls._tabulate(numbers)
+        found = cls._tabulate(series) if series.dtype == pl.Int64 else None
+        if found is not None:
+            return found
         distinct = cls(series.unique().sort())
         return distinct, distinct.index_of(series)
 
@@ -91,16 +95,25 @@ class Vocabulary:
         return distinct, _by_code(ids, used, distinct.index_of(text))
 
     @classmethod
-    def _tabulate(cls, numbers: npt.NDArray[np.int64]) -> tuple[Self, Codes]:
-        low = int(numbers.min())
-        present = np.zeros(int(numbers.max()) - low + 1, dtype=np.bool_)
-        for part in _chunks(numbers):
+    def _tabulate(cls, ids: pl.Series) -> tuple[Self, Codes] | None:
+        """Factorize whole numbers by a table over their range; None if it would be far larger than they are.
+
+        Numbers are widened a part at a time: all of them at once would take more memory than the ratings.
+        """
+        if not len(ids):
+            return None
+        low, high = int(ids.min()), int(ids.max())  # type: ignore[arg-type]
+        if high - low >= max(_TABLE, 4 * len(ids)):
+            return None
+        present = np.zeros(high - low + 1, dtype=np.bool_)
+        for part in _parts(ids):
             present[part - low] = True
         distinct = np.flatnonzero(present).astype(np.int64) + low
         table = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        codes = np.empty(numbers.size, dtype=np.int32)
-        for part, target in zip(_chunks(numbers), _chunks(codes), strict=True):
-            np.take(table, part - low, out=target)
+        codes, done = np.empty(len(ids), dtype=np.int32), 0
+        for part in _parts(ids):
+            np.take(table, part - low, out=codes[done : done + part.size])
+            done += part.size
         return cls(pl.Series("id", distinct)), codes
 
     @property
@@ -363,8 +376,18 @@ def _find(known: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.N
     return np.where(known[place] == numbers, place, UNKNOWN)
 
 
-def _fits_table(numbers: npt.NDArray[np.int64], count: int) -> bool:
-    return int(numbers.max()) - int(numbers.min()) < max(_TABLE, 4 * count)
+def _are_small_integers(ids: object) -> TypeGuard[pl.Series]:
+    """Tell whether these are whole numbers that all fit in 64 bits with a sign, and none is missing."""
+    if isinstance(ids, np.ndarray | list) or not isinstance(ids, pl.Series):
+        return False
+    kinds = (pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt32, pl.UInt16, pl.UInt8)
+    return ids.dtype in kinds and not ids.null_count()
+
+
+def _parts(ids: pl.Series) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield whole numbers in 64 bits, a part at a time."""
+    for start in range(0, len(ids), _PART):
+        yield ids.slice(start, _PART).cast(pl.Int64).to_numpy()
 
 
 def _chunks(array: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:

@@ -41,7 +41,7 @@ def blocks(data: Interactions, *, most_people: int | None = None) -> Iterator[Bl
 class Block:
     """Hold the ratings of consecutive users, and compute sums and norms over each user's own row."""
 
-    __slots__ = ("counts", "data", "indptr", "items", "people", "start", "stop", "values")
+    __slots__ = ("counts", "data", "indptr", "items", "start", "stop")
 
     def __init__(self, data: Interactions, start: int, stop: int) -> None:
         span = slice(int(data.indptr[start]), int(data.indptr[stop]))
@@ -49,8 +49,17 @@ class Block:
         self.indptr = data.indptr[start : stop + 1] - data.indptr[start]
         self.counts = np.diff(self.indptr)
         self.items = data.items[span]
-        self.values = data.values[span].astype(np.float64)
-        self.people = np.repeat(np.arange(stop - start), self.counts)
+
+    @property
+    def values(self) -> Floats:
+        """Return the ratings in double precision."""
+        span = slice(int(self.data.indptr[self.start]), int(self.data.indptr[self.stop]))
+        return self.data.values[span].astype(np.float64)
+
+    @property
+    def people(self) -> Indices:
+        """Return the row of every rating, counted from the first of the block."""
+        return np.repeat(np.arange(self.stop - self.start), self.counts)
 
     def alone(self) -> Interactions:
         """Return these users as a dataset of their own."""

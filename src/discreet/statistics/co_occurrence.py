@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
-from discreet.core.rows import summed_over_rows
+from discreet.core.kernels import compiled, thread_count
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, Steps
@@ -54,19 +56,37 @@ class CoOccurrence(Statistic):
         order, same = block.in_time()
         ordered = block.data.times is not None
 
-        def part(start: int, stop: int) -> tuple[Steps]:
-            pairs = np.zeros(sums[0].shape, dtype=np.int64)
+        def part(start: int, stop: int, pairs: Steps) -> None:
             given = (block.indptr, order, same, positions, weights)
             add_pairs(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, ordered, pairs)
-            return (pairs,)
 
-        pairs = summed_over_rows(part, block.indptr)[0]
-        if not ordered:
-            pairs = pairs + pairs.T
-        sums[0][:] += BACK_PARTS * pairs.T + self.back * pairs
+        if ordered:
+            _add_over_rows(part, block.indptr, sums[0])
+            return
+        pairs = np.zeros_like(sums[0])
+        _add_over_rows(part, block.indptr, pairs)
+        sums[0][:] += pairs
+        sums[0][:] += pairs.T
+
+    def _finish(self, sums: tuple[Steps, ...]) -> None:
+        """Weight both directions: until here a row is for later items and a column for earlier ones."""
+        weigh_directions(sums[0], BACK_PARTS, self.back)
+
+
+def _add_over_rows(add: Callable[[int, int, Steps], None], indptr: Array, total: Steps) -> None:
+    """Call `add(start, stop, sums)` for ranges of rows; every thread but one has its own sums."""
+    threads = thread_count()
+    cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
+    cuts[0], cuts[-1] = 0, indptr.size - 1
+    totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda span, own: add(span[0], span[1], own), pairwise(cuts.tolist()), totals))
+    for own in totals[1:]:
+        total += own
 
 
 _UNITS = 2.0**PRODUCT_BITS / BACK_PARTS
+_TILE = 64
 # Weights are at most 1 here, so underflow of squares loses less than 1e-280, for rows of any length. A
 # squared norm above this bound is right in all its digits; users below it contribute nothing.
 _LEAST_LENGTH = 1e-200
@@ -130,6 +150,37 @@ def _squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: fl
 
 
 @compiled
+def weigh_directions(pairs: Array, forward: int, back: int) -> None:
+    """Replace a matrix P by `forward` P' + `back` P, in place and tile by tile."""
+    size = pairs.shape[0]
+    for top in range(0, size, _TILE):
+        for left in range(0, top + 1, _TILE):
+            for i in range(top, min(top + _TILE, size)):
+                for j in range(left, min(left + _TILE, i + 1)):
+                    lower, upper = pairs[i, j], pairs[j, i]
+                    pairs[i, j] = forward * upper + back * lower
+                    pairs[j, i] = forward * lower + back * upper
+
+
+# A decay below this adds no unit to a weight, and may as well be zero; tiny numbers would be slow.
+_LEAST_DECAY = 1e-200
+
+
+@compiled
+def _directed(
+    own: Array, count: int, here: float, apart: float, gap: float, decays: Array, units: Array
+) -> None:
+    """Write the weights of pairs with the first `count` interactions in fixed point, and let these decay.
+
+    A weight is at most 2^24 units, so 32 bits hold it; processors convert to these faster.
+    """
+    for earlier in range(count):
+        decay = decays[earlier] * gap
+        decays[earlier] = decay if decay > _LEAST_DECAY else 0.0
+        units[earlier] = np.int32(here * own[earlier] * (apart + (1 - apart) * decays[earlier]))
+
+
+@compiled
 def add_pairs(
     start: int,
     stop: int,
@@ -153,8 +204,8 @@ def add_pairs(
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
-    columns, own, gaps = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
-    moved = np.empty(longest, np.bool_)
+    columns, own, gaps = np.empty(longest, np.uint32), np.empty(longest), np.empty(longest)
+    moved, decays, units = np.empty(longest, np.bool_), np.empty(longest), np.empty(longest, np.int32)
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         mine = order[entries] - indptr[row]
@@ -163,17 +214,17 @@ def add_pairs(
         length = _squared_length(own, gaps, moved, count, apart, back)
         if not (length > _LEAST_LENGTH and np.isfinite(length)):
             continue
-        scale = ROUNDING / np.sqrt(length) * _UNITS
+        scale, level = ROUNDING / np.sqrt(length) * _UNITS, 0
+        decays[0] = 1.0
         for later in range(1, count):
-            line, here, decayed, passed = totals[columns[later]], scale * own[later], 1.0, False
-            for earlier in range(later - 1, -1, -1):
-                if moved[earlier + 1]:
-                    decayed *= gaps[earlier + 1]
-                    passed = True
-                if passed:
-                    weight = apart + (1 - apart) * decayed
-                    line[columns[earlier]] += np.int64(here * own[earlier] * weight)
-                    continue
+            line, here = totals[columns[later]], scale * own[later]
+            # Interactions from `level` on have the time of this one.
+            level = later if moved[later] else level
+            _directed(own, level, here, apart, gaps[later], decays, units)
+            decays[later] = 1.0
+            for earlier in range(level):
+                line[columns[earlier]] += units[earlier]
+            for earlier in range(level, later):
                 half = np.int64(here * own[earlier] / 2)
                 line[columns[earlier]] += half
                 if ordered:

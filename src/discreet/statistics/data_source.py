@@ -100,6 +100,9 @@ class OfKnownPart(Statistic):
         for known in blocks(people.where(~self.hiding.hidden(people))):
             self.inner._add(known, sums)
 
+    def _finish(self, sums: tuple[Steps, ...]) -> None:
+        self.inner._finish(sums)
+
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -256,9 +256,10 @@ class ProfiledItems(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         bounded = shortened(self.profiles[block.start : block.stop])
         own = np.column_stack([np.full(len(bounded), COUNT_PART), bounded]) / math.hypot(1.0, COUNT_PART)
-        weights = ROUNDING / np.sqrt(block.counts[block.people].astype(np.float64))
+        people = block.people
+        weights = ROUNDING / np.sqrt(block.counts[people].astype(np.float64))
         for column in range(own.shape[1]):
-            block.add_by_item(own[block.people, column] * weights, sums[0][:, column])
+            block.add_by_item(own[people, column] * weights, sums[0][:, column])
 
 
 def shortened(profiles: Floats) -> Floats:

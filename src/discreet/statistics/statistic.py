@@ -95,6 +95,10 @@ class Statistic(Stated, ABC):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         """Add the contributions of a block's users to the arrays, one for each part."""
 
+    def _finish(self, sums: tuple[Steps, ...]) -> None:
+        """Turn what was added into the sums, in place: a step that is linear is done once, not by block."""
+        return
+
     @final
     def nothing(self) -> Sums:
         """Return sums of zero, over no users."""
@@ -112,6 +116,7 @@ class Statistic(Stated, ABC):
         for block in people:
             count = _checked(count + block.counts.size)
             self._add(block, sums.arrays)
+        self._finish(sums.arrays)
         return Sums(sums.parts, sums.arrays, count)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
+from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice, Columns, of_frame
@@ -56,8 +57,8 @@ def read(
         )
     declared = dict(options)
     dialect = take_dialect(declared)
-    source = read_source(path, columns, implicit=implicit, dialect=dialect)
-    data = build([source], name=name, declared=cast(Declarations, declared), zeros=zeros)
+    sources = [read_source(path, columns, implicit=implicit, dialect=dialect)]
+    data = build(sources, name=name, declared=cast(Declarations, declared), zeros=zeros)
     file = Path(path)
     return replace(data, origin=origin_of(locate(file)) if dialect.layout is None else origin_of(file))
 
@@ -92,7 +93,10 @@ def from_scipy(matrix: Any, *, name: str = "data", **declared: Unpack[Declaratio
 def build(
     sources: list[TableSource], *, name: str | None, declared: Declarations, zeros: Zeros = "ratings"
 ) -> Interactions:
-    """Put the columns of one or several files together; what the caller declares beats what a layout does."""
+    """Put the columns of one or several files together; what the caller declares beats what a layout does.
+
+    The list of sources is emptied: their columns are freed as soon as they are numbered.
+    """
     one_of("zeros", zeros, get_args(Zeros))
     parts = [source.columns for source in sources]
     if zeros == "missing":
@@ -105,17 +109,19 @@ def build(
     if zeros == "ratings" and declared.get("low") is None:
         remark_on_zeros(parts, sources[0].name)
     counted = declared.get("duplicates") == "count"
-    data = Interactions.from_arrays(
+    given: list[Column | None] = [
         _join([part.users for part in parts]),
         _join([part.items for part in parts]),
         # Rows are counted whatever they were rated, unless events have weights.
         _join_optional([part.values if part.weighted or not counted else None for part in parts]),
         _join_optional([part.times for part in parts]),
-        name=name or sources[0].name,
-        **declared,
-    )
+    ]
+    name, how_read = name or sources[0].name, sources[0].how_read()
+    parts.clear()
+    sources.clear()
+    data = Interactions.from_columns(given, name=name, **declared)
     again = {"duplicates": declared.get("duplicates", "refuse")}
-    return replace(data, how_read={**sources[0].how_read(), **again})
+    return replace(data, how_read={**how_read, **again})
 
 
 def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:
