@@ -35,6 +35,9 @@ PURPOSE = (
 )
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
 PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
+CURVES = (
+    "validation parts of MovieLens 1M, 100K, latest-small and Jester at epsilon 1 to 20, for ratings alone"
+)
 CONTENT = "validation part of Amazon sports at epsilon 1 and 5: item before the latest hidden"
 EDGE = "theory: the edge of the noise's spectrum, with a small margin"
 
@@ -183,6 +186,17 @@ POPULARITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of popul
 PUBLIC_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of public features", FEATURES)] = 100.0
 MOST_PUBLIC: Annotated[int, Tuned("most principal components of public features", BOUND)] = 32
 MOST_PRIOR: Annotated[int, Tuned("most principal components of an earlier release", BOUND)] = 15
+CURVE_WIDTH: Annotated[
+    float, Tuned("width of smooth functions of factors, in units of all their deviation", CURVES)
+] = 0.9
+CURVE_PLAIN: Annotated[float, Tuned("deviation of quality and of popularity in these units", CURVES)] = 0.5
+CURVE_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of smooth functions", CURVES)] = 80.0
+CURVE_USERS: Annotated[float, Tuned("users per unit of noise at which that ridge is doubled", CURVES)] = (
+    3000.0
+)
+CURVE_BESIDE: Annotated[float, Tuned("that ridge is so much larger beside rating factors", CURVES)] = 5.0
+CURVE_LANDMARKS: Annotated[int, Tuned("items from which smooth functions are computed", BOUND)] = 400
+MOST_CURVES: Annotated[int, Tuned("most smooth functions of factors", BOUND)] = 48
 WEIGHT_SPREAD: Annotated[
     float, Tuned("mean squared weight of a row over the squared mean weight", UNRECORDED)
 ] = 1.3

@@ -26,6 +26,7 @@ from discreet.models.user_factorization.budget_split import (
     BudgetSplit,
     ReleaseWeights,
     are_many,
+    counted_users,
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
@@ -42,6 +43,7 @@ from discreet.models.user_factorization.latent_factors import (
     pilot_spectrum,
     public_directions,
     refit,
+    with_curves,
 )
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.statistics.data_source import DataSource
@@ -100,6 +102,12 @@ def learn_ratings(
     crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
     following = next_items(released[0], view.tally, view.people) if released else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
+    factors_found = with_curves(
+        factors_found,
+        view.tally.raised,
+        counted_users(ratio, view.typical_length),
+        beside=bool(said["factors pay"]),
+    )
     return _scorer(data.facts, view, factors_found, crowds, following, decisions)
 
 
