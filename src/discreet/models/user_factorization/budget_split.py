@@ -77,8 +77,10 @@ class BudgetShares:
             return {
                 "effects": tuned.RATINGS_EFFECTS_SHARE_MANY,
                 "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY,
+                "embeddings": tuned.RATINGS_EMBEDDING_SHARE_MANY,
             }
         return {
+            "effects": tuned.RATINGS_EFFECTS_SHARE,
             "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE,
             "embeddings": tuned.RATINGS_EMBEDDING_SHARE,
         }
