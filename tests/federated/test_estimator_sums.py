@@ -32,6 +32,8 @@ KINDS = {
     "biases": (Biases, {}),
     "recent popularity": (Popularity, {"half_life": 5.0, "now": "1970-01-02"}),
     "recent biases": (Biases, {"half_life": 5.0, "now": "1970-01-02"}),
+    "recent lists": (UserFactorization, {"purpose": "lists", "half_life": 5.0, "now": "1970-01-02"}),
+    "recent ratings": (UserFactorization, {"half_life": 5.0, "now": "1970-01-02"}),
     "ratings": (UserFactorization, {}),
     "choices": (UserFactorization, {"feedback": "implicit"}),
     "lists": (UserFactorization, {"purpose": "lists"}),

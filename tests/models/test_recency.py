@@ -1,14 +1,17 @@
 """Ratings that fade: users' own weights by a public time, and splits by a date."""
 
+import math
+
 import numpy as np
 import pytest
 
 import discreet
-from discreet import Biases, Popularity, PrivacyRandom
+from discreet import Biases, Popularity, PrivacyRandom, UserFactorization
 from discreet.core.checks import DataError, ParameterError
 from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
+from discreet.models.user_factorization.recent import RecentBudget
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
 
@@ -41,6 +44,42 @@ def test_what_is_old_fades():
     # In the middle nothing from the future counts more than what is there.
     middle = fitted(Popularity, data, half_life=5.0, now=NOW).popularity
     assert middle[:10].sum() > recent[:10].sum()
+
+
+@pytest.mark.parametrize("purpose", ["lists", "ratings", "both"])
+def test_what_is_old_fades_in_user_factorization(purpose):
+    """Without noise, so that no draw decides; without a half-life nothing fades."""
+
+    def popularity(**settings):
+        model = UserFactorization(epsilon=math.inf, purpose=purpose, **settings).fit(stream())
+        return model.scorer.popularity
+
+    plain, recent = popularity(), popularity(half_life=5.0, now="1970-03-01")
+    assert plain[:10].sum() > 0.7 * plain[10:].sum() and recent[:10].sum() < 0.2 * recent[10:].sum()
+
+
+def test_recent_ratings_move_the_effects_of_user_factorization():
+    """Item 0 is rated 1 in the first month and 5 in the second; with a half-life the second counts."""
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(400), 5)
+    items = np.concatenate([[0, *rng.choice(np.arange(1, 12), 4, replace=False)] for _ in range(400)])
+    days = np.repeat(np.arange(400) % 60, 5)
+    values = np.where(items == 0, np.where(days < 30, 1, 5), 3)
+    data = Interactions.from_arrays(people, items, values, days * DAY, low=1, high=5, step=1)
+
+    def effect(**settings):
+        model = UserFactorization(epsilon=math.inf, purpose="ratings", **settings).fit(data)
+        return model.scorer.item_bias[0] - model.scorer.item_bias[1:].mean()
+
+    assert effect(half_life=5.0, now="1970-03-01") > effect() + 0.5
+    assert abs(effect(half_life=1e6, now="1970-03-01") - effect()) < 0.1
+
+
+def test_a_half_life_leaves_the_other_releases_the_rest_of_the_budget():
+    recency = Recency(now=0.0, half_life=1.0)
+    budget = RecentBudget.of(recency, 2.0)
+    assert budget.multiplier**-2 + budget.rest**-2 == pytest.approx(2.0**-2)
+    assert RecentBudget.of(recency, 0.0).rest == 0.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -82,7 +121,7 @@ def test_effects_fade_too():
 def test_settings_and_data_that_make_no_sense_are_refused():
     data = stream()
     bare = Interactions.from_arrays([0, 1], [0, 1], [1, 2], low=1, high=5)
-    for kind in (Popularity, Biases):
+    for kind in (Popularity, Biases, UserFactorization):
         with pytest.raises(DataError, match="no times"):
             kind(epsilon=1.0, half_life=3.0).fit(bare)
         with pytest.raises(ParameterError, match="must be a date"):

@@ -134,6 +134,7 @@ def honest_questions() -> tuple[Message, ...]:
         UserFactorization(**infinite, for_synthesis=True),
         Popularity(**infinite, half_life=30.0, now="2026-01-01"),
         Biases(**infinite, half_life=30.0, now="2026-01-01"),
+        UserFactorization(**infinite, half_life=30.0, now="2026-01-01"),
         ImplicitObjective(**infinite),
         CovarianceSvd(**infinite),
         FrankWolfe(**infinite, rounds=2, solver="oja", steps=2),

@@ -77,8 +77,10 @@ class BudgetShares:
             return {
                 "effects": tuned.RATINGS_EFFECTS_SHARE_MANY,
                 "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE_MANY,
+                "embeddings": tuned.RATINGS_EMBEDDING_SHARE_MANY,
             }
         return {
+            "effects": tuned.RATINGS_EFFECTS_SHARE,
             "co_occurrences": tuned.RATINGS_CO_OCCURRENCE_SHARE,
             "embeddings": tuned.RATINGS_EMBEDDING_SHARE,
         }
@@ -153,6 +155,11 @@ def users_per_noise(people: float, multiplier: float) -> float:
     return people / multiplier if multiplier else math.inf
 
 
+def counted_users(ratio: float, ratings_per_person: float) -> float:
+    """Return users per unit of noise, where a user with few ratings counts for a part of one."""
+    return ratio * min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0)
+
+
 def are_many(ratio: float, ratings_per_person: float) -> bool:
     """Return whether item vectors are worth a release, by users per unit of noise and ratings per user."""
-    return ratio * min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0) >= tuned.MANY_USERS_PER_NOISE
+    return counted_users(ratio, ratings_per_person) >= tuned.MANY_USERS_PER_NOISE

@@ -17,6 +17,7 @@ from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.recency import check_recency, recency_of, refuse_timeless
 from discreet.models.released_items import refuse_one_value
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
@@ -28,6 +29,7 @@ from discreet.models.user_factorization.implicit_feedback import learn_implicit
 from discreet.models.user_factorization.prior import carrying_over, earlier_columns, prior_table
 from discreet.models.user_factorization.public_features import content_vectors
 from discreet.models.user_factorization.ratings import learn_ratings
+from discreet.models.user_factorization.recent import RecentBudget
 from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.data_source import DataSource
 
@@ -64,6 +66,10 @@ class UserFactorization(SumsEstimator):
             is carried over.
         for_synthesis: Also release lengths of histories, whether they have an order, and levels of ratings,
             for `discreet.synthesize`. They cost 0.03 of the budget (proofs/history_summary.md).
+        half_life: After so many days an interaction counts half in how popular items are, and a rating in how
+            well they are rated (None: nothing fades). What belongs together is still learned from whole
+            histories. It costs 0.15 of the budget.
+        now: The public date from which ages count, such as "2026-01-31"; the clock's if it is not given.
 
     Example:
         >>> from discreet import PrivacyRandom, UserFactorization
@@ -89,6 +95,8 @@ class UserFactorization(SumsEstimator):
     item_features: str | Any | None = None
     prior: str | None = None
     for_synthesis: bool = False
+    half_life: float | None = None
+    now: str | None = None
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon, self.delta, gaussian=True)
@@ -101,6 +109,7 @@ class UserFactorization(SumsEstimator):
         require(not unused, "prior", self.prior, "is used by models that predict ratings only")
         known = isinstance(self.for_synthesis, bool)
         require(known, "for_synthesis", self.for_synthesis, "must be True or False")
+        check_recency(self.half_life, self.now)
 
     @property
     def predicts_ratings(self) -> bool:
@@ -121,6 +130,7 @@ class UserFactorization(SumsEstimator):
     def _refuse(self, data: DataSource) -> None:
         """Refuse, before payment, also a table of items that cannot be read."""
         Estimator._refuse(self, data)
+        refuse_timeless(self.half_life, data)
         self._public_table(data.catalog)
         if self.item_features is not None:
             # Reading words is the part that a table can make fail; what follows is arithmetic on them.
@@ -155,10 +165,14 @@ class UserFactorization(SumsEstimator):
         random: PrivacyRandom,
         progress: Progress,
     ) -> InteractionScorer | InteractionsAndRatings:
-        words = self._words(data.catalog)
+        words, recency, recent = self._words(data.catalog), recency_of(self.half_life, self.now), None
+        if recency is not None:
+            recent = RecentBudget.of(recency, multiplier)
+            multiplier = recent.rest
+        given = (data, table, multiplier, random, progress)
         if not self.predicts_ratings:
-            return learn_implicit(data, table, multiplier, random, progress, words)
-        return learn_ratings(data, table, multiplier, random, progress, purpose=self.purpose, words=words)
+            return learn_implicit(*given, words, recent)
+        return learn_ratings(*given, purpose=self.purpose, words=words, recent=recent)
 
     def _words(self, catalog: Vocabulary) -> Floats | None:
         """Return the directions of the words that describe items, or None: they order lists alone.

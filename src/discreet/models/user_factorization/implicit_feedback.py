@@ -20,6 +20,7 @@ from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
 from discreet.models.user_factorization.public_features import learn_content
+from discreet.models.user_factorization.recent import RecentBudget
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_coordinates
 from discreet.solvers.item_regression import regression_weights, strongest
@@ -39,8 +40,12 @@ def learn_implicit(
     random: PrivacyRandom,
     progress: Progress,
     words: Floats | None = None,
+    recent: RecentBudget | None = None,
 ) -> InteractionScorer:
-    """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier."""
+    """Release votes and, where it pays, item embeddings; all cost one Gaussian of this multiplier.
+
+    With `recent`, which has a multiplier of its own, items are as popular as they are of late.
+    """
     public = np.zeros((data.n_items, 0)) if table is None else table
     budget = BudgetSplit(multiplier)
     people = max(float(_noisy(data, UserCount(), budget.take(tuned.IMPLICIT_USERS_SHARE), random)[0]), 1.0)
@@ -74,7 +79,8 @@ def learn_implicit(
         vectors = content.beside(vectors, tuned.LIST_RIDGE)
     following = next_items(found.pairs, tally, people) if found else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
-    return InteractionScorer.of(tally.likely, vectors, decisions, following)
+    popularity = tally.likely if recent is None else recent.votes(data, random).likely
+    return InteractionScorer.of(popularity, vectors, decisions, following)
 
 
 def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:

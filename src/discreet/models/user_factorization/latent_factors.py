@@ -19,10 +19,14 @@ from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.mechanisms.additive import Gaussian
 from discreet.solvers.empirical_bayes import VoteEstimate, shrink_vectors
 from discreet.solvers.features import ridge_map
+from discreet.solvers.kernel_features import kernel_features
 from discreet.solvers.spectrum import clearest_part, with_fixed_signs
 from discreet.statistics.data_source import DataSource
 from discreet.statistics.item_vectors import ItemVectors
 from discreet.statistics.residual_moment import ResidualMoment
+
+# Of the factors beyond the constant, item quality and popularity come first.
+_PLAIN = 2
 
 
 def _rating_variance() -> float:
@@ -68,6 +72,35 @@ def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
     ridge = np.array([tuned.USER_RIDGE, tuned.QUALITY_RIDGE * unit, tuned.POPULARITY_RIDGE * unit])
     ridge = np.append(ridge, seen.column_ridges * unit)
     return LatentFactors(seen.mean + effects, features, ridge, features.shape[1])
+
+
+def with_curves(factors: LatentFactors, popularity: Floats, users: float, *, beside: bool) -> LatentFactors:
+    """Return the factors with smooth functions of them beside them, for predicting ratings.
+
+    A user's taste need not be linear in what was released about items. The functions follow from released
+    numbers, and a user's coefficients for them from that user's own ratings, so they cost nothing. The fewer
+    `users` there are per unit of noise, the rougher the factors, and the less is asked of the functions. So
+    it is beside rating factors, which leave less to explain. Item quality and popularity alone do not call
+    for them.
+    """
+    share = popularity / popularity.sum()
+    columns = factors.features[:, 1:] - share @ factors.features[:, 1:]
+    squares = share @ columns**2
+    plain, found = squares[:_PLAIN], squares[_PLAIN:]
+    if not found.sum() > 0:
+        return factors
+    scales = np.append(np.sqrt(plain) / tuned.CURVE_PLAIN, np.full(found.size, np.sqrt(found.sum())))
+    curves = kernel_features(
+        columns / np.maximum(scales, 1e-150),
+        popularity,
+        width=tuned.CURVE_WIDTH,
+        landmarks=tuned.CURVE_LANDMARKS,
+        most=tuned.MOST_CURVES,
+    )
+    rough = 1 + tuned.CURVE_USERS / max(users, 1e-9)
+    asked = tuned.CURVE_RIDGE * rough * (tuned.CURVE_BESIDE if beside else 1.0) * _rating_variance()
+    ridge = np.append(factors.ridge, np.full(curves.shape[1], asked))
+    return factors._replace(features=np.column_stack([factors.features, curves]), ridge=ridge)
 
 
 class _Spectrum(NamedTuple):

@@ -26,6 +26,7 @@ from discreet.models.user_factorization.budget_split import (
     BudgetSplit,
     ReleaseWeights,
     are_many,
+    counted_users,
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
@@ -42,8 +43,10 @@ from discreet.models.user_factorization.latent_factors import (
     pilot_spectrum,
     public_directions,
     refit,
+    with_curves,
 )
 from discreet.models.user_factorization.public_features import learn_content
+from discreet.models.user_factorization.recent import RecentBudget
 from discreet.statistics.data_source import DataSource
 
 
@@ -56,8 +59,12 @@ def learn_ratings(
     *,
     purpose: str,
     words: Floats | None = None,
+    recent: RecentBudget | None = None,
 ) -> InteractionsAndRatings:
-    """Release counts, effects and, where they show, embeddings and factors; together one Gaussian."""
+    """Release counts, effects and, where they show, embeddings and factors; together one Gaussian.
+
+    With `recent`, which has a multiplier of its own, items are as popular and as well rated as of late.
+    """
     budget = BudgetSplit(multiplier)
     view = pilot_release(
         data, budget.take(tuned.MEAN_SHARE), budget.take(tuned.PILOT_SHARE), multiplier, random
@@ -100,7 +107,18 @@ def learn_ratings(
     crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
     following = next_items(released[0], view.tally, view.people) if released else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
-    return _scorer(data.facts, view, factors_found, crowds, following, decisions)
+    factors_found = with_curves(
+        factors_found,
+        view.tally.raised,
+        counted_users(ratio, view.typical_length),
+        beside=bool(said["factors pay"]),
+    )
+    popularity = view.tally.likely
+    if recent is not None:
+        popularity, shift = recent.items(data, view, factors_found.offsets, random)
+        factors_found = factors_found._replace(offsets=factors_found.offsets + shift)
+    choice = InteractionScorer.of(popularity, crowds, {}, following)
+    return _scorer(data.facts, view, factors_found, choice, decisions)
 
 
 @final
@@ -197,8 +215,7 @@ def _scorer(
     facts: PublicFacts,
     view: ItemView,
     factors_found: LatentFactors,
-    crowds: Floats,
-    following: NextItems,
+    choice: InteractionScorer,
     decisions: dict[str, Any],
 ) -> InteractionsAndRatings:
     stars = RatingScorer(
@@ -212,5 +229,4 @@ def _scorer(
     )
     known = np.average(view.effects().known, weights=view.tally.raised)
     rated = view.typical_length / view.tally.votes.size
-    choice = InteractionScorer.of(view.tally.likely, crowds, {}, following)
     return InteractionsAndRatings.of(stars, choice, float(known), rated)
