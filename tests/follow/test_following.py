@@ -52,7 +52,7 @@ def test_sums_are_exactly_those_of_what_entered(tmp_path, facts):
     # What is released, before noise, is C times the sums, in whole numbers.
     settings = followed.status().settings
     exact = exact_release(settings, stored_sums(followed), rated=facts is STARS)
-    row = [int(entry) for entry in settings.counts.whole[3, :4]]
+    row = [int(entry) for entry in settings.counts(rated=facts is STARS).whole[3, :4]]
     wanted = [
         sum(r * int(s.counts[k]) for r, s in zip(row, stored_sums(followed), strict=True))
         for k in range(N_ITEMS)

@@ -76,7 +76,9 @@ def longest(settings, facts, new, rule=None):
     Of ratings that were scaled together the worst split into counts and values is taken.
     """
     rated = facts is STARS
-    squares = [(one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts, settings.values)]
+    squares = [
+        (one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts(rated=rated), settings.values)
+    ]
     used, norms = np.zeros(len(new), dtype=np.int64), np.zeros(len(new), dtype=object)
     leveled = np.zeros(len(new), dtype=bool)
     part = 1 << (2 * PART_BITS)

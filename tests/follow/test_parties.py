@@ -235,7 +235,7 @@ def test_a_party_that_was_away_catches_up(tmp_path, monkeypatch):
         coordinator.release()
     # What a party missed is taken as nothing new: its estimates are those from what it released.
     rows = np.random.default_rng(0).integers(-(2**50), 2**50, (3, 4))
-    plan = SETTINGS.counts
+    plan = SETTINGS.counts(rated=False)
     for half_life in (None, 1.0):
         faded = 1.0 if half_life is None else 0.5 ** (2 / half_life)
         wanted = faded * (plan.estimator(3, half_life) @ rows)

@@ -227,7 +227,11 @@ class FollowCoordinator:
     def _sums(self, kept: Mapping[str, list[Message]], made: int) -> tuple[list[ItemSums], float]:
         """Return the sums over parties of every release so far, and how much noise is on them."""
         settings, noise, size = self._agreement.settings, self._agreement.noise, len(self.catalog)
-        plans = {"counts": settings.counts, "values": settings.values, "level": settings.values}
+        plans = {
+            "counts": settings.counts(rated=self._agreement.rated),
+            "values": settings.values,
+            "level": settings.values,
+        }
         sizes = {"counts": size, "values": size, "level": 2}
         # A number beyond this is nobody's; sums of all parties stay within 63 bits.
         most = FARTHEST // len(kept)

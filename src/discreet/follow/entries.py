@@ -165,13 +165,15 @@ def _earlier(
 _LATER = (1, 4, 13, 26)
 
 
-def influence_left(settings: FollowSettings, released: int, entered: int = 0) -> dict[int, float]:
+def influence_left(
+    settings: FollowSettings, released: int, entered: int = 0, *, rated: bool = False
+) -> dict[int, float]:
     """Return, by how many more releases, the part of a rating that is left in the estimate of current counts.
 
     The rating entered at release `entered` (from 0), and was erased after `released` releases. Without
     erasure the part would be 1 where nothing fades, and halve with every half-life otherwise.
     """
-    factorization = settings.counts
+    factorization = settings.counts(rated=rated)
     if released <= entered:
         return {}
     left = {}

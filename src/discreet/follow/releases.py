@@ -37,7 +37,7 @@ def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: 
     """
     nothing = np.zeros(0, dtype=np.int64)
     return ItemSums(
-        _mixed(settings.counts, [one.counts for one in sums]),
+        _mixed(settings.counts(rated=rated), [one.counts for one in sums]),
         _mixed(settings.values, [one.values for one in sums]) if rated else nothing,
         _mixed(settings.values, [one.level for one in sums]) if rated else nothing,
     )
@@ -83,7 +83,8 @@ def estimate_counts(
 ) -> Estimate:
     """Return how much items were chosen of late; `half_life` is in releases, None counts everything."""
     part = COUNT_PART if rated else 1.0
-    return _estimate(settings.counts, [one.counts for one in drawn], part, half_life, multiplier)
+    plan = settings.counts(rated=rated)
+    return _estimate(plan, [one.counts for one in drawn], part, half_life, multiplier)
 
 
 def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Estimate:

@@ -67,10 +67,13 @@ class FollowSettings:
         """Return the half-life in units of the time between two releases."""
         return None if self.half_life is None else self.half_life * self.releases / self.days
 
-    @cached_property
-    def counts(self) -> Factorization:
-        """Return how counts are released: best for sums that fade."""
-        return Factorization(releases=self.releases, half_life=self.half_life_in_releases)
+    def counts(self, *, rated: bool) -> Factorization:
+        """Return how counts are released: best for sums that fade, or beside ratings for all so far.
+
+        How well an item is rated does not fade, so what its values are divided by must not, either.
+        """
+        half_life = None if rated else self.half_life_in_releases
+        return Factorization(releases=self.releases, half_life=half_life)
 
     @cached_property
     def values(self) -> Factorization:
