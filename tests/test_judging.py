@@ -65,6 +65,15 @@ def test_another_set_up_decides_nothing_whatever_was_measured():
     assert judge(claim(), [-9.0] * 5).outcome == Outcome.FAILS
 
 
+def test_settings_that_are_not_printed_let_a_claim_hold_but_not_fail():
+    free = claim(unprinted="T is not printed.", why="ours is 5")
+    assert judge(free, [1.0, 1.1, 0.9]).outcome == Outcome.HOLDS
+    missed = judge(free, [-1.0, -1.1, -0.9])
+    assert missed.outcome == Outcome.OTHER and missed.why == "T is not printed. ours is 5"
+    assert judge(free, [-1.0, 1.0, 0.0]).outcome == Outcome.UNDECIDED
+    assert judge(claim(), [-1.0, -1.1, -0.9]).outcome == Outcome.FAILS
+
+
 def test_what_was_not_measured_cannot_be_said():
     assert judge(claim(), [], absent="no data").why == "no data"
     for values in ([], [math.nan, 1.0, 1.0], [math.inf] * 3):

@@ -124,3 +124,26 @@ def test_newton_finds_what_bisection_found():
     assert np.all(np.linalg.norm(slopes + shift[:, None] * points, axis=1) <= 1e-9 * scale)
     assert np.all(shift >= -1e-9 * scale)
     assert np.all(np.linalg.eigvalsh(matrices)[:, 0] + shift >= -1e-9 * scale)
+
+
+def test_noise_of_federations_is_that_of_numpy_but_for_rounding():
+    printed = part("implicit", "printed")
+    ours = printed.laplace(np.random.default_rng(3), 0.5, (2000, 8))
+    theirs = np.random.default_rng(3).laplace(scale=0.5, size=(2000, 8))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
+    other = np.random.default_rng(4).laplace(scale=0.5, size=(2000, 8))
+    assert np.abs(ours - other).max() > 0.1
+
+
+def test_a_printed_lambda_above_the_root_of_the_density_leaves_zero_profiles():
+    """Alternating exact solves shrink to zero there, and reach factors where lambda is small enough."""
+    bounds, printed = part("implicit", "bounds"), part("implicit", "printed")
+    clicks = csr_matrix((np.random.default_rng(0).random((60, 40)) < 0.1).astype(float))
+    density = clicks.nnz / 2400
+    sizes = {}
+    for regularization in (0.03, 1.0):
+        setting = printed.Setting(factors=4, regularization=regularization, epochs=40)
+        model = printed.train(clicks, setting, 1.0, 0)
+        sizes[regularization] = np.abs(model.users @ model.items.T).max()
+    assert bounds.room_to_learn(density, 1.0) < 1 < bounds.room_to_learn(density, 0.03)
+    assert sizes[1.0] < 1e-20 and sizes[0.03] > 0.01

@@ -1,4 +1,7 @@
-"""Theorems 4 and 5: bounds on the loss of another objective and of noise, and what is measured."""
+"""Theorems 4 and 5: bounds on the loss of another objective and of noise, and what is measured.
+
+Also whether the printed lambda leaves anything to learn, which Table II alone tells.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from .printed import VARIANTS, Floats, Setting, Trained, Variant, coefficients, solve_side
+
+#: Density (Table II) and lambda (Section VI-A) as printed.
+PRINTED_SETTINGS = {"ml10m": (0.043, 0.07), "yahoo": (0.034, 1.0), "amazon": (0.007, 1.0)}
+
+
+def room_to_learn(density: float, regularization: float) -> float:
+    """Return sqrt(density) / lambda; at 1 or below, zero profiles minimize the loss of opt.
+
+    With the weights of equation 12 the loss is |R - P Q'|^2 + lambda (m |P|^2 + n |Q|^2) for n users and m
+    items, at least |R - X|^2 + 2 lambda sqrt(n m) |X|_* with X = P Q'. Zero minimizes that if lambda
+    sqrt(n m) is at least the largest singular value of R, which is at most |R| = sqrt(density n m).
+    """
+    return float(np.sqrt(density) / regularization)
 
 
 @dataclass(frozen=True, kw_only=True)

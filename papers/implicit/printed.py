@@ -91,11 +91,11 @@ def coefficients(
 ) -> tuple[Floats, Floats]:
     """Return each row's matrix (equation 14, or 7 for the strawman) and its linear term, halved."""
     gram, size = others.T @ others, others.shape[1]
-    counts = np.diff(rows.indptr)[:, None, None]
     linear = np.asarray(rows @ others)
     if alpha0 == 1 and not strawman:
         shared = gram + regularization * len(others) * np.eye(size)
         return np.broadcast_to(shared, (rows.shape[0], size, size)), linear
+    counts = np.diff(rows.indptr)[:, None, None]
     products = (others[:, :, None] * others[:, None, :]).reshape(len(others), -1)
     own = np.asarray(rows @ products).reshape(-1, size, size)
     rest = len(others) if strawman else len(others) - counts
@@ -131,7 +131,7 @@ def noisy_rows(
         rows, others, lam, alpha0_of(variant, setting), strawman=variant == "str"
     )
     scales = noise_scales(others, variant, epsilon, setting)
-    linear = linear + noise.laplace(scale=scales[0], size=(count, size)) / 2
+    linear = linear + laplace(noise, scales[0] / 2, (count, size))
     if variant == "opt":
         return _in_ball(quadratic[0], linear, setting.radius)
     matrix = noise.laplace(scale=scales[1], size=(count, size, size))
@@ -139,6 +139,18 @@ def noisy_rows(
         matrix = np.triu(matrix) + np.swapaxes(np.triu(matrix, 1), 1, 2)
     ridge = lam * noise.laplace(scale=scales[2], size=(count, 1, 1)) * np.eye(size)
     return minimize_in_ball(quadratic + matrix + ridge, linear, setting.radius)
+
+
+def laplace(noise: Generator, scale: float, shape: tuple[int, int]) -> Floats:
+    """Draw what `noise.laplace` would, but for rounding, in half the time: federations mostly draw noise."""
+    uniform = noise.random(shape)
+    size = np.minimum(uniform, 1 - uniform)
+    size *= 2
+    # A uniform number is 0 once in 2^53 draws; numpy draws again.
+    np.log(np.maximum(size, 2.0**-53, out=size), out=size)
+    size *= -scale
+    uniform -= 0.5
+    return np.copysign(size, uniform, out=size)
 
 
 def sampled_rows(
@@ -178,9 +190,7 @@ def _weighted_rows(
     chosen = weights[rows.indices]
     drawn = noise.uniform(size=chosen.size) < 1 / chosen
     sampled = csr_matrix((np.where(drawn, chosen, 0.0), rows.indices, rows.indptr), shape=rows.shape)
-    linear = (
-        np.asarray(sampled @ others) + noise.laplace(scale=scale, size=(rows.shape[0], setting.factors)) / 2
-    )
+    linear = np.asarray(sampled @ others) + laplace(noise, scale / 2, (rows.shape[0], setting.factors))
     return _in_ball(_shared_matrix(others, setting), linear, setting.radius)
 
 
@@ -228,7 +238,7 @@ def _shared_matrix(others: Floats, setting: Setting) -> Floats:
 def _in_ball(shared: Floats, linear: Floats, radius: float) -> Floats:
     """Minimize with one positive definite matrix for all rows; most minima lie inside the ball anyway."""
     points = _solved(shared, linear)
-    far = np.linalg.norm(points, axis=1) > radius
+    far = np.einsum("ij,ij->i", points, points) > radius**2
     points[far] = minimize_in_ball(shared, linear[far], radius)
     return points
 

@@ -86,7 +86,6 @@ def measure(run: Run) -> Mapping[str, Sequence[float] | DrawnValues]:
         found[place.label] = results.found
     found |= {"figure 6": [], "private": {}}
     found |= run.part(lambda: {"figure 6": _figure6(run)}) | run.part(lambda: {"private": _private(run)})
-    run.write("numbers.json", found)
     if run.folder and run.size == "full":
         draw(found, run.folder, run.part)
     return compare(found, run)

@@ -119,6 +119,7 @@ def test_minutes_and_draws_limit_a_run_and_what_was_reached_is_judged(sums):
 
     assert judged(draws=2) == [2, 4, 1]
     assert judged(minutes=0) == [2, 4, 1], "only what is kept is judged"
+    assert "| 2 to 4 | 2 of 4 |" in papers_pages(sums / "out", sums)["papers.md"]
     assert (sums / "calls.txt").read_text().split() == ["0", "1"]
     assert judged() == [4, 4, 1] and judged(minutes=0) == [4, 4, 1]
     assert (sums / "calls.txt").read_text().split() == ["0", "1", "2", "3"]
@@ -128,6 +129,7 @@ def test_a_part_without_a_draw_is_left_out_and_said(sums):
     run = Run("full", None, minutes=0)
     never = run.part(lambda: {"a": run.draws(3, lambda seed: run.step(f"draw {seed}", int, "1"))})
     assert never == {} and run.missing == ["draw 0"] and not run.complete
+    assert run.made == {"draw 0": (0, 3)}
     there = Run("full", None)
     assert there.part(lambda: {"a": there.draws(3, lambda seed: seed)}) == {"a": [0, 1, 2]} and there.complete
 
@@ -156,8 +158,8 @@ def test_time_left_comes_from_the_earlier_run(sums):
 def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     reproduce.reproduce("sums", out=sums / "papers")
     pages = papers_pages(sums / "papers", sums)
-    steps = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 4 | 0.00 |"
-    assert steps in pages["papers.md"]
+    counts = "| [sums](#sums) | paper | 1 | 1 |  |  |  | 4 | 4 of 4 | 0.00 |"
+    assert counts in pages["papers.md"] and "In sum 4 of 4" in pages["papers.md"]
     first = "| [Figure 1](papers/sums.md#figure-1) | 1 holds, 1 **fails** | nothing is negative |"
     assert first in pages["papers.md"]
     details = pages["papers/sums.md"]
@@ -165,7 +167,7 @@ def test_the_page_counts_what_can_fail_and_names_it_first(sums):
     assert "](sums/results/sums.svg)" in details
     assert '<details markdown="1"><summary>2 claims</summary>' in details
     assert details.index("| the difference (Section 2) |") < details.index("| the sum |")
-    assert "1 sanity checks, not counted" in details
+    assert "1 sanity checks, not counted" in details and "| draw | 1 | 4 | 4 |" in details
     # The twin: where the difference is said to be what it is, nothing fails.
     path = sums / "papers" / "sums" / "claims.toml"
     path.write_text(CLAIMS.replace("expected = 5.0", "expected = 1.0"))

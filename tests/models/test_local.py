@@ -1,6 +1,7 @@
 """Models of ratings that nobody saw: what they promise, what they read, and what they are worth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.splits import random_split
+from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.scoring import measure
 from discreet.models.local import estimator as local
 from discreet.models.local.channel import LocalChannel
@@ -81,6 +83,19 @@ def test_people_of_the_collection_are_predicted_without_their_ratings(kind, data
     blind = data.with_values(np.full(data.n_ratings, 3.0))
     np.testing.assert_array_equal(model.predict(data, rows, items), model.predict(blind, rows, items))
     np.testing.assert_array_equal(model.scores(data, rows), model.scores(blind, rows))
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+def test_people_without_ids_are_predicted_from_reports_also_where_some_are_asked_for(kind, data):
+    unnamed = replace(data, users=Vocabulary.range(data.n_users))
+    model = fit(kind(epsilon=3.0), unnamed)
+    rows, items = np.arange(60) % 30, np.arange(60) % 40
+    blind = unnamed.with_values(np.full(data.n_ratings, 3.0))
+    np.testing.assert_array_equal(model.predict(unnamed, rows, items), model.predict(blind, rows, items))
+    np.testing.assert_array_equal(model.scores(unnamed, rows), model.scores(blind, rows))
+    # The twin: fewer people than took part are strangers, and their own ratings count.
+    some, blind = (each.select_users(np.arange(30)) for each in (unnamed, blind))
+    assert not np.array_equal(model.predict(some, rows, items), model.predict(blind, rows, items))
 
 
 @pytest.mark.parametrize("kind", LOCAL)

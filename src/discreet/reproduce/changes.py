@@ -62,7 +62,7 @@ def _of_paper(paper: str, verdicts: Sequence[Verdict], earlier: dict[str, list[s
 
 def _reason(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.OTHER:
-        return verdict.claim.setup.rstrip(".")
+        return (verdict.claim.setup or verdict.claim.unprinted).rstrip(".")
     if verdict.outcome is Outcome.UNDECIDED:
         few = verdict.runs < FEWEST_DRAWS
         return f"fewer than {FEWEST_DRAWS} draws" if few else "within two standard errors"

@@ -35,7 +35,9 @@ class Claim:
     """Hold one expected number: the measured value must be within, at least or at most that number.
 
     `exact` marks a calculation without draws. `setup` says which data, size or settings differ so much that
-    nothing follows. Claims of one `group` are one statement in several measurements, and count once.
+    nothing follows. `unprinted` names settings that the paper does not print: reaching its number with ours
+    shows that it can be reached, missing it shows nothing. Claims of one `group` are one statement in several
+    measurements, and count once.
     """
 
     id: str
@@ -50,6 +52,7 @@ class Claim:
     by: str = "paper"
     exact: bool = False
     setup: str = ""
+    unprinted: str = ""
     source: str = ""
     group: str = ""
 

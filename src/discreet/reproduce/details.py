@@ -10,8 +10,11 @@ from pathlib import Path
 from discreet.core.checks import DiscreetError
 from discreet.reproduce.claims import Outcome, Paper, PaperRow
 from discreet.reproduce.judging import Verdict
-from discreet.reproduce.papers import results_of
+from discreet.reproduce.papers import draws_made, results_of
 
+# The number of a draw at the end of a step's name, and numbers inside it (epsilons, rounds, shares).
+_LAST = re.compile(r"[, ]+(draw |run |split |fold )?\d+$")
+_NUMBERS = re.compile(r"(?<=[ ,])(\d+(\.\d+)?%?|inf)(?=[ ,]|$)")
 _NAMED = re.compile(r"\{([a-zA-Z0-9.-]+)\}")
 # What contradicts a claim stands first.
 _ORDER = (Outcome.FAILS, Outcome.UNDECIDED, Outcome.HOLDS, Outcome.OTHER, Outcome.UNSAID)
@@ -27,7 +30,27 @@ def details_page(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path
         lines += [f"## {row.what}", "", *_row(row, own, by_id), *_pictures(name, row, out, beside)]
         lines += _folded("claims", [one for one in own if one.claim.kind == "claim"])
         lines += _folded("sanity checks, not counted", [one for one in own if one.claim.kind == "sanity"])
-    return "\n".join(lines)
+    return "\n".join([*lines, *_experiments(draws_made(name, out))])
+
+
+def _experiments(made: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield a table of draws reached and wanted; experiments that differ in numbers only share a line."""
+    if not made:
+        return
+    alike: dict[str, list[tuple[int, int]]] = {}
+    for name, draws in made.items():
+        alike.setdefault(_NUMBERS.sub("...", _LAST.sub("", name)), []).append(draws)
+    yield "## Draws of every experiment\n"
+    yield f'<details markdown="1"><summary>{len(made)} experiments</summary>\n'
+    yield from table("experiment", "how many such", "draws each, reached", "wanted")
+    for name, several in alike.items():
+        reached, wanted = (sorted({pair[place] for pair in several}) for place in (0, 1))
+        yield line(name, str(len(several)), _span(reached), _span(wanted))
+    yield "\n</details>\n"
+
+
+def _span(sizes: Sequence[int]) -> str:
+    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
 def _row(row: PaperRow, own: Sequence[Verdict], by_id: Mapping[str, Verdict]) -> Iterator[str]:
@@ -47,7 +70,7 @@ def _row(row: PaperRow, own: Sequence[Verdict], by_id: Mapping[str, Verdict]) ->
 def draws_of(verdicts: Sequence[Verdict]) -> str:
     """Return the least and the largest number of draws; calculations have none."""
     draws = sorted({one.runs for one in verdicts if not one.claim.exact and one.runs})
-    return "" if not draws else str(draws[0]) if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+    return _span(draws) if draws else ""
 
 
 def _folded(what: str, verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -54,6 +54,8 @@ def judge(claim: Claim, drawn: DrawnValues | Sequence[float], *, absent: str = "
         outcome, why = Outcome.HOLDS if worst >= 0 else Outcome.FAILS, claim.why
     else:
         outcome, why = _by_error(margin(claim, statistics.fmean(drawn.values)), error, drawn.draws), claim.why
+    if outcome is Outcome.FAILS and claim.unprinted:
+        outcome, why = Outcome.OTHER, " ".join(filter(None, (claim.unprinted, claim.why)))
     return Verdict(
         claim=claim,
         measured=statistics.fmean(drawn.values) if finite else None,

@@ -10,7 +10,7 @@ from discreet.reproduce.changes import changes
 from discreet.reproduce.claims import Outcome, Paper, PaperRow, read_claims
 from discreet.reproduce.details import anchor, details_page, draws_of, line, table
 from discreet.reproduce.judging import Verdict, statements, tally
-from discreet.reproduce.papers import committed, names, papers_folder, processor_hours
+from discreet.reproduce.papers import committed, draws_made, names, papers_folder, processor_hours
 
 _INTRODUCTION = """# Papers, run again
 
@@ -22,15 +22,16 @@ claim and its draws.
 | holds | more than two standard errors on the right side, or a calculation or proof |
 | fails | more than two standard errors on the wrong side, or a calculation or proof |
 | undecided | within two standard errors, or fewer than three draws |
-| other set-up | data, size or settings differ so that nothing follows |
+| other set-up | data, size or settings differ so that nothing follows, or are not printed and ours miss |
 | cannot be said | the data is not at hand, or the paper does not say enough |
 
 What a paper says is counted apart from what is ours: what we say in its place, and what we read into it
 where it leaves room. Several measurements of one statement count once in the table, also where two parts show
 them. A sanity check guards our own code and is not counted. A statement that is settled by reading or by a
-proof has no draws.
+proof has no draws. Two standard errors of three draws are less sure than of ten; every claim tells its draws.
 """
-_TOTAL = """Every draw is a kept step: {steps:,} steps, {hours:.1f} hours of one processor. Steps of
+_TOTAL = """Draws: the fewest and the most behind a claim, and how many of those wanted were reached, all
+experiments together. In sum {reached:,} of {wanted:,}, in {hours:.1f} hours of one processor; steps of
 earlier runs count with the time that went by, which is longer. `discreet reproduce PAPER --out papers` makes
 the draws that are missing, and goes on after a stop."""
 _SHORT = {
@@ -46,7 +47,7 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
     """Return all pages by their place under `beside`, for the results under `out`."""
     pages: dict[str, str] = {}
     judged: dict[str, Sequence[Verdict]] = {}
-    overview, parts = table("paper", "whose", *Outcome, "draws", "steps", "processor hours"), []
+    overview, parts = table("paper", "whose", *Outcome, "draws", "reached", "processor hours"), []
     for name in names():
         paper = read_claims(papers_folder() / name.replace("-", "_") / "claims.toml")
         verdicts = judged[name] = committed(name, out)
@@ -54,8 +55,9 @@ def papers_pages(out: Path, beside: Path) -> dict[str, str]:
         overview += _counted(name, paper, verdicts, out)
         parts.append(_section(name, paper, verdicts))
     parts += changes(judged)
-    spent = [processor_hours(name, out) for name in names()]
-    total = _TOTAL.format(steps=sum(steps for steps, _ in spent), hours=sum(hours for _, hours in spent))
+    reached, wanted = _reached([made for name in names() for made in draws_made(name, out).values()])
+    hours = sum(processor_hours(name, out) for name in names())
+    total = _TOTAL.format(reached=reached, wanted=wanted, hours=hours)
     return {"papers.md": "\n".join([_INTRODUCTION, *overview, "", total, "", *parts])} | pages
 
 
@@ -66,8 +68,8 @@ def count(paper: Paper, verdicts: Sequence[Verdict]) -> str:
 
 
 def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) -> list[str]:
-    steps, hours = processor_hours(name, out)
-    spent = (f"{steps:,}", f"{hours:.2f}") if steps else ("", "")
+    reached, wanted = _reached(list(draws_made(name, out).values()))
+    spent = (f"{reached:,} of {wanted:,}", f"{processor_hours(name, out):.2f}") if wanted else ("", "")
     lines: list[str] = []
     for by in ("paper", "ours"):
         counts = tally(paper, verdicts, by)
@@ -77,6 +79,10 @@ def _counted(name: str, paper: Paper, verdicts: Sequence[Verdict], out: Path) ->
             lines.append(line(link, by, *(str(counts[one] or "") for one in Outcome), draws, *spent))
             spent = ("", "")
     return lines
+
+
+def _reached(made: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(reached for reached, _ in made), sum(wanted for _, wanted in made)
 
 
 def _section(name: str, paper: Paper, verdicts: Sequence[Verdict]) -> str:

@@ -76,7 +76,7 @@ def reproduce(
     if run.missing:
         say(f"{len(run.missing)} parts were not reached, such as {run.missing[0]}.")
     records = {claim.id: _record(found.get(claim.id, ())) for claim in claims}
-    run.write(FOUND, {"size": size, "claims": records})
+    run.write(FOUND, {"size": size, "draws": run.made, "claims": records})
     return [judge(claim, found.get(claim.id, ()), absent=_ABSENT[size]) for claim in claims]
 
 
@@ -94,13 +94,19 @@ def committed(paper: str, out: Path) -> list[Verdict]:
     return [judge(claim, _drawn(kept.get(claim.id)), absent=absent) for claim in claims]
 
 
-def processor_hours(paper: str, out: Path) -> tuple[int, float]:
-    """Return how many steps of a paper are kept, and the hours of one processor that they took.
+def draws_made(paper: str, out: Path) -> dict[str, tuple[int, int]]:
+    """Return how many draws of each experiment were reached and are wanted, by the name of its first step."""
+    made = _found(results_of(out, paper) / FOUND).get("draws", {})
+    return {name: (reached, wanted) for name, (reached, wanted) in made.items()}
+
+
+def processor_hours(paper: str, out: Path) -> float:
+    """Return the hours of one processor that the kept steps of a paper took.
 
     Steps of runs before the processor's time was kept count with the time that went by, which is longer.
     """
     steps = read_steps(results_of(out, paper) / "steps.jsonl")
-    return len(steps), sum(step.get("cpu", step["seconds"]) for step in steps) / 3600
+    return float(sum(step.get("cpu", step["seconds"]) for step in steps)) / 3600
 
 
 def load_paper(folder: Path) -> ModuleType:

@@ -68,7 +68,8 @@ class Run:
     """Hold what `measure` needs: the size, stored steps, and a folder for figures (None stores nothing).
 
     `data` names copies of data sets that may not be passed on, by what a paper calls them. `missing` lists
-    the parts without a single draw.
+    the parts without a single draw. `made` holds, by an experiment's first step, how many draws were reached
+    and how many are wanted.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class Run:
         self.size = size
         self.data = dict(data or {})
         self.missing: list[str] = []
+        self.made: dict[str, tuple[int, int]] = {}
+        self._first = ""
         self._most = most
         self._ends = time.monotonic() + 60 * minutes
         self.folder = folder
@@ -106,14 +109,16 @@ class Run:
 
     def draws(self, count: int, work: Callable[[int], Option]) -> list[Option]:
         """Return what `work` gives for seeds 0, 1, ...: as many as were reached, at most `count`."""
-        found = []
-        for seed in range(min(count, self._most or count)):
-            try:
-                found.append(work(seed))
-            except NotReached:
-                if not found:
-                    raise
-                break
+        found: list[Option] = []
+        self._first = ""
+        try:
+            while len(found) < min(count, self._most or count):
+                found.append(work(len(found)))
+        except NotReached:
+            if not found:
+                raise
+        finally:
+            self.made[self._first] = (len(found), count)
         return found
 
     def part(self, work: Callable[..., dict[str, Any] | None], *args: Any) -> dict[str, Any]:
@@ -126,6 +131,7 @@ class Run:
 
     def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Return the result of `work` after a JSON round trip; from the folder if it is stored there."""
+        self._first = self._first or name
         kept = self._kept.get(name) if self._kept else None
         if kept is None:
             if time.monotonic() > self._ends:

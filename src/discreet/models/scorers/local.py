@@ -83,7 +83,7 @@ class LocalScorer(CountedRatings):
 
     def linear(self, histories: Interactions, rows: Indices) -> LinearScores:
         """Return users' own vectors and the items' rows."""
-        people, place = folded(self, histories, rows)
+        people, place = self._asked(histories, rows)
         return LinearScores(people[place], self._design(), self.mean + self.item_bias)
 
     def expected_stars(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
@@ -99,11 +99,20 @@ class LocalScorer(CountedRatings):
         return self.device.item_vectors()
 
     def _unclipped(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
-        people, place = folded(self, histories, rows)
+        people, place = self._asked(histories, rows)
         cells: Floats = (
             self.mean + self.item_bias[items] + predict_cells(people, self._design(), place, items)
         )
         return cells
+
+    def _asked(self, histories: Interactions, rows: Indices) -> tuple[Floats, Indices]:
+        """Return vectors and each row's place among them.
+
+        Who took part is asked of whole histories: some rows of people without ids identify nobody.
+        """
+        if histories.users == self.people:
+            return self.user_vectors, rows
+        return folded(self, histories, rows)
 
     def _places(self, users: Vocabulary) -> Indices:
         """Return each user's row in the collection, -1 for others; a row number alone identifies nobody."""
