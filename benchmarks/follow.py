@@ -104,7 +104,7 @@ def followed(
         delta=DELTA,
         half_life=half_life,
         days=stream.releases * stream.period,
-        pace=stream.pace,
+        pace=stream.paces[rated],
     )
     random, parts, model = PrivacyRandom.simulate(seed), [], None
     with tempfile.TemporaryDirectory() as folder:
@@ -217,7 +217,7 @@ def combining(stream: Stream, epsilon: float, half_life: float, draws: int) -> d
             delta=DELTA,
             half_life=half_life,
             days=stream.releases * stream.period,
-            pace=stream.pace,
+            pace=stream.paces[False],
         )
         parts: dict[str, list[np.ndarray]] = {name: [] for name in found}
         with tempfile.TemporaryDirectory() as folder:

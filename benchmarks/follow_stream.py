@@ -25,8 +25,13 @@ from discreet.follow.weights import Pace
 
 DAY, MONTH = 86400, 30
 DAYS = 365.0
-# Most users of MovieLens come once, which is public.
-DATASETS = {"movietweetings-100k": Pace(), "movielens-1m": Pace(start=1.0, share=1.0)}
+# How interactions and ratings enter. Most users of MovieLens come once, which is public; those of
+# MovieTweetings rate a few films. Its pace for ratings was chosen on the first month, which is not measured.
+ONCE = Pace(start=1.0, share=1.0)
+DATASETS = {
+    "movietweetings-100k": (Pace(), Pace(start=1.0, share=1.0, ratings=3)),
+    "movielens-1m": (ONCE, ONCE),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +44,7 @@ class Stream:
     values: np.ndarray
     times: np.ndarray
     scale: tuple[float, float]
-    pace: Pace
+    paces: tuple[Pace, Pace]
     period: float = 7.0
 
     @cached_property
@@ -118,13 +123,13 @@ def load(name: str, *, toy: bool) -> Stream:
         table = np.column_stack(
             [users, items, rng.integers(1, 6, 150), np.sort(rng.integers(0, 20 * DAY, 150))]
         )
-        return arranged(name, table, (1.0, 5.0), Pace())
+        return arranged(name, table, (1.0, 5.0), (Pace(), Pace()))
     data = catalog.load(name)
     table = np.column_stack([data.rows(), data.items, data.values, data.times]).astype(np.int64)
     return arranged(name, table, (data.facts.low, data.facts.high), DATASETS[name])
 
 
-def arranged(name: str, table: np.ndarray, scale: tuple[float, float], pace: Pace) -> Stream:
+def arranged(name: str, table: np.ndarray, scale: tuple[float, float], paces: tuple[Pace, Pace]) -> Stream:
     table = table[np.argsort(table[:, 3], kind="stable")]
     table = table[table[:, 3] < table[0, 3] + DAYS * DAY]
     _, first = np.unique(table[:, 0] << 32 | table[:, 1], return_index=True)
@@ -137,7 +142,7 @@ def arranged(name: str, table: np.ndarray, scale: tuple[float, float], pace: Pac
         values=table[:, 2].astype(np.float32),
         times=table[:, 3],
         scale=scale,
-        pace=pace,
+        paces=paces,
     )
 
 

@@ -14,7 +14,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.follow import Following, FollowSettings
 from discreet.follow.entries import influence_left
 from discreet.follow.releases import exact_release
-from discreet.follow.state import Entries, ItemSums, opened, summed
+from discreet.follow.state import LEVEL, Entries, ItemSums, opened, summed
 from discreet.models.fitted import FittedModel
 from discreet.privacy.ledger.book import Ledger
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
@@ -40,18 +40,19 @@ def test_sums_are_exactly_those_of_what_entered(tmp_path, facts):
     followed = year(tmp_path, facts)
     for one in weeks(4):
         simulated(followed, one.with_values(np.ones(one.n_ratings), CHOICES) if facts is CHOICES else one)
-    parts = followed.status().settings.parts(facts)
     for number, sums in enumerate(stored_sums(followed)):
-        counts, values = [0] * N_ITEMS, [0] * N_ITEMS
+        # A user's own mean stands behind the last item.
+        counts, values = [0] * (N_ITEMS + 1), [0] * (N_ITEMS + 1)
         for release, block in all_entries(followed):
-            for item, weight, value in zip(block.items, block.weights, block.values, strict=True):
-                counts[item] += int(weight) * parts[0] * (release == number)
+            for item, count, value in zip(block.items, block.counts, block.values, strict=True):
+                counts[item] += int(count) * (release == number)
                 values[item] += int(value) * (release == number)
-        assert sums.counts.tolist() == counts and sums.values.tolist() == values
+        assert [*sums.counts.tolist(), sums.level[0]] == counts
+        assert [*sums.values.tolist(), sums.level[1]] == values
     # What is released, before noise, is C times the sums, in whole numbers.
     settings = followed.status().settings
     exact = exact_release(settings, stored_sums(followed), rated=facts is STARS)
-    row = [int(entry) for entry in settings.counts.whole[3, :4]]
+    row = [int(entry) for entry in settings.counts(rated=facts is STARS).whole[3, :4]]
     wanted = [
         sum(r * int(s.counts[k]) for r, s in zip(row, stored_sums(followed), strict=True))
         for k in range(N_ITEMS)
@@ -69,7 +70,8 @@ def test_a_pair_enters_once_and_the_first_rating_counts(tmp_path):
         for _, one in all_entries(followed)
         for user, item in zip(one.users, one.items, strict=True)
     ]
-    assert len(pairs) == len(set(pairs)) == 4
+    # Four ratings, and each user's mean once.
+    assert len(pairs) == len(set(pairs)) == 6 and sum(item == LEVEL for _, item in pairs) == 2
     assert all_entries(followed)[0][1].values[0] > 0
 
 
@@ -132,7 +134,7 @@ def test_erasure_takes_out_everything_and_keeps_out(tmp_path):
     taken = followed.erase(gone)
     assert taken > 0 and followed.erase(gone) == 0 and followed.erase("nobody") == 0
     for here, there in zip(stored_sums(followed), stored_sums(other), strict=True):
-        assert np.array_equal(here.counts, there.counts) and np.array_equal(here.values, there.values)
+        assert all(np.array_equal(one, other) for one, other in zip(here, there, strict=True))
     back = simulated(followed, batch([(gone, "i1", 5), ("nobody", "i1", 5), ("new", "i1", 5)]))
     assert back.of_erased == 2 and back.entered == 1
     assert f'"{gone}"'.encode() not in followed.path.read_bytes()
@@ -280,5 +282,5 @@ def test_settings_are_checked():
 
 def test_sums_of_nothing():
     nothing = np.zeros(0, dtype=np.int32)
-    found = summed(Entries(nothing, nothing, nothing, nothing), 3, (819, 614))
+    found = summed(Entries(nothing, nothing, nothing, nothing, nothing), 3)
     assert isinstance(found, ItemSums) and found.counts.tolist() == [0, 0, 0]

@@ -9,9 +9,10 @@ from scipy.special import ndtr
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.follow import Following, FollowSettings
+from discreet.follow import entries as entry_book
 from discreet.follow import year as followed_year
 from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
-from discreet.follow.settings import PART_BITS, RELEASE_BITS
+from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, RELEASE_BITS
 from discreet.follow.state import State, opened
 from discreet.follow.weights import WEIGHT_BITS, WHOLE, Pace
 from evidence import follows, samples_to_separate
@@ -70,21 +71,55 @@ def hostile_users(releases, count, rng):
 
 
 def longest(settings, facts, new, rule=None):
-    """Return the largest joint squared norm of these users' years, as a part of what is promised, exactly."""
-    count_part, value_part = settings.parts(facts)
-    squares = [(one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts, settings.values)]
+    """Return the largest joint squared norm of these users' years, as a part of what is promised, exactly.
+
+    Of ratings that were scaled together the worst split into counts and values is taken.
+    """
+    rated = facts is STARS
+    squares = [
+        (one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts(rated=rated), settings.values)
+    ]
     used, norms = np.zeros(len(new), dtype=np.int64), np.zeros(len(new), dtype=object)
+    leveled = np.zeros(len(new), dtype=bool)
+    part = 1 << (2 * PART_BITS)
     for release in range(settings.releases):
-        ask = rule or settings.pace.weights
-        weights = ask(used, new[:, release], release=release, releases=settings.releases)
-        # The largest value there is: an end of the scale.
-        value = np.trunc(weights * value_part * 1.0).astype(np.int64)
+        when = {"release": release, "releases": settings.releases}
+        active = new[:, release] > 0
+        if rated:
+            level = np.where(active & ~leveled, settings.pace.level_weights(used, **when), 0)
+            leveled |= active
+            used += level**2
+            norms += (level**2).astype(object) * part * squares[1][release]
+        weights = (rule or settings.pace.weights)(used, new[:, release], **when)
         used += new[:, release] * weights**2
-        active = np.flatnonzero(new[:, release])
-        pair = (weights * count_part).astype(object) ** 2 * squares[0][release]
-        pair += value.astype(object) ** 2 * squares[1][release]
-        norms[active] += (pair * new[:, release].astype(object))[active]
+        worst = max(squares[0][release], squares[1][release]) if rated else squares[0][release]
+        norms += (new[:, release].astype(object) * weights.astype(object) ** 2) * part * worst
     return max(norms) / ONE**2
+
+
+def test_scaled_ratings_are_no_longer_than_their_weights():
+    """Whole numbers are checked: whatever users rate, they use at most what their weights allow, and most."""
+    rng = np.random.default_rng(0)
+    new = np.concatenate([rng.integers(1, 40, 3000), [1, 1, 20_000, 3]])
+    users = np.repeat(np.arange(new.size), new)
+    kinds = rng.integers(0, 4, new.size)[users]
+    above = np.select(
+        [kinds == 0, kinds == 1, kinds == 2], [-1.4, 0.0, rng.choice([-1.4, 0.6], users.size)], 0.0
+    )
+    above = np.where(kinds == 3, rng.uniform(-1.4, 0.6, users.size), above)
+    weights = Pace(start=1.0, share=1.0, ratings=1).weights(new * 0, new, release=0, releases=1)
+    counted, valued = entry_book._scaled(weights, users, new, above)
+    length = np.zeros(new.size, dtype=object)
+    np.add.at(length, users, counted.astype(object) ** 2 + valued.astype(object) ** 2)
+    allowed = new.astype(object) * weights.astype(object) ** 2 * 2 ** (2 * PART_BITS)
+    assert (length <= allowed).all() and (length[new < 100] > 0.99 * allowed[new < 100]).all()
+    # The twin: rounded to the nearest and not scaled below, some are too long.
+    squares = np.bincount(users, weights=above**2 + COUNT_PART**2)
+    scale = (weights * np.sqrt(new / squares) * 2**PART_BITS)[users]
+    longer = np.zeros(new.size, dtype=object)
+    nearest = [np.ceil(scale * COUNT_PART), np.sign(above) * np.ceil(np.abs(scale * above))]
+    np.add.at(longer, users, sum(np.array(one, dtype=np.int64).astype(object) ** 2 for one in nearest))
+    assert (longer > allowed).any()
 
 
 @pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "choices"])
@@ -194,8 +229,7 @@ def test_twin_an_item_that_enters_twice_is_caught(tmp_path, monkeypatch):
     honest = entries._earlier
 
     def forgets_pairs(*given):
-        used, seen = honest(*given)
-        return used * 0, np.zeros_like(seen)
+        return entries.Earlier(*(np.zeros_like(column) for column in honest(*given)))
 
     monkeypatch.setattr(entries, "_earlier", forgets_pairs)
     assert pairs(tmp_path, eager(weeks(6)), **GREEDY) > 2
@@ -205,14 +239,13 @@ def test_twin_an_entry_that_moves_to_a_later_release_is_caught(tmp_path):
     def lose_entry_days(number, followed):
         if number == 3:
             with opened(followed.path, writing=True) as state:
-                rows = state._rows("SELECT release, counts, totals FROM sums WHERE release < 3")
-                total = [
-                    np.sum([np.frombuffer(row[k], dtype=np.int64) for row in rows], axis=0) for k in (1, 2)
-                ]
-                state._run("UPDATE sums SET counts = zeroblob(96), totals = zeroblob(96) WHERE release < 2")
+                columns = "(counts, totals, level)"
+                first, second, third = state.sums(N_ITEMS)[:3]
+                blank = "(zeroblob(96), zeroblob(96), zeroblob(16))"
+                state._run(f"UPDATE sums SET {columns} = {blank} WHERE release < 2")
                 state._run(
-                    "UPDATE sums SET counts = ?, totals = ? WHERE release = 2",
-                    *(part.tobytes() for part in total),
+                    f"UPDATE sums SET {columns} = (?, ?, ?) WHERE release = 2",
+                    *(part.tobytes() for part in first.plus(second).plus(third)),
                 )
 
     assert pairs(tmp_path, eager(weeks(6)), at=lose_entry_days, **GREEDY) > 1.02
@@ -246,17 +279,15 @@ def test_twin_erasure_by_adding_the_negative_is_caught(tmp_path, monkeypatch):
     (tmp_path / "honest").mkdir()
     assert pairs(tmp_path / "honest", batches, at=erase, **GREEDY) <= 1
 
-    def negate(self, release, gone, parts):
+    def negate(self, release, gone):
         from discreet.follow.state import summed
 
-        less = summed(gone, N_ITEMS, parts)
-        monkeypatch.setattr(
-            followed_year, "summed", lambda entries, count, parts: add(summed(entries, count, parts), less)
-        )
+        less = summed(gone, N_ITEMS)
+        monkeypatch.setattr(followed_year, "summed", lambda entries, count: add(summed(entries, count), less))
 
     def add(found, less):
         monkeypatch.undo()
-        return type(found)(found.counts - less.counts, found.values - less.values)
+        return found.plus(less, sign=-1)
 
     monkeypatch.setattr(State, "_subtract", negate)
     (tmp_path / "negative").mkdir()
@@ -298,8 +329,5 @@ def test_audit_of_a_whole_followed_year(tmp_path):
     assert gaussian_delta(0.9 / shift, settings.epsilon) > settings.delta
 
 
-def test_parts_of_a_contribution_are_at_most_all_of_it():
-    settings = FollowSettings(releases=2, epsilon=1.0)
-    for facts in (STARS, CHOICES):
-        count, value = settings.parts(facts)
-        assert count**2 + value**2 <= 2 ** (2 * PART_BITS)
+def test_parts_of_a_level_are_at_most_all_of_it():
+    assert LEVEL_COUNT**2 + LEVEL_VALUE**2 <= 2 ** (2 * PART_BITS)

@@ -280,7 +280,8 @@ def erase(
     year = Following(state)
     taken = year.erase(user)
     status = year.status()
-    left = influence_left(status.settings, len(status.times))
+    facts = year.catalog()[1]
+    left = influence_left(status.settings, len(status.times), rated=facts.low != facts.high)
     if as_json:
         emit({"taken_out": taken, "influence_left": left})
         return

@@ -112,7 +112,8 @@ class FollowAgreement:
 
     def shapes(self, question: Message, n_shared: int) -> Shapes:
         """Return the arrays that answer a question."""
-        return dict.fromkeys(("counts", "values") if self.rated else ("counts",), (n_shared,))
+        counts: Shapes = {"counts": (n_shared,)}
+        return {**counts, "values": (n_shared,), "level": (2,)} if self.rated else counts
 
     def check_answer(self, answer: Message) -> None:
         """Refuse numbers that no party can send; behind a mask every number can be."""

@@ -71,7 +71,9 @@ def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
             Way(name=name, releases=count, epsilon_each=each, noise=noise, freshness=fresh, signal=1.0)
         )
     steps = np.unique(np.linspace(1, settings.releases, _PLACES).astype(int))
-    found = [settings.counts.deviation(int(step), settings.half_life_in_releases) for step in steps]
+    found = [
+        settings.counts(rated=False).deviation(int(step), settings.half_life_in_releases) for step in steps
+    ]
     ways.append(
         Way(
             name="follow",

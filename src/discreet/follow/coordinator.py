@@ -227,14 +227,22 @@ class FollowCoordinator:
     def _sums(self, kept: Mapping[str, list[Message]], made: int) -> tuple[list[ItemSums], float]:
         """Return the sums over parties of every release so far, and how much noise is on them."""
         settings, noise, size = self._agreement.settings, self._agreement.noise, len(self.catalog)
-        counts = np.zeros((made, size), dtype=np.int64)
-        values = np.zeros((made, size), dtype=np.int64)
-        for found in kept.values():
-            # A number beyond this is nobody's; sums of all parties stay within 63 bits.
-            most = FARTHEST // len(kept)
-            counts += np.clip(completed(settings.counts, _rows(found, "counts", size), made), -most, most)
-            values += np.clip(completed(settings.values, _rows(found, "values", size), made), -most, most)
-        drawn = [ItemSums(*pair) for pair in zip(counts, values, strict=True)]
+        plans = {
+            "counts": settings.counts(rated=self._agreement.rated),
+            "values": settings.values,
+            "level": settings.values,
+        }
+        sizes = {"counts": size, "values": size, "level": 2}
+        # A number beyond this is nobody's; sums of all parties stay within 63 bits.
+        most = FARTHEST // len(kept)
+        totals = {
+            name: sum(
+                np.clip(completed(plan, _rows(found, name, sizes[name]), made), -most, most)
+                for found in kept.values()
+            )
+            for name, plan in plans.items()
+        }
+        drawn = [ItemSums(*(np.asarray(totals[name])[row] for name in plans)) for row in range(made)]
         if noise.masked:
             return drawn, settings.multiplier * math.sqrt(len(self._parties) / noise.least_parties)
         each = [gaussian_multiplier(*promised(found[-1])[:2]) for found in kept.values()]

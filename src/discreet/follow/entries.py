@@ -16,14 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
 from discreet.follow.batches import Batch
 from discreet.follow.factorization import FACTOR_BITS
-from discreet.follow.settings import REACH, USUAL, FollowSettings
-from discreet.follow.state import Entries, State
+from discreet.follow.settings import COUNT_PART, LEVEL_COUNT, LEVEL_VALUE, PART_BITS, USUAL, FollowSettings
+from discreet.follow.state import LEVEL, Entries, State
+from discreet.follow.weights import Pace
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.
 MOST_USERS = (1 << 24) - 1
+# Lengths that floats choose stay this far below what is allowed, which is more than they round.
+_BELOW = 1 - 2.0**-20
 
 
 class Entered(NamedTuple):
@@ -35,13 +39,21 @@ class Entered(NamedTuple):
     of_erased: int
 
 
+class Earlier(NamedTuple):
+    """Hold what a batch's users did before: squared weight used, whose mean entered, which pairs entered."""
+
+    used: npt.NDArray[np.int64]
+    leveled: npt.NDArray[np.bool_]
+    seen: npt.NDArray[np.bool_]
+
+
 def user_fingerprint(secret: bytes, user: str) -> bytes:
     """Return what is kept of an erased user: only the holder of the secret can know the id again."""
     return hmac.new(secret, user.encode(errors="surrogatepass"), hashlib.sha256).digest()
 
 
 def enter(
-    batch: Batch, state: State, settings: FollowSettings, parts: tuple[int, int], release: int, secret: bytes
+    batch: Batch, state: State, settings: FollowSettings, release: int, secret: bytes, *, rated: bool
 ) -> Entered:
     """Return the contributions of a batch: pairs that entered before, and erased users, are left out."""
     known = state.user_ids()
@@ -54,20 +66,62 @@ def enter(
     users, items, values = users[kept], batch.items[kept], batch.values[kept]
     # An item that a file lists twice for one user enters once.
     keys, first = np.unique(users << 32 | items, return_index=True)
-    used, seen = _earlier(state, keys, users, n_users)
-    chosen = first[~seen]
-    users, items, values = users[chosen], items[chosen], values[chosen]
+    before = _earlier(state, keys, users, n_users)
+    chosen = first[~before.seen]
+    users, items, above = users[chosen], items[chosen], values[chosen] - USUAL
     new = np.bincount(users, minlength=n_users)
-    weights = settings.pace.weights(used, new, release=release, releases=settings.releases)[users]
-    above = np.clip((values - USUAL) / REACH, -1, 1)
-    entries = Entries(
-        users=users.astype(np.int32),
-        items=items.astype(np.int32),
-        weights=weights.astype(np.int32),
-        # Cut toward zero, so that no part of a contribution can grow.
-        values=np.trunc(weights * parts[1] * above).astype(np.int32),
-    )
-    return Entered(entries, new_users, int(seen.sum()), int(kept.size - kept.sum()))
+    when = {"release": release, "releases": settings.releases}
+    levels = _levels(settings.pace, before, users, new, above, when) if rated else None
+    used = before.used if levels is None else before.used + _squares(levels, n_users)
+    weights = settings.pace.weights(used, new, **when)
+    counted, valued = _scaled(weights, users, new, above) if rated else (weights[users] << PART_BITS, None)
+    entries = Entries.of(users, items, weights[users], counted, valued)
+    entries = entries if levels is None else entries.joined(levels)
+    return Entered(entries, new_users, int(before.seen.sum()), int(kept.size - kept.sum()))
+
+
+def _levels(
+    pace: Pace,
+    before: Earlier,
+    users: npt.NDArray[np.int64],
+    new: npt.NDArray[np.int64],
+    above: Floats,
+    when: dict[str, int],
+) -> Entries:
+    """Return the means of users who rate for the first time: each enters once, as an item of its own would.
+
+    All items' sums tell the overall mean badly, because each has its own noise; users' means have one.
+    """
+    first = np.flatnonzero((new > 0) & ~before.leveled)
+    weights = pace.level_weights(before.used[first], **when)
+    mean = np.bincount(users, weights=above, minlength=new.size)[first] / new[first]
+    valued = np.trunc(weights * LEVEL_VALUE * np.clip(mean, -1, 1))
+    return Entries.of(first, np.full(first.size, LEVEL), weights, weights * LEVEL_COUNT, valued)
+
+
+def _scaled(
+    weights: npt.NDArray[np.int64],
+    users: npt.NDArray[np.int64],
+    new: npt.NDArray[np.int64],
+    above: Floats,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return counts and values of ratings, scaled so that a user's together have all the length they may.
+
+    Floats choose the scale; whole numbers decide: who is too long by them contributes nothing.
+    """
+    squares = np.bincount(users, weights=above**2 + COUNT_PART**2, minlength=new.size)
+    stretch = np.sqrt(new / np.maximum(squares, COUNT_PART**2)) * _BELOW
+    scale = np.ldexp(weights * stretch, PART_BITS)[users]
+    # Cut toward zero, so that no part of a contribution can grow.
+    counted, valued = np.trunc(scale * COUNT_PART), np.trunc(scale * above)
+    length = np.bincount(users, weights=counted**2 + valued**2, minlength=new.size)
+    fits = (length <= np.ldexp((new * weights**2).astype(np.float64), 2 * PART_BITS))[users]
+    return np.where(fits, counted, 0).astype(np.int64), np.where(fits, valued, 0).astype(np.int64)
+
+
+def _squares(entered: Entries, n_users: int) -> npt.NDArray[np.int64]:
+    squares = entered.weights.astype(np.int64) ** 2
+    return np.bincount(entered.users, weights=squares, minlength=n_users).astype(np.int64)
 
 
 def _codes(
@@ -89,33 +143,37 @@ def _codes(
 
 def _earlier(
     state: State, keys: npt.NDArray[np.int64], users: npt.NDArray[np.int64], n_users: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the squared weight that each user has used, and which of the sorted keys entered before."""
+) -> Earlier:
+    """Return what the users of a batch did before, and which of the sorted keys of pairs entered."""
     active = np.zeros(n_users, dtype=np.bool_)
     active[users] = True
     used, seen = np.zeros(n_users, dtype=np.int64), np.zeros(keys.size, dtype=np.bool_)
+    leveled = np.zeros(n_users, dtype=np.bool_)
     for _, block in state.entries():
         own = block.where(active[block.users])
-        squares = own.weights.astype(np.int64) ** 2
-        used += np.bincount(own.users, weights=squares, minlength=n_users).astype(np.int64)
-        entered = own.users.astype(np.int64) << 32 | own.items
+        used += _squares(own, n_users)
+        leveled[own.users[own.items == LEVEL]] = True
+        pairs = own.where(own.items != LEVEL)
+        entered = pairs.users.astype(np.int64) << 32 | pairs.items
         place = np.minimum(np.searchsorted(keys, entered), max(keys.size - 1, 0))
         if keys.size:
             seen[place[keys[place] == entered]] = True
-    return used, seen
+    return Earlier(used, leveled, seen)
 
 
 # After so many more releases.
 _LATER = (1, 4, 13, 26)
 
 
-def influence_left(settings: FollowSettings, released: int, entered: int = 0) -> dict[int, float]:
+def influence_left(
+    settings: FollowSettings, released: int, entered: int = 0, *, rated: bool = False
+) -> dict[int, float]:
     """Return, by how many more releases, the part of a rating that is left in the estimate of current counts.
 
     The rating entered at release `entered` (from 0), and was erased after `released` releases. Without
     erasure the part would be 1 where nothing fades, and halve with every half-life otherwise.
     """
-    factorization = settings.counts
+    factorization = settings.counts(rated=rated)
     if released <= entered:
         return {}
     left = {}

@@ -17,7 +17,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, one_of
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.follow.releases import Estimate, estimate_counts, estimate_values
+from discreet.follow.releases import Estimate, Normal, estimate_counts, estimate_level, estimate_values
 from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
 from discreet.models.fitted import FittedModel
@@ -36,8 +36,10 @@ Kind = Literal["popularity", "biases", "both"]
 _TYPICAL_WEIGHT = 0.2
 # Noise of counts is kept from zero by a soft floor of this width at least.
 _LEAST_WIDTH = 0.1
-# So far apart are the mean ratings of well-known and of other items, a priori.
+# So far apart are the mean ratings of well-known and of other items, and of two sets of data, a priori.
 _APART = 0.15
+# The mean over items that are weighted by noisy counts is this far from that over ratings, besides noise.
+_OF_ITEMS = 0.02
 # Known are items with a count of so many standard deviations, and so many at least.
 _STANDS_OUT, _FEWEST = 3.0, 10
 
@@ -74,14 +76,15 @@ def current(
     `multiplier` is the noise on every released number, if it is another one than that of one holder.
     """
     noise = settings.multiplier if multiplier is None else multiplier
-    count_part, value_part = settings.parts(facts)
-    recent = estimate_counts(settings, drawn, count_part, settings.half_life_in_releases, noise)
-    if not value_part:
+    rated = facts.low != facts.high
+    recent = estimate_counts(settings, drawn, settings.half_life_in_releases, noise, rated=rated)
+    if not rated:
         return Current(recent=recent, effects=None, mean=0.0)
-    counted = estimate_counts(settings, drawn, count_part, None, noise)
-    values = estimate_values(settings, drawn, value_part, noise)
+    counted = estimate_counts(settings, drawn, None, noise, rated=True)
+    values = estimate_values(settings, drawn, noise)
     raised = np.maximum(counted.sums, counted.noise)
-    mean = _mean(counted, values, raised)
+    of_users = estimate_level(settings, drawn, noise)
+    mean = Normal.merged([Normal(0.0, _APART**2), _mean(counted, values, raised), of_users]).mean
     # What is left of a sum is centered with the count as it was released: an item that nobody rated then
     # has nothing but noise there, however uncertain its count is.
     left = values.sums - mean * counted.sums
@@ -97,7 +100,7 @@ def _fame(raised: Floats) -> Floats:
     return np.column_stack([np.ones(raised.size), logarithm - np.average(logarithm, weights=raised)])
 
 
-def _mean(counted: Estimate, values: Estimate, raised: Floats) -> float:
+def _mean(counted: Estimate, values: Estimate, raised: Floats) -> Normal:
     """Return what ratings are above the usual, on average: of items that stand out of the noise, and others.
 
     Sums over all others carry all of their noise, so their mean is pulled to that of the known ones.
@@ -105,13 +108,15 @@ def _mean(counted: Estimate, values: Estimate, raised: Floats) -> float:
     count = max(int((counted.sums > _STANDS_OUT * counted.noise).sum()), _FEWEST)
     known = np.zeros(counted.sums.size, dtype=np.bool_)
     known[np.argsort(-counted.sums, kind="stable")[:count]] = True
-    top = float(np.clip(values.sums[known].sum() / max(counted.sums[known].sum(), 1e-9), -1, 1))
+    weight = max(float(counted.sums[known].sum()), 1e-9)
+    top = float(np.clip(values.sums[known].sum() / weight, -1, 1))
+    each = values.noise**2 + (top * counted.noise) ** 2
     rest = max(float(counted.sums[~known].sum()), 0.0)
-    noise = np.count_nonzero(~known) * (values.noise**2 + (top * counted.noise) ** 2)
     apart = float(values.sums[~known].sum()) - top * float(counted.sums[~known].sum())
-    other = top + rest * apart / max(rest**2 + noise / _APART**2, 1e-9)
+    other = top + rest * apart / max(rest**2 + np.count_nonzero(~known) * each / _APART**2, 1e-9)
     means = np.where(known, top, np.clip(other, -1, 1))
-    return float(np.average(means, weights=raised))
+    variance = np.count_nonzero(known) * each / weight**2 + _OF_ITEMS**2
+    return Normal(float(np.average(means, weights=raised)), float(variance))
 
 
 def refuse_kind(kind: Kind, model: FittedModel | None, facts: PublicFacts) -> None:

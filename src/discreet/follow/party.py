@@ -165,7 +165,7 @@ class FollowParty:
         kept, settings = found.releases[release], self.agreement.settings
         arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts}
         if self.agreement.rated:
-            arrays["values"] = kept.drawn.values
+            arrays |= {"values": kept.drawn.values, "level": kept.drawn.level}
         deviation = math.ldexp(settings.share_width(found.shares), -RELEASE_BITS)
         fields: dict[str, Value] = {f"noise {name}": deviation for name in arrays}
         fields |= {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -16,7 +16,14 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
 from discreet.core.randomness import PrivacyRandom
 from discreet.follow.factorization import Factorization
-from discreet.follow.settings import PART_BITS, REACH, RELEASE_BITS, FollowSettings
+from discreet.follow.settings import (
+    COUNT_PART,
+    LEVEL_COUNT,
+    LEVEL_VALUE,
+    PART_BITS,
+    RELEASE_BITS,
+    FollowSettings,
+)
 from discreet.follow.state import ItemSums, Whole
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
@@ -26,11 +33,14 @@ _TOO_FAR = 1 << 62
 def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: bool) -> ItemSums:
     """Return what the latest release is before noise, from the sums of every release so far.
 
-    Where nothing is rated there are no values to release.
+    Where nothing is rated there are no values to release, and no means of users.
     """
-    counts = _mixed(settings.counts, [one.counts for one in sums])
-    values = _mixed(settings.values, [one.values for one in sums]) if rated else np.zeros(0, dtype=np.int64)
-    return ItemSums(counts, values)
+    nothing = np.zeros(0, dtype=np.int64)
+    return ItemSums(
+        _mixed(settings.counts(rated=rated), [one.counts for one in sums]),
+        _mixed(settings.values, [one.values for one in sums]) if rated else nothing,
+        _mixed(settings.values, [one.level for one in sums]) if rated else nothing,
+    )
 
 
 def draw(
@@ -66,30 +76,53 @@ class Estimate:
 def estimate_counts(
     settings: FollowSettings,
     drawn: Sequence[ItemSums],
-    part: int,
     half_life: float | None,
     multiplier: float,
+    *,
+    rated: bool,
 ) -> Estimate:
     """Return how much items were chosen of late; `half_life` is in releases, None counts everything."""
-    return _estimate(settings.counts, [one.counts for one in drawn], part, half_life, multiplier)
+    part = COUNT_PART if rated else 1.0
+    plan = settings.counts(rated=rated)
+    return _estimate(plan, [one.counts for one in drawn], part, half_life, multiplier)
 
 
-def estimate_values(
-    settings: FollowSettings, drawn: Sequence[ItemSums], part: int, multiplier: float
-) -> Estimate:
+def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Estimate:
     """Return the sums of what items are rated above the usual, which do not fade; the scale is -1 to 1."""
-    found = _estimate(settings.values, [one.values for one in drawn], part, None, multiplier)
-    return Estimate(sums=REACH * found.sums, noise=REACH * found.noise)
+    return _estimate(settings.values, [one.values for one in drawn], 1.0, None, multiplier)
+
+
+def estimate_level(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Normal:
+    """Return users' mean rating above the usual, and its variance: that of the noise on two sums."""
+    found = _estimate(settings.values, [one.level for one in drawn], 1.0, None, multiplier)
+    count, total = found.sums * 2.0**PART_BITS / (LEVEL_COUNT, LEVEL_VALUE)
+    noise = found.noise * 2.0**PART_BITS / np.array([LEVEL_COUNT, LEVEL_VALUE])
+    count = max(float(count), float(noise[0]))
+    mean = float(np.clip(total / count, -1, 1))
+    return Normal(mean, float(noise[1] ** 2 + (mean * noise[0]) ** 2) / count**2)
+
+
+class Normal(NamedTuple):
+    """Hold a number that is known up to noise: its estimate, and the variance of that."""
+
+    mean: float
+    variance: float
+
+    @classmethod
+    def merged(cls, found: Sequence[Normal]) -> Normal:
+        """Return what several estimates of one number tell together."""
+        precision = np.array([1 / max(one.variance, 1e-12) for one in found])
+        mean = float(precision @ [one.mean for one in found] / precision.sum())
+        return cls(mean, float(1 / precision.sum()))
 
 
 def _estimate(
     factorization: Factorization,
     drawn: Sequence[Whole],
-    part: int,
+    part: float,
     half_life: float | None,
     multiplier: float,
 ) -> Estimate:
     weights = factorization.estimator(len(drawn), half_life)
-    unit = 2.0**PART_BITS / part
     sums: Floats = weights @ np.ldexp(np.stack(drawn).astype(np.float64), -RELEASE_BITS)
-    return Estimate(sums=unit * sums, noise=unit * multiplier * float(np.linalg.norm(weights)))
+    return Estimate(sums=sums / part, noise=multiplier * float(np.linalg.norm(weights)) / part)

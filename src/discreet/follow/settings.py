@@ -24,11 +24,13 @@ PROOF = "proofs/follow.md"
 PART_BITS = 10
 #: What is released is in whole multiples of 2^-RELEASE_BITS; a user's year has length at most 1 there.
 RELEASE_BITS = WEIGHT_BITS + PART_BITS + FACTOR_BITS
-# The count takes 0.8 of a contribution's length and the value 0.6: 819^2 + 614^2 <= 1024^2.
-_COUNT, _VALUE = 819, 614
-# Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie, and
-# are cut at this distance from it: sums then hold what items differ in, not the mean that all share.
-USUAL, REACH = 0.4, 0.75
+#: Ratings enter as what they are above this place on the scale from -1 to 1, where ratings usually lie:
+#: sums then hold what items differ in, not the mean that all share.
+USUAL = 0.4
+#: A rating's count enters beside its value with this weight, before both are scaled to the user's length.
+COUNT_PART = 0.4
+#: A user's first mean enters once, beside half a count or so: 409^2 + 921^2 <= 1024^2.
+LEVEL_COUNT, LEVEL_VALUE = 409, 921
 
 
 @final
@@ -65,10 +67,13 @@ class FollowSettings:
         """Return the half-life in units of the time between two releases."""
         return None if self.half_life is None else self.half_life * self.releases / self.days
 
-    @cached_property
-    def counts(self) -> Factorization:
-        """Return how counts are released: best for sums that fade."""
-        return Factorization(releases=self.releases, half_life=self.half_life_in_releases)
+    def counts(self, *, rated: bool) -> Factorization:
+        """Return how counts are released: best for sums that fade, or beside ratings for all so far.
+
+        How well an item is rated does not fade, so what its values are divided by must not, either.
+        """
+        half_life = None if rated else self.half_life_in_releases
+        return Factorization(releases=self.releases, half_life=half_life)
 
     @cached_property
     def values(self) -> Factorization:
@@ -79,10 +84,6 @@ class FollowSettings:
     def multiplier(self) -> float:
         """Return the noise on every released number, in units of what one user's whole year can be."""
         return gaussian_multiplier(self.epsilon, self.delta)
-
-    def parts(self, facts: PublicFacts) -> tuple[int, int]:
-        """Return the count's and the value's part of a contribution; where nothing is rated, all is count."""
-        return (1 << PART_BITS, 0) if facts.low == facts.high else (_COUNT, _VALUE)
 
     @cached_property
     def width(self) -> float:

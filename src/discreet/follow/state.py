@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -25,7 +25,7 @@ from discreet.core.checks import FileError, PrivacyError
 from discreet.privacy.ledger.locking import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
-APPLICATION, VERSION = 0x4453464C, 1
+APPLICATION, VERSION = 0x4453464C, 2
 #: What a message calls such a file.
 KIND = "state of a followed year"
 _TABLES = (
@@ -34,35 +34,74 @@ _TABLES = (
     "CREATE TABLE users (id INTEGER PRIMARY KEY, ids TEXT NOT NULL)",
     "CREATE TABLE erased (fingerprint BLOB PRIMARY KEY)",
     """CREATE TABLE entries (id INTEGER PRIMARY KEY, release INTEGER NOT NULL, users BLOB NOT NULL,
-    items BLOB NOT NULL, weights BLOB NOT NULL, contributed BLOB NOT NULL)""",
-    "CREATE TABLE sums (release INTEGER PRIMARY KEY, counts BLOB NOT NULL, totals BLOB NOT NULL)",
+    items BLOB NOT NULL, weights BLOB NOT NULL, counted BLOB NOT NULL, contributed BLOB NOT NULL)""",
+    """CREATE TABLE sums (release INTEGER PRIMARY KEY, counts BLOB NOT NULL, totals BLOB NOT NULL,
+    level BLOB NOT NULL)""",
     """CREATE TABLE releases (number INTEGER PRIMARY KEY, time TEXT NOT NULL, simulated INTEGER NOT NULL,
-    counts BLOB NOT NULL, totals BLOB NOT NULL)""",
+    counts BLOB NOT NULL, totals BLOB NOT NULL, level BLOB NOT NULL)""",
 )
 # Ratings of one row of `entries`, so that a few copies of one fit in memory.
 _BLOCK = 1 << 20
+#: The item at which a user's own mean stands.
+LEVEL = -1
+_COLUMNS = "users, items, weights, counted, contributed"
 
 Whole = npt.NDArray[np.int64]
 
 
 class Entries(NamedTuple):
-    """Hold what entered together: codes of users and items, whole weights, and whole rating values."""
+    """Hold what entered together: codes of users and items, whole weights, whole counts and rating values.
+
+    A user's own mean stands at the item LEVEL.
+    """
 
     users: npt.NDArray[np.int32]
     items: npt.NDArray[np.int32]
     weights: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
     values: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        users: npt.NDArray[Any],
+        items: npt.NDArray[Any],
+        weights: npt.NDArray[Any],
+        counts: npt.NDArray[Any],
+        values: npt.NDArray[Any] | None,
+    ) -> Entries:
+        """Hold columns of whole numbers; without values they are zeros."""
+        found = (users, items, weights, counts, np.zeros(users.size) if values is None else values)
+        return cls(*(column.astype(np.int32) for column in found))
+
+    def joined(self, more: Entries) -> Entries:
+        """Return these and more."""
+        return Entries(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Entries:
         """Return those that the mask marks."""
         return Entries(*(column[mask] for column in self))
 
+    @property
+    def ratings(self) -> int:
+        """Return how many ratings are among them."""
+        return int(np.count_nonzero(self.items != LEVEL))
+
 
 class ItemSums(NamedTuple):
-    """Hold a whole number an item for counts and for rating values."""
+    """Hold a whole number an item for counts and for rating values, and two for all users' own means."""
 
     counts: Whole
     values: Whole
+    level: Whole
+
+    def padded(self, n_items: int) -> ItemSums:
+        """Return the same with zeros for items that came later."""
+        return ItemSums(_padded(self.counts, n_items), _padded(self.values, n_items), self.level)
+
+    def plus(self, other: ItemSums, sign: int = 1) -> ItemSums:
+        """Return these sums and others, or without them."""
+        return ItemSums(*(one + sign * more for one, more in zip(self, other, strict=True)))
 
 
 @final
@@ -116,8 +155,9 @@ class State:
 
     def entries(self) -> Iterator[tuple[int, Entries]]:
         """Yield what entered, block by block, with its release."""
-        columns = "release, users, items, weights, contributed"
-        for release, *blobs in self._connection.execute(f"SELECT {columns} FROM entries ORDER BY id"):
+        for release, *blobs in self._connection.execute(
+            f"SELECT release, {_COLUMNS} FROM entries ORDER BY id"
+        ):
             yield release, Entries(*(np.frombuffer(blob, dtype=np.int32) for blob in blobs))
 
     def enter(self, release: int, entered: Entries) -> None:
@@ -125,24 +165,24 @@ class State:
         for start in range(0, entered.users.size, _BLOCK):
             block = [_bytes(column[start : start + _BLOCK]) for column in entered]
             self._run(
-                "INSERT INTO entries (release, users, items, weights, contributed) VALUES (?, ?, ?, ?, ?)",
+                f"INSERT INTO entries (release, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
                 release,
                 *block,
             )
 
     def add_sums(self, release: int, sums: ItemSums) -> None:
         """Append the exact sums of what entered at a release."""
-        self._run("INSERT INTO sums VALUES (?, ?, ?)", release, *(_bytes(part) for part in sums))
+        self._run("INSERT INTO sums VALUES (?, ?, ?, ?)", release, *(_bytes(part) for part in sums))
 
     def sums(self, n_items: int) -> list[ItemSums]:
         """Return the exact sums of every release so far; items that came later have zeros."""
-        rows = self._rows("SELECT counts, totals FROM sums ORDER BY release")
-        return [ItemSums(*(_padded(blob, n_items) for blob in row)) for row in rows]
+        rows = self._rows("SELECT counts, totals, level FROM sums ORDER BY release")
+        return [_sums(row).padded(n_items) for row in rows]
 
     def publish(self, release: Release) -> None:
         """Append a release as it was drawn."""
         self._run(
-            "INSERT INTO releases VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?)",
             release.number,
             release.time,
             int(release.simulated),
@@ -151,45 +191,43 @@ class State:
 
     def releases(self, n_items: int) -> list[Release]:
         """Return what was released so far, oldest first; items that came later have zeros, and no noise."""
-        rows = self._rows("SELECT number, time, simulated, counts, totals FROM releases ORDER BY number")
+        columns = "number, time, simulated, counts, totals, level"
+        rows = self._rows(f"SELECT {columns} FROM releases ORDER BY number")
         return [
             Release(
                 number=number,
                 time=time,
                 simulated=bool(simulated),
-                drawn=ItemSums(_padded(counts, n_items), _padded(totals, n_items)),
+                drawn=_sums(drawn).padded(n_items),
             )
-            for number, time, simulated, counts, totals in rows
+            for number, time, simulated, *drawn in rows
         ]
 
-    def erase(self, code: int, fingerprint: bytes, parts: tuple[int, int]) -> int:
+    def erase(self, code: int, fingerprint: bytes) -> int:
         """Take a user out of everything that is still to be released; return how many ratings that were."""
         taken = 0
-        for key, release, *blobs in self._rows(
-            "SELECT id, release, users, items, weights, contributed FROM entries ORDER BY id"
-        ):
+        for key, release, *blobs in self._rows(f"SELECT id, release, {_COLUMNS} FROM entries ORDER BY id"):
             block = Entries(*(np.frombuffer(blob, dtype=np.int32) for blob in blobs))
             own = block.users == code
             if own.any():
-                taken += int(own.sum())
+                taken += block.where(own).ratings
                 kept = [_bytes(column) for column in block.where(~own)]
                 self._run(
-                    "UPDATE entries SET users = ?, items = ?, weights = ?, contributed = ? WHERE id = ?",
+                    f"UPDATE entries SET ({_COLUMNS}) = (?, ?, ?, ?, ?) WHERE id = ?",
                     *kept,
                     key,
                 )
-                self._subtract(release, block.where(own), parts)
+                self._subtract(release, block.where(own))
         self._forget(code)
         self._run("INSERT OR IGNORE INTO erased VALUES (?)", fingerprint)
         return taken
 
-    def _subtract(self, release: int, gone: Entries, parts: tuple[int, int]) -> None:
-        ((counts, totals),) = self._rows("SELECT counts, totals FROM sums WHERE release = ?", release)
-        before = ItemSums(_padded(counts, len(counts) // 8), _padded(totals, len(totals) // 8))
-        less = summed(gone, before.counts.size, parts)
-        after = ItemSums(before.counts - less.counts, before.values - less.values)
+    def _subtract(self, release: int, gone: Entries) -> None:
+        (row,) = self._rows("SELECT counts, totals, level FROM sums WHERE release = ?", release)
+        before = _sums(row)
+        after = before.plus(summed(gone, before.counts.size), sign=-1)
         self._run(
-            "UPDATE sums SET counts = ?, totals = ? WHERE release = ?",
+            "UPDATE sums SET (counts, totals, level) = (?, ?, ?) WHERE release = ?",
             *(_bytes(part) for part in after),
             release,
         )
@@ -210,16 +248,19 @@ class State:
         self._connection.execute(statement, values).close()
 
 
-def summed(entered: Entries | None, n_items: int, parts: tuple[int, int]) -> ItemSums:
+def summed(entered: Entries | None, n_items: int) -> ItemSums:
     """Return the exact sums of contributions: floats hold whole numbers below 2^53 as they are.
 
-    A batch's weights are below 2^12 and its parts below 2^10, so 2^31 ratings stay below 2^53.
+    A contribution is at most 2^22, so 2^31 ratings of one item stay below 2^53.
     """
     if entered is None:
-        return ItemSums(np.zeros(n_items, dtype=np.int64), np.zeros(n_items, dtype=np.int64))
-    counts = np.bincount(entered.items, weights=entered.weights, minlength=n_items).astype(np.int64)
-    values = np.bincount(entered.items, weights=entered.values, minlength=n_items).astype(np.int64)
-    return ItemSums(counts * parts[0], values)
+        return ItemSums(*(np.zeros(size, dtype=np.int64) for size in (n_items, n_items, 2)))
+    level, pairs = entered.where(entered.items == LEVEL), entered.where(entered.items != LEVEL)
+    return ItemSums(
+        np.bincount(pairs.items, weights=pairs.counts, minlength=n_items).astype(np.int64),
+        np.bincount(pairs.items, weights=pairs.values, minlength=n_items).astype(np.int64),
+        np.array([column.sum(dtype=np.int64) for column in (level.counts, level.values)]),
+    )
 
 
 @contextlib.contextmanager
@@ -320,8 +361,11 @@ def _bytes(column: npt.NDArray[Any]) -> bytes:
     return np.ascontiguousarray(column).tobytes()
 
 
-def _padded(blob: bytes, size: int) -> Whole:
+def _sums(row: Sequence[bytes]) -> ItemSums:
+    return ItemSums(*(np.frombuffer(blob, dtype=np.int64) for blob in row))
+
+
+def _padded(kept: Whole, size: int) -> Whole:
     numbers = np.zeros(size, dtype=np.int64)
-    kept = np.frombuffer(blob, dtype=np.int64)
     numbers[: kept.size] = kept
     return numbers

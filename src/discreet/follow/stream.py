@@ -209,8 +209,8 @@ class Following:
             mark = user_fingerprint(found.secret, wanted)
             if wanted not in known:
                 # Said to whoever holds the data; ratings that come later are left out all the same.
-                return state.erase(-1, mark, found.settings.parts(found.facts))
-            return state.erase(known.index(wanted), mark, found.settings.parts(found.facts))
+                return state.erase(-1, mark)
+            return state.erase(known.index(wanted), mark)
 
     def _found(self) -> OpenYear:
         with opened(self.path, writing=False) as state:

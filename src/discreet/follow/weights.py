@@ -24,6 +24,8 @@ WHOLE = 1 << (2 * WEIGHT_BITS)
 # Settings are read as fractions of this, so that products fit 64 bits.
 _PARTS = 10_000
 _MOST_RATINGS = 1_000_000
+# A user's own mean gets at most this part of the squared length: users are many, and it is one number.
+_LEVEL = 50
 
 Whole = npt.NDArray[np.int64]
 
@@ -63,6 +65,11 @@ class Pace:
         still_open = np.maximum(self.allowed(release, releases) - used, 0)
         shared = _parts(self.share) * still_open // (_PARTS * np.maximum(new, 1))
         return _root(np.minimum(shared, WHOLE // self.ratings))
+
+    def level_weights(self, used: Whole, *, release: int, releases: int) -> Whole:
+        """Return the weight of a user's own mean, which enters once, given what the user has `used`."""
+        still_open = np.maximum(self.allowed(release, releases) - used, 0)
+        return _root(np.minimum(_parts(self.share) * still_open // _PARTS, WHOLE // _LEVEL))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""

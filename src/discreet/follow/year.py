@@ -20,7 +20,7 @@ from discreet.follow.batches import Batch
 from discreet.follow.entries import enter
 from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import ItemSums, Release, State, created, summed
+from discreet.follow.state import Release, State, created, summed
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
 
@@ -170,20 +170,18 @@ def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: 
     Each batch sees what earlier ones entered, so it does not matter how users are spread over them.
     """
     number, settings = len(found.releases), found.settings
-    parts = settings.parts(found.facts)
-    total = summed(None, found.facts.n_items, parts)
+    rated, n_items = found.facts.low != found.facts.high, found.facts.n_items
+    total = summed(None, n_items)
     counts = EntryCounts()
     for batch in given:
-        made = enter(batch, state, settings, parts, number, found.secret)
+        made = enter(batch, state, settings, number, found.secret, rated=rated)
         state.add_users(made.new_users)
         state.enter(number, made.entries)
-        own = summed(made.entries, found.facts.n_items, parts)
-        total = ItemSums(total.counts + own.counts, total.values + own.values)
-        counted = (made.entries.users.size, made.known_pairs, made.of_erased, batch.undeclared)
+        total = total.plus(summed(made.entries, n_items))
+        counted = (made.entries.ratings, made.known_pairs, made.of_erased, batch.undeclared)
         counts = EntryCounts(*(int(one + more) for one, more in zip(counts, counted, strict=True)))
     state.add_sums(number, total)
-    rated = parts[1] > 0
-    drawn = draw(settings, state.sums(found.facts.n_items), random, rated=rated, shares=found.shares)
+    drawn = draw(settings, state.sums(n_items), random, rated=rated, shares=found.shares)
     time = datetime.now(UTC).isoformat(timespec="seconds")
     state.publish(Release(number=number, time=time, simulated=random.simulated, drawn=drawn))
     return counts
