@@ -15,9 +15,11 @@ test test-random: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# Hypothesis with fresh seeds and many examples; what it finds becomes an `@example` of its test.
+# The default run repeats its noise and its examples. Here both are fresh: Hypothesis tries many examples, and what it
+# finds becomes an `@example` of its test; all other tests must pass whatever noise they draw.
 test-random: $(VENV)/.ready-test
-	$(BIN)/pytest -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random
+	$(BIN)/pytest -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random --fresh-noise
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not hypothesis' --fresh-noise
 
 test-slow: $(VENV)/.ready-test
 	$(BIN)/pytest -m slow

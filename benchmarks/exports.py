@@ -5,8 +5,9 @@
     python benchmarks/exports.py --data gowalla --epsilons 5
 
 Each model is exported as `discreet export` does. For people drawn at random, an index is asked with the
-vector of `model.search_vector` for ten items and as many as the person has seen; the seen ones are left out.
-`same` is the share of the items of `recommend_all` that are found, `ranks` that of places with the same item.
+vector of `model.search_vector` for ten items and as many as the person has seen, and `model.rerank` makes the
+list. `same` is the share of the items of `recommend_all` that are in it, `ranks` that of places with the same
+item, and `vectors_alone` the share without `rerank`.
 PostgreSQL is started here, in a folder of its own; a target that is not installed is named with the reason.
 """
 
@@ -26,7 +27,7 @@ import polars as pl
 
 import discreet
 from discreet.core.randomness import PrivacyRandom
-from discreet.models.exporting import INDEX, ITEMS, export_items, load_items, search_vectors
+from discreet.models.exporting import INDEX, ITEMS, export_items, load_items, reranked, search_vectors
 from discreet.models.vector_stores import QDRANT
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -126,16 +127,19 @@ def agreement(model, people, search: Search) -> dict[str, float]:
     """Return the share of recommended items that the index finds, and of places with the same item."""
     vectors = search_vectors(model, people)
     listed = model.recommend_all(people, K).partition_by("user", as_dict=True, maintain_order=True)
-    names, same, ranks, asked = people.users.ids.tolist(), 0, 0, 0
-    for row, name in enumerate(names):
-        seen = set(people.catalog.id_at(people.items[people.indptr[row] : people.indptr[row + 1]]).tolist())
+    same, ranks, alone, asked = 0, 0, 0, 0
+    for row, name in enumerate(people.users.ids.tolist()):
+        person = people.select_users(np.array([row]))
+        seen = set(person.catalog.id_at(person.items).tolist())
         found = search(vectors[row], min(K + len(seen), people.n_items))
-        theirs = [item for item in found if item not in seen][:K]
+        theirs = [item for item, _ in reranked(model, person, found, K, exclude_seen=True)]
         ours = listed[(name,)]["item"].to_list()
         same += len(set(ours) & set(theirs))
         ranks += sum(a == b for a, b in zip(ours, theirs, strict=False))
+        alone += len(set(ours) & set([item for item in found if item not in seen][:K]))
         asked += len(ours)
-    return {"same": same / asked, "ranks": ranks / asked, "people": people.n_users}
+    shares = {"same": same, "ranks": ranks, "vectors_alone": alone}
+    return {name: count / asked for name, count in shares.items()} | {"people": people.n_users}
 
 
 def main() -> None:

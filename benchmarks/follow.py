@@ -8,8 +8,8 @@ next, among all items that user has not had, and (at weekly releases) the RMSE o
 half-life is chosen on the second half of the first month, which is not measured. All ways see the same:
 
 - stale: one fit after the first month, with the whole budget;
-- refits: 2, 4, 12 fits at even distances, or one before every weekly release, that share the budget in a
-  Gaussian account, with the same half-life;
+- refits: 2, 4, 12 fits at even distances, or one every week, that share the budget in a Gaussian account,
+  with the same half-life;
 - follow: `discreet.follow`, one charge;
 - without privacy: a fit before every release.
 """
@@ -137,9 +137,9 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def cadences(stream: Stream) -> tuple[int, ...]:
-    """Return how often to refit: refits before every daily release would be nothing but noise."""
-    every = len(asked(stream))
-    return (*CADENCES, every) if stream.period >= 7 and every not in CADENCES else CADENCES
+    """Return how often to refit, weekly among them: refits before daily releases would be but noise."""
+    weekly = math.ceil(len(asked(stream)) * min(stream.period / 7, 1))
+    return (*CADENCES, weekly) if weekly not in CADENCES else CADENCES
 
 
 def hit_rates(stream: Stream, epsilons: list[float], half_life: float, draws: int) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
     python benchmarks/lists.py --json
 
-Items, people and their histories are generated; vectors are random, for the time does not depend on them.
-`interactions` orders by bias and product, as the peer does; `ratings` adds the log-probability of liking to
-it, `stars` orders by counts and expected stars, `popularity` is the same for all. All numbers are nanoseconds
-of processor time a score (people times items), on one thread, the least of `--repeat` runs, and include
-fold-in and the table that users get; `peer` is the search alone. `ratio` is `interactions` over `peer`.
-`same` is the part of places on which the peer, which computes in single precision, agrees.
+Items, people and their histories are generated; vectors are random, for the time hardly depends on them.
+`interactions` orders by bias and product, as the peer does; `paired` blends weights between the most popular
+items with it; `ratings` and `paired ratings` add the log-probability of liking; `stars` orders by counts and
+expected stars, `popularity` is the same for all. All numbers are nanoseconds of processor time a score
+(people times items), on one thread, the least of `--repeat` runs, and include fold-in and the table that
+users get; `peer` is the search alone. `ratio` is `interactions` over `peer`, `paired_ratio` is `paired` over
+`peer`. `same` is the part of places on which the peer, which computes in single precision, agrees.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def measured(people: int, items: int, each: int, factors: int, repeat: int) -> d
     seconds, places = peer(data, scorers(data, fitted.scorer, factors)["interactions"], repeat)
     ours = data.catalog.index_of(lists["interactions"]["item"]).reshape(places.shape)
     found |= {"peer": 1e9 * seconds / scores, "same": float(np.mean(places == ours))}
-    return {**found, "ratio": found["interactions"] / max(found["peer"], 1e-9)}
+    ratios = {"ratio": "interactions", "paired_ratio": "paired"}
+    return found | {name: found[ours] / max(found["peer"], 1e-9) for name, ours in ratios.items()}
 
 
 def scorers(data, popular, factors: int):
@@ -80,8 +82,32 @@ def scorers(data, popular, factors: int):
         popularity=counts,
         liking=0.4,
     )
-    both = InteractionsAndRatings.of(stars, interactions, 1.0, 0.0)
-    return {"interactions": interactions, "ratings": both, "stars": stars, "popularity": popular}
+    paired = with_weights(interactions, random)
+    return {
+        "interactions": interactions,
+        "paired": paired,
+        "ratings": InteractionsAndRatings.of(stars, interactions, 1.0, 0.0),
+        "paired ratings": InteractionsAndRatings.of(stars, paired, 1.0, 0.0),
+        "stars": stars,
+        "popularity": popular,
+    }
+
+
+def with_weights(interactions, random):
+    """Return the same scorer with weights between its most popular items, as many as fits keep."""
+    import numpy as np
+
+    from discreet.models.user_factorization import constants as tuned
+
+    count = min(tuned.MOST_CO_OCCURRENCE_ITEMS, interactions.popularity.size)
+    shape = (count, min(tuned.MOST_NEIGHBORS, count))
+    return dataclasses.replace(
+        interactions,
+        paired=np.sort(np.argsort(-interactions.popularity, kind="stable")[:count]),
+        neighbors=random.integers(0, count, shape).astype(np.int32),
+        neighbor_weights=(0.01 * random.standard_normal(shape)).astype(np.float16),
+        blend=0.8,
+    )
 
 
 def peer(data, scorer, repeat: int):
@@ -111,9 +137,11 @@ def fastest(repeat: int, job, *arguments):
 
 
 def show(found: dict[str, float]) -> None:
-    for name in ("interactions", "ratings", "stars", "popularity", "peer"):
-        print(f"{name:14} {found[name]:7.2f} ns a score")
-    print(f"interactions over peer: {found['ratio']:.2f}; equal places: {found['same']:.5f}")
+    for name in ("interactions", "paired", "ratings", "paired ratings", "stars", "popularity", "peer"):
+        print(
+            f"{name:14} {found[name]:7.2f} ns a score, {found[name] / max(found['peer'], 1e-9):.2f} of peer"
+        )
+    print(f"equal places: {found['same']:.5f}")
 
 
 if __name__ == "__main__":

@@ -230,11 +230,12 @@ def _frank_wolfe(result: dict[str, Any]) -> str:
 
 def _exports(result: dict[str, Any]) -> str:
     rows = [
-        (name, one["people"], f"{100 * one['same']:.2f} %", f"{100 * one['ranks']:.2f} %")
+        (name, one["people"], *(f"{one[share]:.2%}" for share in ("same", "ranks", "vectors_alone")))
         for name, one in result.items()
         if "same" in one
     ]
-    return markdown(("data, epsilon, target", "users", "items in common", "same item at the same rank"), rows)
+    head = ("users", "items in common", "same item at the same rank", "in common by vectors alone")
+    return markdown(("data, epsilon, target", *head), rows)
 
 
 def _bundle(result: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What happens once before all tests: how Hypothesis draws examples, and which kernels are run."""
+"""What happens once before all tests: which examples are drawn, which kernels are run, and on what noise."""
 
 import sys
 from importlib.util import find_spec
@@ -15,9 +15,11 @@ settings.register_profile("random", derandomize=False, max_examples=1_000, deadl
 settings.load_profile("default")
 
 
-def pytest_configure():
-    """See to it that tests run on the kernels as they are written now."""
+def pytest_addoption(pluginmanager):
+    """See to it that tests run on the kernels as they are written now, and on noise that repeats."""
     forget_stale(Path(find_spec("discreet").origin).parent)
+    # A plugin of its own: the hooks of this file are not called for doctests of the package.
+    pluginmanager.import_plugin("seeded_noise")
 
 
 @pytest.fixture

@@ -14,6 +14,9 @@ from discreet.core.checks import ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom, experiment_generator
 from evidence import cumulative, follows, gap, samples_to_separate
 
+# What is tested here is where noise comes from.
+pytestmark = pytest.mark.real_noise
+
 
 def test_a_simulation_repeats_and_a_real_source_does_not():
     assert PrivacyRandom.simulate(7).bytes(100).tobytes() == PrivacyRandom.simulate(7).bytes(100).tobytes()

@@ -90,6 +90,16 @@ def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
     assert code == 0 and "--model local-channel" in shown and "3 parties" in shown, error
 
 
+def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):
+    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --out")):
+        answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n")
+        answers.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", answers)
+        code, shown, error = discreet("choose")
+        assert code == 0 and said in " ".join(shown.split()) and "'many' is no number" in shown, error
+        assert ("weak guarantee" in shown) == bool(typed)
+
+
 def test_few_people_get_the_simple_thing():
     few = {"sees": "us", "hides": "person", "feedback": "ratings", "people": 200}
     assert advise(**few, wants="stars").model == "biases"

@@ -100,3 +100,16 @@ def test_what_cannot_be_used_is_one_sentence(discreet, tmp_path):
     one_sentence(*discreet("follow", "start", state, *again))
     code, _, error = discreet("follow", "start", tmp_path / "b.follow", *again, "--half-life", "soon")
     assert code == 2 and "7d" in error
+
+
+def test_shards_are_added_and_other_things_are_refused(discreet, tmp_path):
+    state, model, week = tmp_path / "a.follow", tmp_path / "a.discreet", tmp_path / "week.csv"
+    items = tmp_path / "items.csv"
+    items.write_text("x\ny\nz\n")
+    week.write_text("user,item,rating\nann,x,5\nbob,y,3\ncarl,z,4\n")
+    assert discreet("follow", "start", state, "--items", items, "--scale", "1,5,1", "--epsilon", "2")[0] == 0
+    assert discreet("shard", week, "--out", tmp_path / "week", "--scale", "1,5,1", "--items", items)[0] == 0
+    one_sentence(*discreet("follow", "add", state, week, "--out", model, "--on", "dask://local"))
+    one_sentence(*discreet("follow", "add", state, tmp_path / "week", "--out", model, "--drop-unknown"))
+    code, out, _ = discreet("follow", "add", state, tmp_path / "week", "--out", model, "--json")
+    assert code == 0 and json.loads(out)["not_public"]["entered"] == 3

@@ -40,7 +40,8 @@ def six_models():
 def pages(discreet, ratings, tmp_path):
     """Return one page of every kind, made as a user would."""
     model, ledger, state = (tmp_path / name for name in ("m.discreet", "l.ledger", "shop.follow"))
-    kinds = {name: tmp_path / f"{name}.html" for name in ("report", "label", "budget", "audit", "follow")}
+    names = ("report", "label", "budget", "audit", "follow", "synthetic")
+    kinds = {name: tmp_path / f"{name}.html" for name in names}
     write_report(six_models(), kinds["report"], title="Models on ratings.csv")
     fit = ("fit", ratings, "--model", "biases", "--out", model, "--ledger", ledger, "--name", "shop")
     assert discreet("budget", ledger, "--name", "shop", "--epsilon", "3")[0] == 0
@@ -48,6 +49,10 @@ def pages(discreet, ratings, tmp_path):
     assert discreet("budget", ledger, "--html", kinds["budget"])[0] == 0
     assert discreet("label", model, "--html", kinds["label"])[0] == 0
     assert discreet("audit", "popularity", "--page", kinds["audit"])[0] == 0
+    drawn = tmp_path / "s.discreet"
+    assert discreet("fit", ratings, "--for-synthesis", "--epsilon", "1", "--out", drawn)[0] == 0
+    made = ("synthesize", drawn, "--users", 50, "--out", tmp_path / "s.csv", "--compare-with", ratings)
+    assert discreet(*made, "--page", kinds["synthetic"])[0] == 0
     items = tmp_path / "items.csv"
     items.write_text("a\nb\n")
     year = ("--scale", "1,5,1", "--epsilon", "2", "--delta", "1e-6", "--releases", "52", "--half-life", "7d")

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from discreet.core.registry import METRICS
-from discreet.evaluation.metric_kinds import ListMetric, RatingMetric, ShownMetric, metric_kind
+from discreet.evaluation.metric_kinds import (
+    EachListMetric,
+    ListMetric,
+    RatingMetric,
+    ShownMetric,
+    metric_kind,
+)
 from discreet.testing import MetricContract
 
 
@@ -64,3 +70,29 @@ def test_other_metrics_that_break_a_rule_are_rejected():
     )
     rejected(shown, "test_shown_lists_have_one_finite_score_whatever_items_are_called")
     rejected(shown, "test_private_evaluation_can_use_what_says_so")
+
+
+@pytest.mark.parametrize(
+    ("function", "check"),
+    [
+        (
+            lambda lists, users, context: np.full(users.size, float(users.size)),
+            "test_shown_lists_have_a_score_each_that_others_do_not_change",
+        ),
+        (
+            lambda lists, users, context: -np.ones(users.size),
+            "test_shown_lists_have_a_score_each_that_others_do_not_change",
+        ),
+        (
+            lambda lists, users, context: lists[:, 0].astype(float),
+            "test_names_and_the_order_in_a_shown_list_do_not_matter",
+        ),
+        (
+            lambda lists, users, context: lists.max(axis=1).astype(float),
+            "test_names_and_the_order_in_a_shown_list_do_not_matter",
+        ),
+        (lambda lists, users, context: np.ones(users.size), "test_a_list_without_items_has_no_score"),
+    ],
+)
+def test_a_metric_of_shown_lists_that_breaks_a_rule_is_rejected(function, check):
+    rejected(EachListMetric(name="twin", usual_depth=5, function=function), check)

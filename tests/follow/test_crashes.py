@@ -43,7 +43,7 @@ added.model.save(folder / "current.discreet", force=True)
 sys.settrace(None)
 print(lines)
 """
-WATCHED = "follow/state.py,follow/stream.py,follow/releases.py,core/files.py"
+WATCHED = "follow/state.py,follow/stream.py,follow/year.py,follow/releases.py,core/files.py"
 
 
 def die(folder, at):

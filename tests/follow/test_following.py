@@ -244,24 +244,6 @@ def test_weights_between_items_follow_the_catalog(tmp_path, feedback):
         assert len(model.recommend({names[-1]: 5}, k=3)) == 3
 
 
-def test_shards_enter_as_a_file_does(tmp_path):
-    from discreet.distributed.sharding import make_shards
-    from discreet.distributed.shards import open_shards
-    from shard_files import declared, files_of
-
-    data = weeks(1, users=60, each=200)[0]
-    (tmp_path / "files").mkdir()
-    make_shards(files_of(data, tmp_path / "files"), tmp_path / "shards", n_shards=3, **declared(data))
-    (tmp_path / "memory").mkdir()
-    sharded, whole = year(tmp_path), year(tmp_path / "memory")
-    assert (
-        simulated(sharded, open_shards(tmp_path / "shards")).entered == simulated(whole, data).entered == 200
-    )
-    for one, other in zip(stored_sums(sharded), stored_sums(whole), strict=True):
-        assert np.array_equal(one.counts, other.counts) and np.array_equal(one.values, other.values)
-    assert np.array_equal(sharded.current().recent.sums, whole.current().recent.sums)
-
-
 def test_other_files_are_left_alone(tmp_path):
     other = tmp_path / "a.follow"
     other.write_text("my notes")

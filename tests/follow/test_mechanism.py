@@ -8,10 +8,11 @@ import pytest
 from scipy.special import ndtr
 
 from discreet.core.randomness import PrivacyRandom
-from discreet.follow import Following, FollowSettings, stream
+from discreet.follow import Following, FollowSettings
+from discreet.follow import year as followed_year
 from discreet.follow.factorization import FACTOR_BITS, Factorization, decay
 from discreet.follow.settings import PART_BITS, RELEASE_BITS
-from discreet.follow.state import State
+from discreet.follow.state import State, opened
 from discreet.follow.weights import WEIGHT_BITS, WHOLE, Pace
 from evidence import follows, samples_to_separate
 from followed_years import CHOICES, ITEMS, N_ITEMS, STARS, batch, weeks, year
@@ -203,7 +204,7 @@ def test_twin_an_item_that_enters_twice_is_caught(tmp_path, monkeypatch):
 def test_twin_an_entry_that_moves_to_a_later_release_is_caught(tmp_path):
     def lose_entry_days(number, followed):
         if number == 3:
-            with stream.opened(followed.path, writing=True) as state:
+            with opened(followed.path, writing=True) as state:
                 rows = state._rows("SELECT release, counts, totals FROM sums WHERE release < 3")
                 total = [
                     np.sum([np.frombuffer(row[k], dtype=np.int64) for row in rows], axis=0) for k in (1, 2)
@@ -250,7 +251,7 @@ def test_twin_erasure_by_adding_the_negative_is_caught(tmp_path, monkeypatch):
 
         less = summed(gone, N_ITEMS, parts)
         monkeypatch.setattr(
-            stream, "summed", lambda entries, count, parts: add(summed(entries, count, parts), less)
+            followed_year, "summed", lambda entries, count, parts: add(summed(entries, count, parts), less)
         )
 
     def add(found, less):

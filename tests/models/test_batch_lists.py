@@ -49,8 +49,17 @@ def scorers(whole: bool) -> dict[str, object]:
     stars = RatingScorer(
         item_bias=numbers(N_ITEMS), item_factors=numbers(N_ITEMS, 3), popularity=counts, liking=0.4, **shape
     )
+    paired = dataclasses.replace(
+        interactions,
+        paired=np.sort(random.choice(N_ITEMS, 900, replace=False)),
+        neighbors=random.integers(0, 900, (900, 30)).astype(np.int32),
+        neighbor_weights=(1 + np.abs(numbers(900, 30))).astype(np.float16) - np.float16(1.2),
+        blend=0.6,
+    )
     return {
         "interactions": interactions,
+        "paired": paired,
+        "paired, both": InteractionsAndRatings.of(stars, paired, 1.0, 0.0),
         "both": InteractionsAndRatings.of(stars, interactions, 1.0, 0.0),
         "counted": stars,
         "stars": dataclasses.replace(stars, popularity=np.zeros(0)),
@@ -91,6 +100,29 @@ def test_every_place_is_what_all_scores_give(data, kind, whole):
     require_equal(*both_ways(model, data, 300, closed=every[::2]))
     # Fewer items are open than a list has places.
     require_equal(*both_ways(model, data, 20, closed=every[9:]))
+
+
+@pytest.mark.parametrize("kind", ["paired", "paired, both"])
+def test_weights_between_items_need_no_other_way(data, kind, monkeypatch):
+    """The twin: without a ranking all scores are computed."""
+    model = model_of(data, scorers(False)[kind])
+    nothing = np.zeros(0, dtype=np.int64)
+    monkeypatch.setattr(type(model.scorer), "worth_by", None)
+    assert list(_many(model, data, 5, None, True, nothing))
+    monkeypatch.setattr(type(model.scorer), "ranking", lambda *_: None)
+    with pytest.raises(TypeError):
+        list(_many(model, data, 5, None, True, nothing))
+
+
+def test_whoever_speaks_for_no_item_is_listed_by_the_other_scores(data):
+    """Nobody's weights count, scores beyond what exponentials hold, and a newcomer without a history."""
+    paired = scorers(False)["paired"]
+    silent = dataclasses.replace(paired, neighbor_weights=np.full((900, 30), -1, dtype=np.float16))
+    far = dataclasses.replace(paired, popularity=paired.popularity * np.exp(np.arange(N_ITEMS) % 340.0))
+    for scorer in (silent, far):
+        require_equal(*both_ways(model_of(data, scorer), data, 20))
+    alone = data.where(data.rows() != 3)
+    require_equal(*both_ways(model_of(data, paired), alone, 20))
 
 
 def test_a_list_of_the_whole_catalog(data):

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
+from discreet.models.biases import Biases
 from discreet.models.local.nuclear import LocalNuclear, LocalNuclearPlain
 from discreet.models.low_rank.projected_gradient import ProjectedGradient
+from discreet.models.user_factorization.estimator import UserFactorization
 from discreet.privacy.ledger.book import Ledger
 from discreet.solvers.low_rank.matrix import threshold
 
@@ -46,3 +48,15 @@ def test_a_scale_that_single_precision_cannot_square_is_refused_before_paying():
     with pytest.raises(DataError, match="Rescale"):
         LocalNuclear(epsilon=2.0).fit(narrow(), random=PrivacyRandom.simulate(1), ledger=ledger)
     assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("kind", [Biases, UserFactorization])
+def test_a_scale_of_one_value_is_refused_before_paying(kind):
+    equal = Interactions.from_arrays([0, 0, 1], [0, 1, 1], [3.0] * 3, low=3, high=3, n_items=2)
+    ledger = Ledger.in_memory()
+    with pytest.raises(ParameterError, match="has one value only"):
+        kind(epsilon=2.0).fit(equal, ledger=ledger)
+    assert ledger.entries() == []
+    # The twin: lists need no scale.
+    UserFactorization(epsilon=2.0, purpose="lists").fit(equal, ledger=ledger)
+    assert len(ledger.entries()) == 1

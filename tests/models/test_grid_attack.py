@@ -6,16 +6,14 @@ to. The attacker holds the released factors and the public settings only.
 
 import dataclasses
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-import discreet
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.one_bit.estimators import OneBitObjective
 from discreet.models.scorers.one_bit import binary_ratings
+from discreet.models.storage import load
 from discreet.privacy.guarantee import Unit
 from discreet.recipes import MODELS, estimator, example_promise, is_never_private
 from discreet.solvers.low_rank.losses import OneBitLoss
@@ -70,7 +68,7 @@ def test_the_attack_reads_a_probit_objective_which_is_not_called_private():
     assert not model.guarantee.is_private and "NOT PRIVATE" in model.guarantee.label()
 
 
-def test_the_attack_through_files_of_the_command_line(tmp_path):
+def test_the_attack_through_files_of_the_command_line(discreet, tmp_path):
     table = tmp_path / "ratings.csv"
     ids = DATA.catalog.id_at(DATA.items)
     lines = [
@@ -93,11 +91,10 @@ def test_the_attack_through_files_of_the_command_line(tmp_path):
             str(out),
             *pairs,
         ]
-        told = subprocess.run(
-            [sys.executable, "-m", "discreet", *asked], capture_output=True, text=True, check=True
-        ).stdout
+        code, told, error = discreet(*asked)
+        assert code == 0, error
         assert ("NOT PRIVATE" in told) == (link == "probit")
-        model = discreet.load(out)
+        model = load(out)
         found[link] = (
             rightly(model.scorer, OneBitObjective(epsilon=1.0, **wanted)),
             model.guarantee.is_private,

@@ -13,7 +13,7 @@ import pytest
 import discreet
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.exporting import export_items, load_items
+from discreet.models.exporting import export_items, item_matrix, load_items
 from discreet.models.vector_stores import QDRANT, SQL, VectorTable, write_pgvector
 from service.servers import Postgresql, postgresql_programs
 from toy import toy_interactions
@@ -29,6 +29,14 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     return discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(data)
+
+
+@pytest.fixture(scope="module")
+def weighted(data):
+    """Return a model without noise, whose lists follow weights between items."""
+    model = discreet.UserFactorization(epsilon=math.inf, feedback="implicit").fit(data)
+    assert model.scorer.following
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +63,46 @@ def database(server):
     return server
 
 
+def histories(model, data):
+    """Return what some people of the data have seen, oldest first."""
+    rows = [data.items[data.indptr[row] : data.indptr[row + 1]] for row in range(PEOPLE)]
+    return [model.catalog.id_at(row).tolist() for row in rows]
+
+
 def agreement(model, data, search):
-    """Return the share of `recommend`'s items that `search(vector, count)` finds, seen items left out."""
+    """Return the share of `recommend`'s items that come from `search(vector, count)` and `rerank`."""
     found = 0
-    for row in range(PEOPLE):
-        seen = model.catalog.id_at(data.items[data.indptr[row] : data.indptr[row + 1]]).tolist()
-        ours = [item for item, _ in model.recommend(seen, k=K)]
-        theirs = [item for item in search(model.search_vector(seen), K + len(seen)) if item not in set(seen)]
-        found += len(set(ours) & set(theirs[:K]))
+    for seen in histories(model, data):
+        theirs = model.rerank(seen, search(model.search_vector(seen), K + len(seen)), K)
+        found += len({item for item, _ in model.recommend(seen, k=K)} & {item for item, _ in theirs})
     return found / (PEOPLE * K)
+
+
+def exact_search(model):
+    vectors, ids = item_matrix(model), model.catalog.ids
+    return lambda vector, count: ids[np.argsort(-(vectors @ vector), kind="stable")[:count]].tolist()
+
+
+@pytest.mark.parametrize("name", ["model", "weighted"])
+def test_a_list_is_complete_from_an_exact_search(request, name, data):
+    model = request.getfixturevalue(name)
+    search = exact_search(model)
+    for seen in histories(model, data):
+        same_list(
+            model.recommend(seen, k=K), model.rerank(seen, search(model.search_vector(seen), K + len(seen)))
+        )
+    # The twin: lists of vectors alone are others where weights between items count.
+    alone = [search(model.search_vector(seen), K) for seen in histories(model, data)[:5]]
+    ours = [model.recommend(seen, k=K, exclude_seen=False) for seen in histories(model, data)[:5]]
+    if name == "weighted":
+        assert [[item for item, _ in one] for one in ours] != alone
+
+
+def test_reranking_refuses_what_it_does_not_know(model):
+    with pytest.raises(DataError, match=r"1 of the 2 items in found are not in the model's catalog"):
+        model.rerank([], [model.catalog.ids[0], "a stranger"])
+    with pytest.raises(ParameterError, match="k"):
+        model.rerank([], [], k=0)
 
 
 def by_sql(connection, table="items"):
@@ -89,7 +128,7 @@ def test_lists_of_a_database_are_ours(model, data, database):
         search = by_sql(connection)
         assert agreement(model, data, search) >= 0.99
         # The twin: a search by the farthest items is caught.
-        assert agreement(model, data, lambda vector, count: search(-vector, count)) < 0.9
+        assert set(search(model.search_vector([]), K)) != set(search(-model.search_vector([]), K))
         asked = json.dumps(model.search_vector([]).tolist())
         plan = connection.execute(
             f"EXPLAIN SELECT item FROM items ORDER BY vector <#> '{asked}'::vector LIMIT 5"
@@ -97,13 +136,6 @@ def test_lists_of_a_database_are_ours(model, data, database):
         assert "items_vector_idx" in str(plan)
         (said,) = connection.execute("SELECT obj_description('items'::regclass)").fetchone()
         assert json.loads(said)["guarantee"] == model.guarantee.to_json()
-        history = model.catalog.ids[:4].tolist()
-        vector = json.dumps(model.search_vector(history).tolist())
-        for item, score in model.recommend(history, k=3):
-            (found,) = connection.execute(
-                "SELECT -(vector <#> %s::vector) FROM items WHERE item = %s", (vector, item)
-            ).fetchone()
-            assert math.isclose(found, score, rel_tol=1e-4, abs_tol=1e-4)
 
 
 def recipe(name):

@@ -1,6 +1,7 @@
 """Small wrong changes of a source file, found in its syntax tree: what a good test suite must notice."""
 
 import ast
+import gc
 import random
 from dataclasses import dataclass
 
@@ -51,13 +52,28 @@ class Change:
         return (raw[: self.start] + self.after.encode() + raw[self.stop :]).decode()
 
 
+def tree(source: str) -> ast.Module:
+    """Return the syntax tree of a source, and collect no garbage meanwhile.
+
+    Python 3.11 before 3.11.8 counts the depth of all syntax trees in one place. Another thread that gets its
+    turn because garbage is collected in the middle of `ast.parse` makes it fail.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(source)
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def changes(path: str, source: str) -> list[Change]:
     """Return every change of a file that can be made."""
     starts = [0]
     for line in source.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = []
-    for node, owner, decides in _code(ast.parse(source), ""):
+    for node, owner, decides in _code(tree(source), ""):
         for kind, after in _variants(node, decides):
             start = starts[node.lineno - 1] + node.col_offset
             stop = starts[node.end_lineno - 1] + node.end_col_offset

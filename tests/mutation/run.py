@@ -108,7 +108,13 @@ def make_map(tree: Path, target: Path, tests: list[str]) -> None:
     """Run all tests once and write down what each of them runs."""
     settings = environment(tree) | {"MUTATION_ROOT": str(tree), "MUTATION_MAP": str(target)}
     command = [sys.executable, "-m", "pytest", *OPTIONS]
-    subprocess.run([*command, "-p", "mutation.coverage_map", *tests], cwd=tree, env=settings, check=False)
+    ended = subprocess.run(
+        [*command, "-p", "mutation.coverage_map", *tests], cwd=tree, env=settings, check=False
+    )
+    # 1: some tests failed; they are not on the map.
+    if ended.returncode not in (0, 1):
+        target.unlink(missing_ok=True)
+        sys.exit("Tests could not be run, so nothing is known about any change.")
 
 
 def tried(change: Change, tests: list[str], pristine: Path, mutant: Path, seconds: float) -> dict:

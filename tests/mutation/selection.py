@@ -8,6 +8,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+from mutation.changes import tree
+
 
 class Selection:
     """Know which tests run which function, and which function names which others."""
@@ -20,7 +22,7 @@ class Selection:
         self.users: dict[str, set[str]] = {}
         self.imports: dict[str, set[str]] = {}
         for path, source in sources.items():
-            self._read(path, ast.parse(source))
+            self._read(path, tree(source))
 
     def _read(self, path: str, tree: ast.Module) -> None:
         imports = [one for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) and one.module]

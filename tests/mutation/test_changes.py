@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from mutation.changes import KINDS, changes, drawn
+from mutation.changes import KINDS, changes, drawn, tree
 from mutation.run import GROUPS, ROOT
 from mutation.selection import Selection
 
@@ -57,7 +57,7 @@ def test_every_kind_of_change_is_found_and_made_in_its_place():
     for one in changes("a.py", SOURCE):
         raw, other = SOURCE.encode(), one.applied(SOURCE).encode()
         assert other[: one.start] == raw[: one.start] and other.endswith(raw[one.stop :]) and other != raw
-        ast.parse(one.applied(SOURCE))
+        tree(one.applied(SOURCE))
 
 
 def test_changes_know_whose_they_are():
@@ -74,7 +74,7 @@ def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
     assert found == drawn(dict(reversed(sources.items())), [group], 12, 3)
     assert [one.kind for one in found] == [*KINDS, *KINDS]
     for one in random.Random(1).sample(found, 6):
-        assert ast.dump(ast.parse(one.applied(sources[one.path]))) != ast.dump(ast.parse(sources[one.path]))
+        assert ast.dump(tree(one.applied(sources[one.path]))) != ast.dump(tree(sources[one.path]))
 
 
 def test_tests_are_chosen_by_what_they_run_or_by_what_names_it():

@@ -13,8 +13,8 @@ from discreet.privacy.ledger import Ledger
 
 # Reads all shards once in each of very many steps: longer than any test waits.
 LONG = ("--model", "frank-wolfe", "--set", "solver=oja", "--set", "rounds=400", "--epsilon", "1")
-# The command line, which leaves a file where it is told to once a fit is paid and has made a step.
-# Before that, kernels are loaded by code that may lose an interrupt.
+# The command line, which leaves a file where it is told to once a fit is paid. Then kernels are loaded, by
+# code that loses interrupts.
 PROGRAM = """
 import sys
 from contextlib import contextmanager
@@ -27,11 +27,8 @@ begun, shown = Path(sys.argv.pop(1)), estimator.terminal_progress
 @contextmanager
 def training(progress):
     with shown(progress) as show:
-        def told(*step):
-            begun.touch()
-            return show(*step)
-
-        yield told
+        begun.touch()
+        yield show
 
 estimator.terminal_progress = training
 main()
@@ -60,7 +57,7 @@ def wait_until(happened, seconds=300):
 
 
 def stop_a_fit(folder, place, *more):
-    """Begin a long fit, press Ctrl-C as a terminal does once it is trained, and return what came of it."""
+    """Begin a long fit, press Ctrl-C as a terminal does once it is paid, and return what came of it."""
     book, begun = place / "shop.ledger", place / "begun"
     Ledger.open(book)
     command = [sys.executable, "-c", PROGRAM, begun, "fit", folder, *LONG]
@@ -77,7 +74,7 @@ def stop_a_fit(folder, place, *more):
     wait_until(lambda: not members(process.pid))
     (entry,) = Ledger.open(book).entries()
     assert entry.state == "failed" and not (place / "m.discreet").exists()
-    assert process.returncode == 130 and out == ""
+    assert (process.returncode, out) == (130, ""), error
     return error.splitlines()
 
 

@@ -34,7 +34,7 @@ def told(residuals, lengths, count_part=0.5):
     columns, item_weights = np.array([0, 2], np.int32), np.ones(3)
     _add_contribution(
         columns,
-        own,
+        own[None],
         np.array(residuals),
         np.array(lengths),
         products,

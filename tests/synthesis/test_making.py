@@ -21,6 +21,7 @@ from discreet.synthesis.files import write_synthetic
 from discreet.synthesis.labels import is_synthetic, read_synthetic_label, summary
 from discreet.synthesis.lengths import LengthSource, number_of_users
 from discreet.synthesis.making import make
+from discreet.synthesis.page import render_page
 from toy import toy_interactions
 
 
@@ -150,9 +151,6 @@ def test_foreign_and_damaged_files_are_refused(tmp_path, implicit):
 
 
 def test_the_page_marks_what_is_for_the_holder_only(data, rated):
-    pytest.importorskip("jinja2")
-    from discreet.synthesis.page import render_page
-
     made = make(rated, 300)
     public = render_page(rated, made)
     assert "For the holder of the data only" not in public and "your data" not in public

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import sys
 
+from discreet.core.interrupts import not_lost
+
 
 def main() -> None:
     """Run the command line; Ctrl-C prints one sentence, also while libraries are being loaded."""
     try:
-        from discreet.cli.application import run
+        with not_lost():
+            from discreet.cli.application import run
 
-        run()
+            run()
     except KeyboardInterrupt as stop:
         said = str(stop) or "Spending that a ledger had recorded by then is paid."
         sys.stderr.write(f"discreet: stopped. {said}\n")

@@ -13,6 +13,7 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of, visible
 from discreet.planning.advice import FEEDBACK, HIDES, SEES, WANTS, advise
 
+_MOST_PEOPLE = 10**11
 _QUESTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
     "--sees": ("Who may see the ratings?", SEES),
     "--hides": ("What must stay hidden?", HIDES),
@@ -34,6 +35,7 @@ def choose(
 ) -> None:
     """Choose a model: answer by options, or be asked. Ends in a command line and the reason."""
     answers = {"--sees": sees, "--hides": hides, "--from": feedback, "--wants": wants}
+    asks = None in (sees, hides, feedback)
     for option, (question, words) in _QUESTIONS.items():
         given = answers[option]
         # Clicks and verdicts say nothing about stars.
@@ -41,6 +43,8 @@ def choose(
             given = "lists"
         answers[option] = _ask(option, question, words) if given is None else given
         one_of(option, answers[option], words)
+    if people is None and asks and answers["--sees"] == "us":
+        people = _ask_people()
     found = advise(
         sees=str(answers["--sees"]),
         hides=str(answers["--hides"]),
@@ -72,3 +76,15 @@ def _ask(option: str, question: str, words: Mapping[str, str]) -> str:
         if answer in words:
             return answer
         show(f"{visible(answer)!r} is none of the answers. Type a number from 1 to {len(names)}, or a word.")
+
+
+def _ask_people() -> int | None:
+    """Ask for about how many people there are, again after a mistake; an empty answer is none."""
+    show("About how many people are in the data? Press Enter if you do not know.")
+    while True:
+        answer = input("[a number] ").strip().replace(",", "").replace("_", "")
+        if not answer:
+            return None
+        if answer.isdecimal() and 0 < int(answer) < _MOST_PEOPLE:
+            return int(answer)
+        show(f"{visible(answer)!r} is no number of people. Type one such as 3000, or press Enter.")

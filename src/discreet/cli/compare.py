@@ -14,13 +14,12 @@ from discreet.cli.options.declared import (
     Data,
     Delta,
     Force,
-    Measuring,
     Paying,
-    Privately,
     Purpose,
     Reading,
     refuse_without_ratings,
 )
+from discreet.cli.options.measuring import Measuring, Privately
 from discreet.cli.options.parsing import complete_models, listed, numbers
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
@@ -85,6 +84,7 @@ def compare(
         metrics=measuring.metrics,
         repeat=measuring.repeat,
         seed=measuring.seed,
+        item_features=measuring.item_features,
         folder=folder,
         announce=lambda one: remark(_progress(one, chosen)),
         keep=resume,

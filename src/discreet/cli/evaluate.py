@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from discreet.cli.options.declared import AsJson, Data, Learning, Measuring, Paying, Privately, Reading
+from discreet.cli.options.declared import AsJson, Data, Learning, Paying, Reading
+from discreet.cli.options.measuring import Measuring, Privately
 from discreet.cli.options.sources import On, opened
 from discreet.cli.output.printing import emit, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
@@ -39,6 +40,7 @@ def evaluate(
             metrics=measuring.metrics,
             repeat=measuring.repeat,
             seed=measuring.seed,
+            item_features=measuring.item_features,
             progress=report,
             folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
         )

@@ -19,8 +19,8 @@ def export(
         str,
         typer.Option(
             "--to",
-            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector or qdrant. "
-            "Or onnx: a graph from histories to lists instead of vectors.",
+            help="What to write besides the vectors: parquet (nothing), faiss, hnswlib, pgvector, qdrant or "
+            "feast (a feature repository). Or onnx: a graph from histories to lists instead of vectors.",
         ),
     ] = "parquet",
     url: Annotated[
@@ -32,7 +32,11 @@ def export(
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", help="The table of pgvector, or the collection of qdrant.")
+        str,
+        typer.Option(
+            "--name",
+            help="The table of pgvector, the collection of qdrant, or the project and view of feast.",
+        ),
     ] = "items",
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +44,7 @@ def export(
 
     The inner product of an item's vector and `model.search_vector(history)` is the score that lists are
     sorted by. For models of implicit feedback whose scores are such products. Weights between items, which
-    user-factorization uses where noise allows it, are no vectors: they are left out, and the answer says so.
+    user-factorization uses where noise allows it, are no vectors: `model.rerank` adds them to what was found.
     """
     from discreet.models.exporting import LIVE, export_items, load_items
     from discreet.models.storage import load
@@ -66,4 +70,4 @@ def export(
     show(fitted.guarantee.short())
     # A graph holds all that orders lists; vectors do not.
     if to != "onnx" and (left_out := fitted.scorer.search_leaves_out):
-        show(f"Left out: {left_out}. `discreet recommend` and `discreet serve` use them.")
+        show(f"Left out: {left_out}. `model.rerank(history, found)` adds them to what a search found.")

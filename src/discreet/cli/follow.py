@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,6 +12,7 @@ import typer
 
 from discreet.cli.options.declared import AsJson, Columns, Force, Paying
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
+from discreet.cli.options.sources import On
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.core.checks import ParameterError
@@ -18,8 +21,8 @@ from discreet.core.files import refuse_output, write_whole
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
-    from discreet.distributed.shards import ShardFolder
     from discreet.follow import Following, Status
+    from discreet.follow.batches import Source
     from discreet.follow.model import Kind
 
 _DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
@@ -109,6 +112,7 @@ def add(
     with_model: Annotated[
         Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
     ] = None,
+    on: On = None,
     columns: Columns = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -122,12 +126,10 @@ def add(
     year = Following(state)
     declared = None if items is None else read_items(items)
     embeddings = None if with_model is None else load(with_model)
-    batch = None
-    if data is not None:
-        batch = _batch(year, data, declared, columns, drop_unknown=drop_unknown)
-    elif release is None and drop_unknown:
+    if data is None and release is None and drop_unknown:
         raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
-    added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
+    with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
+        added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
     added.model.save(out, force=force)
     if as_json:
         counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
@@ -150,14 +152,41 @@ def add(
     printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
 
 
-def _batch(
-    year: Following, data: Path, declared: Vocabulary | None, columns: str | None, *, drop_unknown: bool
-) -> Interactions | ShardFolder:
-    from discreet.data.reading.readers import read
+@contextmanager
+def _source(
+    year: Following,
+    data: Path | None,
+    declared: Vocabulary | None,
+    columns: str | None,
+    on: str | None,
+    *,
+    drop_unknown: bool,
+) -> Iterator[Source | None]:
+    """Yield new ratings: a file as a whole, a folder of shards as it is or on a cluster."""
     from discreet.distributed.shards import is_shard_folder, open_shards
 
-    if is_shard_folder(data):
-        return open_shards(data)
+    if data is not None and is_shard_folder(data):
+        if drop_unknown:
+            raise ParameterError("--drop-unknown was fixed with the folder. Pass it to `discreet shard`.")
+        if on is None:
+            yield open_shards(data)
+            return
+        from discreet.distributed.cluster import on_cluster
+        from discreet.distributed.connection import connected
+
+        with connected(on) as client:
+            yield on_cluster(open_shards(data), client)
+        return
+    if on is not None:
+        raise ParameterError("--on needs a folder of shards. Make one with `discreet shard`.")
+    yield None if data is None else _read(year, data, declared, columns, drop_unknown=drop_unknown)
+
+
+def _read(
+    year: Following, data: Path, declared: Vocabulary | None, columns: str | None, *, drop_unknown: bool
+) -> Interactions:
+    from discreet.data.reading.readers import read
+
     catalog, facts = year.catalog(declared)
     implicit = facts.low == facts.high
     # Of a pair that one file lists twice, the last counts; of files, the first.

@@ -12,7 +12,8 @@ from discreet.cli.output.tables import saying_what_was_paid, show_price
 from discreet.core.checks import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.cli.options.declared import Measuring, Paying, Privately, Reading
+    from discreet.cli.options.declared import Paying, Reading
+    from discreet.cli.options.measuring import Measuring, Privately
     from discreet.evaluation.private.fit_and_score import Together
     from discreet.evaluation.private.release import PrivateScore
     from discreet.models.estimator import Estimator

@@ -1,7 +1,7 @@
 """Write pages for people: one stylesheet, tables that scroll by themselves, no script, no request.
 
-The report of a comparison, an audit, a ledger, a label and a followed year are such pages. Every text is
-escaped here: names and ids come from files.
+The report of a comparison, an audit, a ledger, a label, a followed year and synthetic data are such pages.
+Every text is escaped here: names and ids come from files.
 """
 
 from __future__ import annotations
@@ -69,6 +69,16 @@ def meter(share: float, words: str) -> Html:
     )
 
 
+def bar(share: float) -> Html:
+    """Return a bar of this share of a column's width, below a number that says the same."""
+    return Html(f'<span class="bar" style="width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>')
+
+
+def bullets(lines: Iterable[str]) -> Html:
+    """Return a list with a bullet before each line."""
+    return Html(f"<ul>{''.join(element('li', line) for line in lines)}</ul>")
+
+
 def facts_table(rows: Iterable[tuple[str, str]], about: str) -> Html:
     """Return a table of names and values; a name that comes again is written once."""
     lines, previous = [], None
@@ -87,10 +97,11 @@ def table(
     *,
     numbers: Collection[int] = (),
     kinds: Sequence[str] = (),
+    kind: str = "",
 ) -> Html:
     """Return a table whose first column names the row.
 
-    Columns in `numbers` are set to the right; `kinds` has a class for each row.
+    Columns in `numbers` are set to the right; `kinds` has a class for each row, `kind` is that of the table.
     """
 
     def cells(row: Sequence[str], tag: str) -> str:
@@ -104,8 +115,8 @@ def table(
         for place, row in enumerate(rows)
     ]
     top = f"<thead><tr>{cells(head, 'th')}</tr></thead>"
-    kind = _class("numbers" if numbers else "")
-    return _scrolling(f"<table{kind}>{top}\n<tbody>\n{chr(10).join(lines)}\n</tbody></table>", about)
+    named = _class(kind or ("numbers" if numbers else ""))
+    return _scrolling(f"<table{named}>{top}\n<tbody>\n{chr(10).join(lines)}\n</tbody></table>", about)
 
 
 def _cell(text: str, tag: str, *, number: bool, head: bool) -> str:

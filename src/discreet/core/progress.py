@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from discreet.core.display import in_notebook
+from discreet.core.interrupts import raise_lost
 
 #: Called with a description of the task, the number of steps done, and the number of steps in all.
 Progress = Callable[[str, int, int], None]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Show nothing."""
+    """Show nothing; on a command line, stop if Ctrl-C was pressed."""
+    raise_lost()
 
 
 @contextmanager
@@ -41,6 +43,7 @@ def terminal_progress(given: Progress | None) -> Iterator[Progress]:
     tasks: dict[str, int] = {}
 
     def show(what: str, done: int, total: int) -> None:
+        raise_lost()
         # Started late: a short task would leave an empty place in a notebook.
         bar.start()
         if what not in tasks:

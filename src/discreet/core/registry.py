@@ -165,6 +165,10 @@ _METRICS = {
     "coverage@10": "discreet.evaluation.ranking_metrics:COVERAGE",
     "novelty@10": "discreet.evaluation.ranking_metrics:NOVELTY",
     "gini@10": "discreet.evaluation.ranking_metrics:GINI",
+    "diversity@10": "discreet.evaluation.shown_metrics:DIVERSITY",
+    "calibration@10": "discreet.evaluation.shown_metrics:CALIBRATION",
+    "content-diversity@10": "discreet.evaluation.shown_metrics:CONTENT_DIVERSITY",
+    "content-calibration@10": "discreet.evaluation.shown_metrics:CONTENT_CALIBRATION",
 }
 #: The built-in metrics as people usually ask for them, for help texts; the second can be released privately.
 METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES = tuple(_METRICS), ("hr@10", "ndcg@10", "rmse")

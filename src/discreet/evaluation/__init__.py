@@ -8,6 +8,7 @@ from discreet.core.exports import Exports
 
 if TYPE_CHECKING:
     from discreet.evaluation.comparison import compare as compare
+    from discreet.evaluation.metric_kinds import EachListMetric as EachListMetric
     from discreet.evaluation.metric_kinds import ListMetric as ListMetric
     from discreet.evaluation.metric_kinds import RatingMetric as RatingMetric
     from discreet.evaluation.metric_kinds import ShownMetric as ShownMetric
@@ -25,7 +26,7 @@ else:
         "discreet.evaluation",
         {
             "discreet.evaluation.comparison": "compare",
-            "discreet.evaluation.metric_kinds": "ListMetric RatingMetric ShownMetric",
+            "discreet.evaluation.metric_kinds": "EachListMetric ListMetric RatingMetric ShownMetric",
             "discreet.evaluation.metrics": "Metric parse_metrics",
             "discreet.evaluation.protocol": "evaluate",
             "discreet.evaluation.references": "baselines",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import ParameterError
 from discreet.core.display import FrameKind, to_frame
 from discreet.data.interactions import Interactions
+from discreet.data.reading.item_words import item_words
 from discreet.data.splits import Split, SplitPlan, parse_split
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
-from discreet.evaluation.results import Evaluation, KeptEvaluations, key_of, scores_table
+from discreet.evaluation.results import Evaluation, KeptEvaluations, digest, key_of, scores_table
 from discreet.evaluation.scoring import refuse_meaningless
 from discreet.models.estimator import Estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def compare(
@@ -29,19 +33,22 @@ def compare(
     folder: str | Path | None = None,
     announce: Callable[[Estimator], None] | None = None,
     keep: str | Path | None = None,
+    item_features: Any = None,
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
     An estimator is scored by the metrics that fit it, and refused if none does. The first estimator of each
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
     Results are written to the file `keep` at once, and results found there are not measured again.
+    `item_features` is a public table by which metrics such as content-diversity@10 compare items.
     """
     chosen = parse_metrics(metrics)
     competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     if not competitors:
         raise ParameterError("estimators must name at least one to compare.")
+    refuse_without_table(chosen, item_features)
     kept = None if keep is None else KeptEvaluations(keep)
-    files = [] if kept is None else _contents(split, folder)
+    files = [] if kept is None else _contents(split, folder, item_features, data)
     measured: set[Metric] = set()
     found: list[Evaluation] = []
     for estimator, fitting in competitors:
@@ -54,7 +61,8 @@ def compare(
         if known is None:
             if announce is not None:
                 announce(estimator)
-            known = evaluate(estimator, data, metrics=fitting, folder=folder, **asked)  # type: ignore[arg-type]
+            how: dict[str, Any] = {**asked, "folder": folder, "item_features": item_features}
+            known = evaluate(estimator, data, metrics=fitting, **how)
             if kept is not None:
                 kept.add(key, known)
         found.append(known)
@@ -76,6 +84,17 @@ class Comparison(tuple[Evaluation, ...]):
         """Return a data frame with a row for each model and metric, and for each baseline."""
         return to_frame(self.columns(), kind)
 
+    def plot(
+        self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw one metric, by default the first, by epsilon: a line per model (matplotlib).
+
+        Models with several privacy definitions are drawn apart; `definition` names one.
+        """
+        from discreet.evaluation.score_charts import plot_comparison
+
+        return plot_comparison(self, metric, definition, ax)
+
     def __repr__(self) -> str:
         """Show one evaluation per line."""
         return "\n".join(["Comparison(", *(f"  {one!r}," for one in self), ")"])
@@ -84,11 +103,14 @@ class Comparison(tuple[Evaluation, ...]):
         return scores_table(self.columns(), "Comparison")
 
 
-def _contents(split: str | SplitPlan | Split, folder: str | Path | None) -> list[str]:
-    """Return digests of the split's files or parts, which distinguish splits of the same name."""
+def _contents(
+    split: str | SplitPlan | Split, folder: str | Path | None, item_features: Any, data: Interactions
+) -> list[str]:
+    """Return digests of the split's files or parts and of the table, which tell those of one name apart."""
+    table = [] if item_features is None else [digest(item_words(item_features, data.catalog))]
     if isinstance(split, Split):
-        return [key_of(split.train), key_of(split.test)]
-    return (parse_split(split) if isinstance(split, str) else split).digests(folder)
+        return [key_of(split.train), key_of(split.test), *table]
+    return [*(parse_split(split) if isinstance(split, str) else split).digests(folder), *table]
 
 
 def _fitting(estimator: Estimator, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from discreet.evaluation.comparison import shown_names
+from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score
@@ -85,12 +86,17 @@ def _cost(score: Score, free: Score, sign: int) -> str:
     if not free.mean:
         return f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}"
     share = 100 * abs(worse / free.mean)
-    return "as good" if share < 0.05 else f"{share:.2g} % {'worse' if worse > 0 else 'better'}"
+    # Two digits, and never as a power of ten.
+    shown = f"{share:.2g}" if share < 99.5 else f"{share:,.0f}"
+    return "as good" if share < 0.05 else f"{shown} % {'worse' if worse > 0 else 'better'}"
 
 
 def _against_baselines(
     found: Sequence[Evaluation], private: Sequence[Score], metric: str, sign: int
 ) -> Iterator[str]:
+    # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
+    if not isinstance(Metric.parse(metric).definition, ListMetric | RatingMetric):
+        return
     scores = [
         (scores[metric].mean, name.removeprefix(PREFIX))
         for one in found
@@ -105,6 +111,6 @@ def _against_baselines(
     if behind == len(private) > 0:
         yield f"{said}; no private model is better."
     elif behind:
-        yield f"{said}; {behind} of {len(private)} private fits are not better."
+        yield f"{said}; {behind} of {len(private)} private fits {'is' if behind == 1 else 'are'} not better."
     else:
         yield f"{said}."

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from discreet.core.arrays import Floats, Indices, Singles
-from discreet.core.checks import DiscreetError
+from discreet.core.checks import DataError, DiscreetError
 from discreet.data.encoding import cells_of_rows
 from discreet.data.interactions import Interactions
 from discreet.evaluation import ranking_metrics as ranking
-from discreet.evaluation.metric_kinds import ListMetric, ShownMetric
+from discreet.evaluation.metric_kinds import EachListMetric, ListMetric, ShownMetric
 from discreet.evaluation.metrics import (
     Metric,
     Predictor,
@@ -22,6 +24,7 @@ from discreet.evaluation.metrics import (
 )
 from discreet.evaluation.negatives import sample_negatives
 from discreet.evaluation.ranking_metrics import Ranks
+from discreet.evaluation.shown_metrics import ListContext
 from discreet.models.lists import listable
 
 # Scores held at a time: a block of users times the catalog, in single precision (32 MB).
@@ -37,41 +40,77 @@ def list_scores(
     liked: float,
     seed: int,
     run: int,
+    words: sp.csr_matrix | None = None,
 ) -> dict[Metric, float]:
-    """Return each list metric; all of them rank the same candidates."""
+    """Return each list metric; all of them rank the same candidates. `words` are of a public table."""
     people = np.flatnonzero(np.diff(test.indptr))
     sampled = metrics[0].sampled
     negatives = (
         None if sampled is None else sample_negatives(train, test, people, sampled, seed=seed, run=run)
     )
-    showing = {
-        metric: counted_people(metric, train, people)
-        for metric in metrics
-        if isinstance(metric.definition, ShownMetric)
-    }
+    showing = _Showing(metrics, train, people, words)
     counted = {
         metric: counted_ratings(metric, train, test, people, liked)
         for metric in metrics
-        if metric not in showing
+        if isinstance(metric.definition, ListMetric)
     }
-    lists = {metric: np.zeros(train.n_items, dtype=np.int64) for metric in showing}
     better: list[Indices] = []
     tied: list[Indices] = []
     for block in _blocks(people.size, train.n_items):
         candidates, rows, targets = _block_of_candidates(model, train, test, people[block], negatives, block)
-        for metric, who in showing.items():
+        showing.add(candidates, block)
+        if counted:
+            above, level = ranking.rank_counts(candidates, rows, targets, _depth([*counted]))
+            better.append(above)
+            tied.append(level)
+    ranks = _ranks(test, people, better, tied) if counted else None
+    found = showing.scores()
+    for metric, these in counted.items():
+        assert ranks is not None
+        found[metric] = float(person_scores(metric, ranks.only(these)).mean())
+    return found
+
+
+@final
+class _Showing:
+    """Score the lists that are shown, block by block."""
+
+    def __init__(
+        self, metrics: Sequence[Metric], train: Interactions, people: Indices, words: sp.csr_matrix | None
+    ) -> None:
+        self._train, self._people, self._context = train, people, ListContext(train, words)
+        self._counted = {
+            metric: counted_people(metric, train, people)
+            for metric in metrics
+            if not isinstance(metric.definition, ListMetric)
+        }
+        self._times = {metric: np.zeros(train.n_items, dtype=np.int64) for metric in self._counted}
+        self._each: dict[Metric, list[Floats]] = {metric: [] for metric in self._counted}
+
+    def add(self, candidates: Singles, block: slice) -> None:
+        """Take the lists of a block of users."""
+        for metric, who in self._counted.items():
             assert metric.k is not None
-            lists[metric] += ranking.shown(candidates[who[block]], metric.k)
-        above, level = ranking.rank_counts(candidates, rows, targets, _depth(metrics))
-        better.append(above)
-        tied.append(level)
-    ranks = _ranks(test, people, better, tied)
-    return {
-        metric: _shown_score(metric, lists[metric], train)
-        if metric in showing
-        else float(person_scores(metric, ranks.only(counted[metric])).mean())
-        for metric in metrics
-    }
+            kind, these = metric.definition, who[block]
+            if isinstance(kind, EachListMetric):
+                lists = ranking.listed(ranking.among_first(candidates[these], metric.k), metric.k)
+                self._each[metric].append(kind.function(lists, self._people[block][these], self._context))
+            else:
+                self._times[metric] += ranking.shown(candidates[these], metric.k)
+
+    def scores(self) -> dict[Metric, float]:
+        """Return each metric of all lists."""
+        return {metric: self._score(metric) for metric in self._counted}
+
+    def _score(self, metric: Metric) -> float:
+        kind = metric.definition
+        if isinstance(kind, ShownMetric):
+            return kind.function(self._times[metric], self._train)
+        each = np.concatenate(self._each[metric])
+        each = each[~np.isnan(each)]
+        if not each.size:
+            raise DataError(f"No list has a {metric.kind}: no user has both a history and a list it can use.")
+        return float(each.mean())
 
 
 def _block_of_candidates(
@@ -90,11 +129,6 @@ def _block_of_candidates(
         return _with_sampled(scores, negatives[block], rows, targets), rows, targets
     listable(scores, train, people)
     return scores, rows, targets
-
-
-def _shown_score(metric: Metric, lists: Indices, train: Interactions) -> float:
-    assert isinstance(metric.definition, ShownMetric)
-    return metric.definition.function(lists, train)
 
 
 def ranks_of(

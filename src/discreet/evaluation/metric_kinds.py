@@ -1,9 +1,9 @@
 """Define what a metric is: one object with its name, what it needs, its direction and its function.
 
-There are three kinds. A `RatingMetric` compares predicted with held-out ratings. A `ListMetric` scores each
-user's list by the ranks of the held-out items. A `ShownMetric` scores all lists together, without held-out
-items. Built-in metrics are listed in `discreet.core.registry`; other packages register theirs under the entry
-point `discreet.metrics`.
+There are four kinds. A `RatingMetric` compares predicted with held-out ratings. A `ListMetric` scores each
+user's list by the ranks of the held-out items. An `EachListMetric` scores the items of each list, and a
+`ShownMetric` all lists together, without held-out items. Built-in metrics are listed in
+`discreet.core.registry`; other packages register theirs under the entry point `discreet.metrics`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from discreet.core.registry import METRIC_EXAMPLES, METRICS
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
     from discreet.evaluation.ranking_metrics import Ranks
+    from discreet.evaluation.shown_metrics import ListContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +80,33 @@ class ShownMetric(MetricKind):
     function: Callable[[Indices, Interactions], float]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachListMetric(MetricKind):
+    """Score the items of each list: `function(lists, users, context)` is a number for each user.
+
+    `lists` has a row of items for each of the `users`, filled up with -1; a user without a score gets NaN and
+    is left out of the mean. A metric that `needs_table` compares items by a public table.
+    """
+
+    function: Callable[[Indices, Indices, ListContext], Floats]
+    needs_table: bool = False
+
+
+#: Every kind of metric.
+AnyMetric = RatingMetric | ListMetric | EachListMetric | ShownMetric
+
+
 @cache
-def metric_kind(name: str) -> RatingMetric | ListMetric | ShownMetric | None:
+def metric_kind(name: str) -> AnyMetric | None:
     """Return the metric of this name, or None if there is none."""
     if name not in METRICS:
         return None
     found = METRICS[name]
-    if not isinstance(found, RatingMetric | ListMetric | ShownMetric) or found.name != name:
-        raise METRICS.broken(name, "is not a RatingMetric, ListMetric or ShownMetric of this name")
+    if not isinstance(found, AnyMetric) or found.name != name:
+        raise METRICS.broken(
+            name, "is not a RatingMetric, ListMetric, EachListMetric or ShownMetric of this name"
+        )
     return found
 
 

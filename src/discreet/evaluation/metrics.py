@@ -22,9 +22,10 @@ from discreet.core.checks import DataError, DiscreetError, ParameterError, sugge
 from discreet.core.registry import METRICS
 from discreet.data.interactions import Interactions
 from discreet.evaluation.metric_kinds import (
+    AnyMetric,
+    EachListMetric,
     ListMetric,
     RatingMetric,
-    ShownMetric,
     metric_examples,
     metric_kind,
 )
@@ -97,7 +98,7 @@ class Metric:
         )
 
     @property
-    def definition(self) -> RatingMetric | ListMetric | ShownMetric:
+    def definition(self) -> AnyMetric:
         """Return what the registry says about this metric."""
         kind = metric_kind(self.kind)
         assert kind is not None
@@ -118,6 +119,17 @@ class Metric:
         sampled = "" if self.sampled is None else f":{self.sampled}"
         people = "" if self.people is None else f":{self.people}"
         return self.kind + depth + sampled + (":liked" if self.liked else "") + people
+
+
+def refuse_without_table(metrics: Iterable[Metric], item_features: object) -> None:
+    """Refuse metrics that compare items by a public table if none is given, before anything is spent."""
+    for metric in metrics:
+        kind = metric.definition
+        if item_features is None and isinstance(kind, EachListMetric) and kind.needs_table:
+            raise ParameterError(
+                f"metric={str(metric)!r} compares items by a public table, and none is given. Name one "
+                "(--item-features, item_features=), or ask for diversity or calibration, which need none."
+            )
 
 
 def parse_metrics(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:

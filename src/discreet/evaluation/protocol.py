@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from discreet.core.randomness import PrivacyRandom, experiment_generator
 from discreet.data.interactions import Interactions
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
-from discreet.evaluation.metrics import Metric, parse_metrics
+from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, Score
-from discreet.evaluation.scoring import check_split, measure, refuse_meaningless
+from discreet.evaluation.scoring import check_split, known_words, measure, refuse_meaningless
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -44,6 +44,7 @@ def evaluate(
     above: float | None = None,
     references: bool = False,
     folder: str | Path | None = None,
+    item_features: Any = None,
 ) -> Evaluation:
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
@@ -51,7 +52,8 @@ def evaluate(
     `kfold` it runs every fold. With a `seed` everything is repeatable and the promise is marked simulated;
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
     of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
-    `folder` holds the files of a given split. docs/evaluation.md describes the metrics, and docs/scale.md
+    `folder` holds the files of a given split. `item_features` is a public table by which metrics such as
+    content-diversity@10 compare items. docs/evaluation.md describes the metrics, and docs/scale.md
     those available for a folder of shards or a cluster.
 
     Raises:
@@ -59,6 +61,7 @@ def evaluate(
     """
     chosen = parse_metrics(metrics)
     refuse_meaningless(estimator, chosen)
+    refuse_without_table(chosen, item_features)
     integer("repeat", repeat, least=1)
     plan = parse_split(split) if isinstance(split, str) else split
     bench = _Bench(
@@ -70,8 +73,12 @@ def evaluate(
         progress=progress,
         above=above,
         references=references,
+        item_features=item_features,
     )
     if isinstance(data, Interactions):
+        if item_features is not None:
+            # Before anything is fitted or spent.
+            known_words(item_features, data.catalog)
         splits = _splits(plan, data, repeat, bench.seed, folder)
         runs = [bench.run(number, parts) for number, parts in enumerate(splits)]
     else:
@@ -119,6 +126,7 @@ class _Bench:
     progress: Progress | None
     above: float | None
     references: bool
+    item_features: Any
 
     def run(self, number: int, parts: Split) -> _Run:
         """Fit on the training part and score on the held-out part."""
@@ -129,13 +137,12 @@ class _Bench:
             train, ledger=self.ledger, random=self.noise.spawn(f"evaluation {number}"), progress=self.progress
         )
         fitted = time.perf_counter()
-        scores = measure(model, train, test, self.metrics, seed=self.seed, run=number, above=self.above)
+        how: dict[str, Any] = {"seed": self.seed, "run": number, "item_features": self.item_features}
+        scores = measure(model, train, test, self.metrics, above=self.above, **how)
         measured = time.perf_counter()
         threshold = self.above if model.above is None else model.above
         scored_baselines = (
-            baselines(train, test, self.metrics, seed=self.seed, run=number, above=threshold)
-            if self.references
-            else {}
+            baselines(train, test, self.metrics, above=threshold, **how) if self.references else {}
         )
         return _Run(
             guarantee=model.guarantee,

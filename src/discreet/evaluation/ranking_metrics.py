@@ -142,7 +142,13 @@ def average_precision(ranks: Ranks, k: int) -> Floats:
 
 
 def shown(candidates: Singles, k: int) -> Indices:
-    """Return how many of the rows have each item among their first `k`; minus infinity is never shown."""
+    """Return how many of the rows have each item among their first `k`."""
+    times: Indices = np.count_nonzero(among_first(candidates, k), axis=0)
+    return times
+
+
+def among_first(candidates: Singles, k: int) -> Flags:
+    """Mark the items among the first `k` of each row; minus infinity is never shown."""
     k = min(k, candidates.shape[1])
     least = np.partition(candidates, -k, axis=1)[:, -k, None]
     above = candidates > least
@@ -150,7 +156,16 @@ def shown(candidates: Singles, k: int) -> Indices:
     left = k - np.count_nonzero(above, axis=1)
     tied = np.flatnonzero(np.count_nonzero(level, axis=1) > left)
     level[tied] &= np.cumsum(level[tied], axis=1) <= left[tied, None]
-    lists: Indices = np.count_nonzero(above | level, axis=0)
+    marked: Flags = above | level
+    return marked
+
+
+def listed(marked: Flags, k: int) -> Indices:
+    """Return the marked items of each row, at most `k`, in catalog order and filled up with -1."""
+    rows, items = np.nonzero(marked)
+    counts = np.count_nonzero(marked, axis=1)
+    lists = np.full((len(marked), k), -1, dtype=np.int64)
+    lists[rows, np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)] = items
     return lists
 
 

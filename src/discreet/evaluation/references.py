@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,7 @@ def baselines(
     seed: int = 0,
     run: int = 0,
     above: float | None = None,
+    item_features: Any = None,
 ) -> dict[str, dict[str, float]]:
     """Return the scores of the reference predictors that can be scored by each metric.
 
@@ -80,7 +81,8 @@ def baselines(
     for ranks, references in ((False, rating_references(train)), (True, ranking_references(train))):
         fitting = [metric for metric in chosen if metric.ranks is ranks]
         for name, reference in references.items() if fitting else ():
-            found[PREFIX + name] = measure(reference, train, test, fitting, seed=seed, run=run, above=above)
+            how = {"seed": seed, "run": run, "above": above, "item_features": item_features}
+            found[PREFIX + name] = measure(reference, train, test, fitting, **how)
     return found
 
 

@@ -6,28 +6,21 @@ The page is self-contained and runs no script.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from discreet.core.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 from discreet.core.pages import Html, details, element, facts_table, is_page, page, table
 from discreet.evaluation.comparison import shown_names
-from discreet.evaluation.cost_of_privacy import (
-    PROTECTED,
-    Definition,
-    cost_of_privacy,
-    of_definition,
-    promises,
-)
+from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises
 from discreet.evaluation.metrics import Metric
-from discreet.evaluation.references import CHANCE, PREFIX
-from discreet.evaluation.results import Evaluation, Score
+from discreet.evaluation.references import PREFIX
+from discreet.evaluation.results import Evaluation, Score, spread_text
+from discreet.evaluation.score_charts import chart, direction
 from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
 
 #: The name of such a page in messages.
@@ -85,17 +78,13 @@ def _opening(found: Sequence[Evaluation], title: str) -> Iterator[str]:
 
 def _costs(found: Sequence[Evaluation], metrics: Sequence[str]) -> Html:
     lines = (
-        f"<li><strong>{escape(metric)} ({_direction(metric)})</strong> {escape(' '.join(said))}</li>"
+        f"<li><strong>{escape(metric)} ({direction(metric)})</strong> {escape(' '.join(said))}</li>"
         for metric in metrics
         if (said := cost_of_privacy(found, metric))
     )
     once = all(len(score.values) == 1 for one in found for score in one.metrics.values())
     luck = "Every model ran once, so small differences may be luck; --repeat 3 shows the spread."
     return Html(f'<ul class="costs">{"".join(lines)}</ul>' + (element("p", luck, "quiet") if once else ""))
-
-
-def _direction(metric: str) -> str:
-    return "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
 
 
 def _scores(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str]:
@@ -153,7 +142,7 @@ def _row(
         "epsilon": f"{promise.epsilon:g}" if promises(one) else "∞",
         "delta": f"{promise.delta:g}" if promises(one) else "",
         "protects": f"one {promise.unit.value}, {promise.trust.value}" if promises(one) else "NOT PRIVATE",
-        "scores": [_text(one.metrics.get(name)) for name in metrics],
+        "scores": [spread_text(one.metrics.get(name)) for name in metrics],
         "cells": [_cell(one.metrics.get(name), best=best[name] is one) for name in metrics],
         "runs": str(len(next(iter(one.metrics.values())).values)),
         "fit": f"{one.seconds['fit']:.2f}",
@@ -169,22 +158,15 @@ def reference_rows(found: Sequence[Evaluation], metrics: Sequence[str]) -> list[
     return [
         {
             "name": name,
-            "scores": [_text(scores.get(metric)) for metric in metrics],
+            "scores": [spread_text(scores.get(metric)) for metric in metrics],
             "cells": [_cell(scores.get(metric)) for metric in metrics],
         }
         for name, scores in merged.items()
     ]
 
 
-def _text(score: Score | None) -> str:
-    """Return mean and spread, a dash where there is no score."""
-    if score is None:
-        return "–"
-    return f"{score.mean:.4f}" + (f" ± {score.std:.4f}" if len(score.values) > 1 else "")
-
-
 def _cell(score: Score | None, *, best: bool = False) -> str:
-    mean, _, spread = _text(score).partition(" ± ")
+    mean, _, spread = spread_text(score).partition(" ± ")
     mean = f'<span class="best">{mean}</span>' if best else mean
     return Html(mean + (f' <span class="spread">± {spread}</span>' if spread else ""))
 
@@ -219,62 +201,6 @@ def _words(definition: Definition | None) -> str:
         return "Nothing is protected"
     unit, _, trust = definition
     return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}"
-
-
-def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
-    """Return the chart of one metric: a line per model, dashes without privacy, dots for baselines.
-
-    With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
-    definition is another protection.
-    """
-    names = shown_names(found)
-    lines: list[ChartLine] = []
-    # Numbered over all metrics and definitions, so that a model keeps its color from chart to chart.
-    for number, model in enumerate(dict.fromkeys(names)):
-        mine = [
-            one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
-        ]
-        lines += _model_lines(mine, model, metric, number % COLORS, definition)
-    for row in reference_rows(found, [metric]):
-        level, name = _baseline(found, row["name"], metric), row["name"].removeprefix(PREFIX)
-        # Chance is so far below that all other lines would lie on each other; the table has it.
-        if level is not None and name != CHANCE:
-            lines.append(ChartLine(name=f"{name}, baseline", level=level, color=GRAY, dashes="2 4"))
-    epsilons = sorted({one.guarantee.epsilon for one in found if promises(one)})
-    return line_chart(
-        lines,
-        title=f"{metric}: {_direction(metric)}"
-        + (f" ({PROTECTED[definition[0]]} protected)" if definition else ""),
-        x=Axis(
-            label="epsilon (smaller is more private)",
-            logarithmic=True,
-            ticks=tuple((epsilon, f"{epsilon:g}") for epsilon in epsilons),
-        ),
-        y=Axis(label=metric),
-    )
-
-
-def _model_lines(
-    mine: Sequence[Evaluation], model: str, metric: str, color: int, definition: Definition | None
-) -> Iterator[ChartLine]:
-    private = sorted(of_definition(mine, definition), key=lambda one: one.guarantee.epsilon)
-    if points := tuple(_point(one, model, metric) for one in private if promises(one)):
-        yield ChartLine(name=model, points=points, color=color)
-    for one in mine:
-        if math.isinf(one.guarantee.epsilon):
-            level = one.metrics[metric].mean
-            yield ChartLine(name=f"{model}, NOT PRIVATE", level=level, color=color, dashes="7 4")
-
-
-def _point(one: Evaluation, model: str, metric: str) -> Point:
-    score, epsilon = one.metrics[metric], one.guarantee.epsilon
-    said = f"{model}, epsilon {epsilon:g}: {metric} {_text(score)}, {len(score.values)} runs"
-    return Point(epsilon, score.mean, score.std, said)
-
-
-def _baseline(found: Sequence[Evaluation], name: str, metric: str) -> float | None:
-    scores = (one.references[name].get(metric) for one in found if name in one.references)
-    return next((score.mean for score in scores if score is not None), None)
 
 
 def _labels(found: Sequence[Evaluation]) -> Iterator[str]:

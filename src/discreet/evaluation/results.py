@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from discreet.core.checks import DiscreetError, FileError
 from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
 from discreet.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from matplotlib.axes import Axes
 
 
 @final
@@ -81,6 +85,12 @@ class Evaluation:
         """Return a data frame with a row for each metric, of the model and of its baselines."""
         return to_frame(self.columns(), kind)
 
+    def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw one metric, by default the first, as bars: of the model and of its baselines (matplotlib)."""
+        from discreet.evaluation.score_charts import plot_evaluation
+
+        return plot_evaluation(self, metric, ax)
+
     def __repr__(self) -> str:
         """Name the model, its cost and its scores."""
         scores = ", ".join(f"{name}={_spread(score)}" for name, score in self.metrics.items())
@@ -113,6 +123,13 @@ _COLUMNS = ("model", "epsilon", "delta", "unit", "metric", "mean", "std", "runs"
 
 def _spread(score: Score) -> str:
     return f"{score.mean:.4g}" + (f" ± {score.std:.2g}" if len(score.values) > 1 else "")
+
+
+def spread_text(score: Score | None) -> str:
+    """Return mean and spread, a dash where there is no score."""
+    if score is None:
+        return "–"
+    return f"{score.mean:.4f}" + (f" ± {score.std:.4f}" if len(score.values) > 1 else "")
 
 
 def scores_table(columns: Mapping[str, list[Any]], caption: str) -> str:
@@ -167,6 +184,14 @@ def key_of(data: Interactions, **asked: Any) -> str:
         digest.update(b"none" if array is None else array.tobytes())
     digest.update(json.dumps(asked, sort_keys=True, default=str).encode())
     return digest.hexdigest()
+
+
+def digest(words: sp.csr_matrix) -> str:
+    """Return a digest of the words of items."""
+    found = hashlib.blake2b(digest_size=16)
+    for array in (words.indptr, words.indices, words.data):
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def _read(path: Path) -> dict[str, Evaluation]:

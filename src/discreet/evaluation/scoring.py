@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from discreet.core.checks import DataError, DiscreetError, ParameterError
 from discreet.data.interactions import Interactions
+from discreet.data.reading.item_words import item_words
+from discreet.data.vocabulary import Vocabulary
 from discreet.evaluation.list_scores import list_scores
 from discreet.evaluation.metric_kinds import RatingMetric
-from discreet.evaluation.metrics import Metric, Predictor, counted_ratings, parse_metrics, refuse_broken
+from discreet.evaluation.metrics import (
+    Metric,
+    Predictor,
+    counted_ratings,
+    parse_metrics,
+    refuse_broken,
+    refuse_without_table,
+)
 from discreet.evaluation.negatives import rating_keys
 from discreet.models.estimator import Estimator
 
@@ -26,24 +37,39 @@ def measure(
     seed: int = 0,
     run: int = 0,
     above: float | None = None,
+    item_features: Any = None,
 ) -> dict[str, float]:
     """Return each metric of `model` on the held-out ratings, with the training rows as histories.
 
     List metrics count every held-out rating as relevant, unless a metric says `:liked`. Lists hold the items
     that a user has not rated in `train`, in the order of `recommend`. `seed` and `run` fix the sampled items.
     A rating is liked above `above` (by default the model's own threshold, or the middle of the scale).
+    `item_features` is a public table for the metrics of content, item ids in its first column.
     """
     chosen = parse_metrics(metrics)
+    refuse_without_table(chosen, item_features)
     check_split(train, test)
     found: dict[Metric, float] = {}
     liked = _liked(model, train, above)
     errors = [metric for metric in chosen if not metric.ranks]
     if errors:
         found |= _rating_scores(model, train, test, errors, liked)
+    words = None if item_features is None else known_words(item_features, train.catalog)
     for sampled in dict.fromkeys(metric.sampled for metric in chosen if metric.ranks):
         lists = [metric for metric in chosen if metric.ranks and metric.sampled == sampled]
-        found |= list_scores(model, train, test, lists, liked=liked, seed=seed, run=run)
+        found |= list_scores(model, train, test, lists, liked=liked, seed=seed, run=run, words=words)
     return {str(metric): found[metric] for metric in chosen}
+
+
+def known_words(item_features: Any, catalog: Vocabulary) -> sp.csr_matrix:
+    """Return the words of a public table of items; refuse a table that says nothing of the catalog."""
+    words = item_words(item_features, catalog)
+    if not words.nnz:
+        raise DataError(
+            "The table of items has no word that several items of the catalog share; its first column must "
+            "hold item ids, and others genres, tags or the like."
+        )
+    return words
 
 
 def check_split(train: Interactions, test: Interactions) -> None:

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
-from discreet.federated.protocols.protocol import Protocol, check_arrays, number
+from discreet.federated.protocols.protocol import Shapes, check_arrays, number
 from discreet.federated.wire import Message, Refusal, Refused, decode, encode
 
 #: A party's endpoint: the bytes of a question in, the bytes of an answer out.
@@ -55,6 +55,20 @@ class InProcess(Transport):
                 yield name, None
 
 
+class Judge(Protocol):
+    """What an answer is judged by: its arrays, their type, and what else cannot be meant."""
+
+    @property
+    def number_type(self) -> str:
+        """Return the type of all numbers."""
+
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question."""
+
+    def check_answer(self, answer: Message) -> None:
+        """Refuse an answer that fits by shape and cannot be meant."""
+
+
 # A user adds at most 1 to a number, so it is at most the number of users plus the largest plausible noise.
 _MOST_PEOPLE = _MOST_NOISE = 2.0**33
 _TAILS = 64
@@ -74,7 +88,7 @@ def collect(
     question: Message,
     transport: Transport,
     parties: Sequence[str],
-    protocol: Protocol,
+    protocol: Judge,
     n_shared: int,
     seconds: float,
 ) -> RoundAnswers:
@@ -112,7 +126,7 @@ def collect(
 
 
 def judged(
-    question: Message, name: str, raw: bytes, protocol: Protocol, shapes: Mapping[str, tuple[int, ...]]
+    question: Message, name: str, raw: bytes, protocol: Judge, shapes: Mapping[str, tuple[int, ...]]
 ) -> Message:
     """Return a party's answer if it is valid for the question; raise `Refused` with the reason otherwise."""
     answer = decode(raw)
@@ -126,7 +140,7 @@ def judged(
         raise Refused(Refusal.WRONG_ROUND)
     if answer.kind != question.kind:
         raise Refused(Refusal.WRONG_KIND)
-    check_arrays(answer, shapes, protocol.noise.number_type)
+    check_arrays(answer, shapes, protocol.number_type)
     for array in shapes:
         noise = number(answer, f"noise {array}", 0.0, _MOST_NOISE)
         numbers = answer.arrays[array]

@@ -11,83 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core.arrays import Floats
 from discreet.core.checks import DataError
-from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions
-from discreet.data.vocabulary import Vocabulary
+from discreet.follow.batches import Batch
 from discreet.follow.factorization import FACTOR_BITS
 from discreet.follow.settings import REACH, USUAL, FollowSettings
 from discreet.follow.state import Entries, State
 
 #: Sums of so many users stay strictly within 2^62 in whole multiples of 2^-38.
 MOST_USERS = (1 << 24) - 1
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
-    """Hold new ratings: users' ids as text, each once, and for every rating its user, item and value.
-
-    Values run from -1 to 1 on the declared scale.
-    """
-
-    ids: list[str]
-    users: npt.NDArray[np.int64]
-    items: npt.NDArray[np.int64]
-    values: Floats
-
-    @classmethod
-    def of(cls, data: Interactions, catalog: Vocabulary, facts: PublicFacts) -> Batch:
-        """Read interactions; ratings of items that were not declared are refused."""
-        if data.users.is_positional:
-            raise DataError(
-                "The users of these data are row numbers, which do not say who they are. Name them by "
-                "ids that stay the same all year."
-            )
-        places = catalog.index_of(data.catalog.series).astype(np.int64)
-        items = places[data.items]
-        unknown = int(np.count_nonzero(items < 0))
-        if unknown:
-            raise DataError(
-                f"{unknown:,} of {items.size:,} ratings are of items that were not declared. Declare those "
-                "(--items), or leave such ratings out (--drop-unknown)."
-            )
-        # Blanks around an id are no part of it: the same user must be known again in every file.
-        named = data.users.series.cast(_text()).str.strip_chars().to_list()
-        number = {one: place for place, one in enumerate(dict.fromkeys(named))}
-        rows = np.array([number[one] for one in named], dtype=np.int64)[data.rows()]
-        half = (facts.high - facts.low) / 2
-        middle = (facts.high + facts.low) / 2
-        values = (
-            np.clip((data.values.astype(np.float64) - middle) / half, -1, 1) if half else np.zeros(items.size)
-        )
-        return cls(ids=list(number), users=rows, items=items, values=values)
-
-    @classmethod
-    def joined(cls, parts: Iterable[Batch]) -> Batch:
-        """Put batches together; an id may come in several of them."""
-        found = [cls.empty(), *parts]
-        starts = np.cumsum([0, *(len(one.ids) for one in found)])
-        return cls(
-            ids=[user for one in found for user in one.ids],
-            users=np.concatenate([one.users + start for one, start in zip(found, starts, strict=False)]),
-            items=np.concatenate([one.items for one in found]),
-            values=np.concatenate([one.values for one in found]),
-        )
-
-    @classmethod
-    def empty(cls) -> Batch:
-        """Return a batch without ratings, for a week in which there is nothing to add."""
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(ids=[], users=nothing, items=nothing, values=np.zeros(0))
 
 
 class Entered(NamedTuple):
@@ -167,12 +103,6 @@ def _earlier(
         if keys.size:
             seen[place[keys[place] == entered]] = True
     return used, seen
-
-
-def _text() -> type:
-    import polars as pl
-
-    return pl.String
 
 
 # After so many more releases.

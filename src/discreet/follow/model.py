@@ -62,14 +62,24 @@ class Current:
         return np.maximum(raised, 1e-150)
 
 
-def current(settings: FollowSettings, facts: PublicFacts, drawn: Sequence[ItemSums]) -> Current:
-    """Estimate the current state of all items from the releases so far."""
+def current(
+    settings: FollowSettings,
+    facts: PublicFacts,
+    drawn: Sequence[ItemSums],
+    *,
+    multiplier: float | None = None,
+) -> Current:
+    """Estimate the current state of all items from the releases so far.
+
+    `multiplier` is the noise on every released number, if it is another one than that of one holder.
+    """
+    noise = settings.multiplier if multiplier is None else multiplier
     count_part, value_part = settings.parts(facts)
-    recent = estimate_counts(settings, drawn, count_part, settings.half_life_in_releases)
+    recent = estimate_counts(settings, drawn, count_part, settings.half_life_in_releases, noise)
     if not value_part:
         return Current(recent=recent, effects=None, mean=0.0)
-    counted = estimate_counts(settings, drawn, count_part, None)
-    values = estimate_values(settings, drawn, value_part)
+    counted = estimate_counts(settings, drawn, count_part, None, noise)
+    values = estimate_values(settings, drawn, value_part, noise)
     raised = np.maximum(counted.sums, counted.noise)
     mean = _mean(counted, values, raised)
     # What is left of a sum is centered with the count as it was released: an item that nobody rated then
@@ -208,9 +218,10 @@ def _moved(columns: Floats, place: Any, known: Any) -> Floats:
 
 
 def labeled(
-    promise: Guarantee, settings: FollowSettings, number: int, *, simulated: bool, until: str
+    promise: Guarantee, settings: FollowSettings, number: int, *, simulated: bool, until: str | None
 ) -> Guarantee:
     """Return the promise as the label of one release says it."""
     promise = promise.as_simulated() if simulated else promise
-    note = f"release {number + 1:,} of {settings.releases:,}; the year ends on {until}"
+    end = "" if until is None else f"; the year ends on {until}"
+    note = f"release {number + 1:,} of {settings.releases:,}{end}"
     return replace(promise, notes=(note, *promise.notes))

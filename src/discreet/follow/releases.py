@@ -34,14 +34,14 @@ def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: 
 
 
 def draw(
-    settings: FollowSettings, sums: Sequence[ItemSums], random: PrivacyRandom, *, rated: bool
+    settings: FollowSettings, sums: Sequence[ItemSums], random: PrivacyRandom, *, rated: bool, shares: int = 1
 ) -> ItemSums:
-    """Return the latest release: the exact one with noise on every number."""
+    """Return the latest release: the exact one with noise, or one of `shares` of it, on every number."""
     exact = exact_release(settings, sums, rated=rated)
     for part in exact:
         if part.size and int(np.abs(part).max()) >= _TOO_FAR:
             raise DataError("A sum is beyond 2^62, which is more than a year of users can add up to.")
-        add_discrete_gaussian(part, settings.width, random)
+        add_discrete_gaussian(part, settings.share_width(shares), random)
     return exact
 
 
@@ -64,26 +64,32 @@ class Estimate:
 
 
 def estimate_counts(
-    settings: FollowSettings, drawn: Sequence[ItemSums], part: int, half_life: float | None
+    settings: FollowSettings,
+    drawn: Sequence[ItemSums],
+    part: int,
+    half_life: float | None,
+    multiplier: float,
 ) -> Estimate:
     """Return how much items were chosen of late; `half_life` is in releases, None counts everything."""
-    return _estimate(settings, settings.counts, [one.counts for one in drawn], part, half_life)
+    return _estimate(settings.counts, [one.counts for one in drawn], part, half_life, multiplier)
 
 
-def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], part: int) -> Estimate:
+def estimate_values(
+    settings: FollowSettings, drawn: Sequence[ItemSums], part: int, multiplier: float
+) -> Estimate:
     """Return the sums of what items are rated above the usual, which do not fade; the scale is -1 to 1."""
-    found = _estimate(settings, settings.values, [one.values for one in drawn], part, None)
+    found = _estimate(settings.values, [one.values for one in drawn], part, None, multiplier)
     return Estimate(sums=REACH * found.sums, noise=REACH * found.noise)
 
 
 def _estimate(
-    settings: FollowSettings,
     factorization: Factorization,
     drawn: Sequence[Whole],
     part: int,
     half_life: float | None,
+    multiplier: float,
 ) -> Estimate:
     weights = factorization.estimator(len(drawn), half_life)
     unit = 2.0**PART_BITS / part
     sums: Floats = weights @ np.ldexp(np.stack(drawn).astype(np.float64), -RELEASE_BITS)
-    return Estimate(sums=unit * sums, noise=unit * settings.multiplier * float(np.linalg.norm(weights)))
+    return Estimate(sums=unit * sums, noise=unit * multiplier * float(np.linalg.norm(weights)))

@@ -91,8 +91,12 @@ class FollowSettings:
         Discrete noise of variance s^2 + 4 hides as much as continuous noise of variance s^2
         (proofs/gaussian.md).
         """
+        return self.share_width(1)
+
+    def share_width(self, shares: int) -> float:
+        """Return the noise that each of so many parties adds, so that all of them together add enough."""
         exact = Fraction(self.multiplier) * (1 + Fraction(1, 2**40)) * 2**RELEASE_BITS
-        return fixed_point_noise(root_above(exact**2 + 4))
+        return fixed_point_noise(root_above(exact**2 / shares + 4))
 
     def events(self) -> Sequence[Any]:
         """Return the one Gaussian that all releases together are."""

@@ -120,8 +120,8 @@ class State:
         for release, *blobs in self._connection.execute(f"SELECT {columns} FROM entries ORDER BY id"):
             yield release, Entries(*(np.frombuffer(blob, dtype=np.int32) for blob in blobs))
 
-    def enter(self, release: int, entered: Entries, sums: ItemSums) -> None:
-        """Append what entered at a release, and its exact sums."""
+    def enter(self, release: int, entered: Entries) -> None:
+        """Append what entered at a release."""
         for start in range(0, entered.users.size, _BLOCK):
             block = [_bytes(column[start : start + _BLOCK]) for column in entered]
             self._run(
@@ -129,6 +129,9 @@ class State:
                 release,
                 *block,
             )
+
+    def add_sums(self, release: int, sums: ItemSums) -> None:
+        """Append the exact sums of what entered at a release."""
         self._run("INSERT INTO sums VALUES (?, ?, ?)", release, *(_bytes(part) for part in sums))
 
     def sums(self, n_items: int) -> list[ItemSums]:
@@ -207,11 +210,13 @@ class State:
         self._connection.execute(statement, values).close()
 
 
-def summed(entered: Entries, n_items: int, parts: tuple[int, int]) -> ItemSums:
+def summed(entered: Entries | None, n_items: int, parts: tuple[int, int]) -> ItemSums:
     """Return the exact sums of contributions: floats hold whole numbers below 2^53 as they are.
 
-    A block's weights are below 2^12 and its parts below 2^10, so 2^31 ratings stay below 2^53.
+    A batch's weights are below 2^12 and its parts below 2^10, so 2^31 ratings stay below 2^53.
     """
+    if entered is None:
+        return ItemSums(np.zeros(n_items, dtype=np.int64), np.zeros(n_items, dtype=np.int64))
     counts = np.bincount(entered.items, weights=entered.weights, minlength=n_items).astype(np.int64)
     values = np.bincount(entered.items, weights=entered.values, minlength=n_items).astype(np.int64)
     return ItemSums(counts * parts[0], values)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-import numpy as np
-
-from discreet.core.checks import DataError, FileError, PrivacyError, instance, integer
+from discreet.core.checks import DataError, instance
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
-from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.vocabulary import Vocabulary
-from discreet.distributed.shards import ShardFolder
-from discreet.follow.entries import Batch, enter, user_fingerprint
+from discreet.follow.batches import Source, batches, check_source
+from discreet.follow.entries import user_fingerprint
 from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
-from discreet.follow.releases import draw
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import Release, State, created, opened, summed
+from discreet.follow.state import opened
+from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -75,19 +71,6 @@ class Added(NamedTuple):
     repeated: bool
 
 
-class _Open(NamedTuple):
-    """Hold what every operation reads first."""
-
-    name: str
-    settings: FollowSettings
-    began: datetime
-    facts: PublicFacts
-    catalog: Vocabulary
-    promise: Guarantee
-    secret: bytes
-    releases: list[Release]
-
-
 @final
 class Following:
     """Follow a year of ratings: one charge at the start, then a model from every `add`.
@@ -125,32 +108,12 @@ class Following:
             FileError: There is such a file already; nothing was paid.
             BudgetError: The ledger's budget does not cover the year; nothing was paid.
         """
-        instance("settings", settings, FollowSettings)
-        path = Path(path)
-        if path.exists():
-            raise FileError(f"{path} exists already and was left as it is. Choose another file.")
-        if not path.absolute().parent.is_dir():
-            raise FileError(f"{path} cannot be written: its folder does not exist.")
-        promise = settings.promise(facts)
-        if ledger is not None:
-            promise = replace(promise, assumes=(*promise.assumes, *ledger.assumptions(name)))
-        book = ledger or Ledger.nowhere()
-        with book.spend(name, promise, what="follow", events=settings.events()), created(path) as state:
-            state.found(
-                {
-                    "name": name,
-                    "began": datetime.now(UTC).isoformat(timespec="seconds"),
-                    "settings": settings.to_json(),
-                    "facts": facts.to_json(),
-                    "promise": promise.to_json(),
-                }
-            )
-            state.declare(0, items.ids.tolist())
+        begin(path, items, facts, settings, name=name, ledger=ledger)
         return cls(path)
 
     def add(
         self,
-        data: Interactions | ShardFolder | None,
+        data: Source | None,
         *,
         items: Vocabulary | None = None,
         kind: Kind = "both",
@@ -161,10 +124,11 @@ class Following:
         """Enter new ratings, draw the next release once, and return a model from all releases so far.
 
         Pairs of user and item that entered before are left out: the first rating counts. Late ratings enter
-        now. None is a release without new ratings. `items` are declared from now on. `model` supplies
-        embeddings. `release` says which release this is, counted from 1. Those that were missed are made
-        without new ratings; if the latest has this number already, nothing enters or is drawn again, and
-        its model is returned: after a crash repeat the call. Without it this is the next release.
+        now. `data` may be a folder of shards, on a cluster or not. None is a release without new ratings.
+        `items` are declared from now on. `model` supplies embeddings. `release` says which release this is,
+        counted from 1. Those that were missed are made without new ratings; if the latest has this number
+        already, nothing enters or is drawn again, and its model is returned: after a crash repeat the call.
+        Without it this is the next release.
 
         Raises:
             DataError: Some items were not declared.
@@ -172,29 +136,30 @@ class Following:
         """
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        if data is not None and not isinstance(data, ShardFolder):
-            instance("data", data, Interactions, "Read a file with discreet.read, or open shards.")
-            refuse_unsound(data)
+        check_source(data)
         with opened(self.path, writing=True) as state:
-            found = _read(state)
+            found = read_year(state)
+            found.refuse_share()
             refuse_kind(kind, model, found.facts)
-            missing = _missing(found, release)
-            counted = (0, 0, 0)
+            missing = found.missing(release)
+            counts = EntryCounts()
             if missing:
                 source = random or PrivacyRandom.from_os()
-                found = found if items is None else _declare(state, found, items)
-                batch = _batch(found, data)
-                for _ in range(missing - 1):
-                    _entered(state, found, Batch.empty(), source)
-                    found = _read(state)
-                counted = _entered(state, found, batch, source)
-                found = _read(state)
+                found = found if items is None else declare(state, found, items)
+                for left in reversed(range(missing)):
+                    given = data if left == 0 else None
+                    counts = make_release(state, found, batches(given, found.catalog, found.facts), source)
+                    found = read_year(state)
         # The release is on the disk; only now does anything of it leave.
-        return Added(_model(found, kind, model), len(found.releases), *counted, repeated=not missing)
+        entered, known, erased, _ = counts
+        return Added(
+            _model(found, kind, model), len(found.releases), entered, known, erased, repeated=not missing
+        )
 
     def model(self, *, kind: Kind = "both", model: FittedModel | None = None) -> FittedModel:
         """Return the model of the latest release again; nothing is drawn and nothing is paid."""
         found = self._found()
+        found.refuse_share()
         if not found.releases:
             raise DataError("There is no release yet; `add` makes the first one.")
         refuse_kind(kind, model, found.facts)
@@ -205,24 +170,25 @@ class Following:
         found = self._found()
         if more is None:
             return found.catalog, found.facts
-        ids = [*found.catalog.ids.tolist(), *_fresh(found, more)]
-        return _vocabulary(ids), replace(found.facts, n_items=len(ids))
+        ids = [*found.catalog.ids.tolist(), *found.fresh(more)]
+        return vocabulary_of(ids), replace(found.facts, n_items=len(ids))
 
     def current(self) -> Current:
         """Return what the releases so far tell about items now."""
         found = self._found()
+        found.refuse_share()
         return current(found.settings, found.facts, [one.drawn for one in found.releases])
 
     def status(self) -> Status:
         """Return how far the year is."""
         found = self._found()
-        now = self.current() if found.releases else None
+        now = self.current() if found.releases and found.shares == 1 else None
         out = None if now is None else int((now.recent.sums > _STANDS_OUT * now.recent.noise).sum())
         return Status(
             name=found.name,
             settings=found.settings,
             began=f"{found.began:%Y-%m-%d}",
-            ends=_end(found),
+            ends=found.end,
             times=tuple(one.time for one in found.releases),
             items=found.facts.n_items,
             guarantee=found.promise,
@@ -237,7 +203,7 @@ class Following:
         enter again this year. Taking them back by adding their negatives would cost more privacy, not less.
         """
         with opened(self.path, writing=True) as state:
-            found = _read(state)
+            found = read_year(state)
             wanted = str(user).strip()
             known = state.user_ids()
             mark = user_fingerprint(found.secret, wanted)
@@ -246,103 +212,16 @@ class Following:
                 return state.erase(-1, mark, found.settings.parts(found.facts))
             return state.erase(known.index(wanted), mark, found.settings.parts(found.facts))
 
-    def _found(self) -> _Open:
+    def _found(self) -> OpenYear:
         with opened(self.path, writing=False) as state:
-            return _read(state)
+            return read_year(state)
 
 
-def _read(state: State) -> _Open:
-    content, secret = state.settings()
-    catalog = _vocabulary([one for _, declared in state.item_ids() for one in declared])
-    declared = PublicFacts.from_json(content["facts"])
-    facts = replace(declared, n_items=len(catalog))
-    promise = Guarantee.from_json(content["promise"])
-    # The label speaks of the catalog as it is now.
-    kept = [line for line in promise.assumes if line not in declared.assumptions()]
-    promise = replace(promise, assumes=(*facts.assumptions(), *kept))
-    return _Open(
-        name=str(content["name"]),
-        settings=FollowSettings.from_json(content["settings"]),
-        began=datetime.fromisoformat(content["began"]),
-        facts=facts,
-        catalog=catalog,
-        promise=promise,
-        secret=secret,
-        releases=state.releases(len(catalog)),
-    )
-
-
-def _missing(found: _Open, release: int | None) -> int:
-    """Return how many releases are to be made so that the latest has this number."""
-    made, most = len(found.releases), found.settings.releases
-    wanted = made + 1 if release is None else integer("release", release, least=1)
-    if wanted > most:
-        raise PrivacyError(
-            f"A year of {most:,} releases was paid for, and {made:,} were made. For more start a new year, "
-            "which is paid anew."
-        )
-    if wanted < made:
-        raise PrivacyError(
-            f"Release {wanted:,} was made, and {made - wanted:,} after it; none is drawn again."
-        )
-    return wanted - made
-
-
-def _batch(found: _Open, data: Interactions | ShardFolder | None) -> Batch:
-    """Return new ratings; a folder of shards is read run by run."""
-    if not isinstance(data, ShardFolder):
-        return Batch.empty() if data is None else Batch.of(data, found.catalog, found.facts)
-    runs = (one for shard in range(data.n_shards) for one in data.people(shard))
-    return Batch.joined(Batch.of(one, found.catalog, found.facts) for one in runs)
-
-
-def _declare(state: State, found: _Open, items: Vocabulary) -> _Open:
-    """Append the items that are not declared yet."""
-    fresh = _fresh(found, items)
-    if not fresh:
-        return found
-    state.declare(len(found.releases), fresh)
-    return _read(state)
-
-
-def _fresh(found: _Open, items: Vocabulary) -> list[Any]:
-    fresh: list[Any] = items.ids[found.catalog.index_of(items.series) < 0].tolist()
-    return fresh
-
-
-def _vocabulary(ids: list[Any]) -> Vocabulary:
-    """Return ids as whole numbers if all of them are, else as text."""
-    return Vocabulary.of(ids if all(isinstance(one, int) for one in ids) else [str(one) for one in ids])
-
-
-def _entered(state: State, found: _Open, batch: Batch, random: PrivacyRandom) -> tuple[int, int, int]:
-    """Enter a batch and draw its release, all in the transaction of `state`; return what is counted."""
-    number, settings = len(found.releases), found.settings
-    parts = settings.parts(found.facts)
-    made = enter(batch, state, settings, parts, number, found.secret)
-    state.add_users(made.new_users)
-    state.enter(number, made.entries, summed(made.entries, found.facts.n_items, parts))
-    drawn = draw(settings, state.sums(found.facts.n_items), random, rated=parts[1] > 0)
-    state.publish(
-        Release(
-            number=number,
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            simulated=random.simulated,
-            drawn=drawn,
-        )
-    )
-    return int(np.size(made.entries.users)), made.known_pairs, made.of_erased
-
-
-def _end(found: _Open) -> str:
-    return f"{found.began + timedelta(days=found.settings.days):%Y-%m-%d}"
-
-
-def _model(found: _Open, kind: Kind, model: FittedModel | None) -> FittedModel:
+def _model(found: OpenYear, kind: Kind, model: FittedModel | None) -> FittedModel:
     now = current(found.settings, found.facts, [one.drawn for one in found.releases])
     last = found.releases[-1].number
     simulated = any(one.simulated for one in found.releases)
-    promise = labeled(found.promise, found.settings, last, simulated=simulated, until=_end(found))
+    promise = labeled(found.promise, found.settings, last, simulated=simulated, until=found.end)
     if model is None:
         scorer = scorer_of(now, found.facts, kind)
     else:

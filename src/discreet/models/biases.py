@@ -17,7 +17,7 @@ from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.models.estimator import Estimator, check_budget
 from discreet.models.recency import check_recency, recency_of, refuse_timeless
-from discreet.models.released_items import ItemView, pilot_release
+from discreet.models.released_items import ItemView, pilot_release, refuse_one_value
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.sums_estimator import TIMES_ARE_PUBLIC, SumsEstimator, gaussian
@@ -100,6 +100,9 @@ class Biases(SumsEstimator):
     def _refuse(self, data: DataSource) -> None:
         Estimator._refuse(self, data)
         refuse_timeless(self.half_life, data)
+
+    def _refuse_facts(self, facts: PublicFacts) -> None:
+        refuse_one_value(facts)
 
     def releases(self, facts: PublicFacts) -> Sequence[Gaussian]:
         """Return the three Gaussian releases."""

@@ -113,6 +113,9 @@ class Estimator(ABC):
     def _refuse_inputs(self) -> None:  # noqa: B027
         """Refuse unusable inputs other than the data; the data are not read here."""
 
+    def _refuse_facts(self, facts: PublicFacts) -> None:  # noqa: B027
+        """Refuse facts that nothing can be learned with; those that noise will choose are not among them."""
+
     @property
     def predicts_ratings(self) -> bool:
         """Return whether a fitted model predicts ratings; others make lists, or tell liked from not liked."""
@@ -192,6 +195,7 @@ class Estimator(ABC):
         if chosen.catalog is not None:
             # The data's catalog is secret here, so nothing may be refused because of it before payment.
             self._refuse_inputs()
+        self._refuse_facts(chosen.before(source.facts))
         promise = promise.as_simulated() if random.simulated else promise
         # Without a ledger nobody reads the events.
         events = () if ledger is None else whole_events(self, source, chosen)

@@ -3,8 +3,8 @@
 A vector of an item ends in its bias and a filling that makes all vectors equally long; one of a person ends
 in 1 and 0. So their inner product is the score that `recommend` sorts by, and the nearest items by distance
 or by angle are the same ones: indexes of graphs find neighbors well, and largest products badly. All numbers
-of items are released already: writing them costs nothing. Weights between items are no vectors: they are left
-out, and the label says so.
+of items are released already: writing them costs nothing. Weights between items are no vectors. They stay in
+the model, which adds them to what a search found (`reranked`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.arrays import Singles
-from discreet.core.checks import FileError, ParameterError, one_of
+from discreet.core.arrays import Floats, Singles
+from discreet.core.checks import FileError, ParameterError, integer, one_of
 from discreet.core.exports import Later
+from discreet.models.answers import ListedItem, Listing
+from discreet.models.feast_files import write_feast
+from discreet.models.lists import item_places
 from discreet.models.vector_stores import (
     CANDIDATES,
     LINKS,
@@ -36,10 +40,11 @@ if TYPE_CHECKING:
 
     from discreet.data.interactions import Interactions
     from discreet.models.fitted import FittedModel
+    from discreet.models.histories import ItemId
 else:
     pl = Later("polars")
 
-TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "onnx")
+TARGETS = ("parquet", "faiss", "hnswlib", "pgvector", "qdrant", "feast", "onnx")
 ITEMS, LABEL, INDEX = "items.parquet", "label.json", "items.index"
 #: Targets that a running server may be filled with.
 LIVE = {"pgvector": load_pgvector, "qdrant": load_qdrant}
@@ -51,23 +56,48 @@ def item_matrix(model: FittedModel) -> Singles:
     Raises:
         ParameterError: The order of this model's lists is no inner product.
     """
+    factors, bias = _search_parts(model)
+    vectors = np.column_stack([factors, bias])
+    squares = (vectors**2).sum(axis=1)
+    return np.column_stack([vectors, np.sqrt(squares.max() - squares)]).astype(np.float32)
+
+
+def _search_parts(model: FittedModel) -> tuple[Floats, Floats]:
     linear = model.scorer.search_parts()
     if linear is None:
         raise ParameterError(
             f"Lists of {model.name} are not ordered by inner products, so no vector store can find them. "
             "Fit user-factorization on implicit feedback, or implicit-als."
         )
-    factors, bias = linear
-    vectors = np.column_stack([factors, bias])
-    squares = (vectors**2).sum(axis=1)
-    return np.column_stack([vectors, np.sqrt(squares.max() - squares)]).astype(np.float32)
+    return linear
 
 
 def search_vectors(model: FittedModel, people: Interactions) -> Singles:
     """Return the vector of each person to search with; it is as private as the person's history."""
-    item_matrix(model)
+    _search_parts(model)
     own = model.scorer.fold_in(people)
     return np.column_stack([own, np.ones(len(own)), np.zeros(len(own))]).astype(np.float32)
+
+
+def reranked(
+    model: FittedModel, person: Interactions, found: Iterable[ItemId], k: int, *, exclude_seen: bool
+) -> Listing[ListedItem]:
+    """Return one person's `k` best items, of those that a search found and those that weights bring in."""
+    integer("k", k, least=1)
+    _search_parts(model)
+    items, scores = model.scorer.rescored(person, np.unique(item_places(model, found, "found")))
+    if exclude_seen:
+        kept = ~np.isin(items, person.items)
+        items, scores = items[kept], scores[kept]
+    # Ties are broken as in `recommend`: by place in the catalog.
+    best = np.lexsort((items, -scores))[:k]
+    stars = model.scorer.expected_stars(person, np.zeros(best.size, dtype=np.int64), items[best])
+    columns = (
+        model.catalog.id_at(items[best]).tolist(),
+        scores[best].tolist(),
+        [None] * best.size if stars is None else stars.tolist(),
+    )
+    return Listing(ListedItem(*one) for one in zip(*columns, strict=True))
 
 
 def export_items(model: FittedModel, out: Path, to: str, *, name: str = "items") -> None:
@@ -113,10 +143,13 @@ def item_table(model: FittedModel, name: str = "items") -> VectorTable:
 
 
 def _write(table: VectorTable, folder: Path, to: str) -> None:
+    (folder / LABEL).write_text(json.dumps(table.label, indent=1), encoding="utf-8")
+    if to == "feast":
+        write_feast(table, folder)
+        return
     vectors, ids = table.vectors, table.catalog.ids.tolist()
     kind = pl.Array(pl.Float32, vectors.shape[1])
     pl.DataFrame({"item": ids, "vector": pl.Series(vectors, dtype=kind)}).write_parquet(folder / ITEMS)
-    (folder / LABEL).write_text(json.dumps(table.label, indent=1), encoding="utf-8")
     if to == "faiss":
         faiss = library("faiss", "discreet[vectors]")
         index = faiss.IndexFlatIP(vectors.shape[1])

@@ -187,14 +187,27 @@ class FittedModel:
         return vector
 
     def search_vector(self, history: History) -> Singles:
-        """Return the vector that finds this person's list among exported item vectors (`discreet export`).
+        """Return the vector that finds this person's items among exported item vectors (`discreet export`).
 
-        Its inner product with an item's vector is the score of `recommend`. It is as private as the history.
+        The inner product with an item's vector is the score of `recommend`, less what weights between items
+        add: give what was found to `rerank`. The vector is as private as the history.
         """
         from discreet.models.exporting import search_vectors
 
         vector: Singles = search_vectors(self, self._person(history))[0]
         return vector
+
+    def rerank(
+        self, history: History, found: Iterable[ItemId], k: int = 10, *, exclude_seen: bool = True
+    ) -> Listing[ListedItem]:
+        """Return the list of `recommend` from what a vector store `found` with `search_vector`.
+
+        Ask the store for `k` items more than the history has. The best of them are scored again, with items
+        that weights between items bring in, so the list is complete if the search was exact.
+        """
+        from discreet.models.exporting import reranked
+
+        return reranked(self, self._person(history), found, k, exclude_seen=exclude_seen)
 
     @overload
     def similar_items(self, item: ItemId, k: int = 10) -> Listing[SimilarItem]: ...  # type: ignore[overload-overlap]

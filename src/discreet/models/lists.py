@@ -184,13 +184,14 @@ def closed_items(
     closed = np.zeros(len(model.catalog), dtype=bool)
     if among is not None:
         closed[:] = True
-        closed[_places(model, among, "among")] = False
+        closed[item_places(model, among, "among")] = False
     if exclude is not None:
-        closed[_places(model, exclude, "exclude")] = True
+        closed[item_places(model, exclude, "exclude")] = True
     return np.flatnonzero(closed)
 
 
-def _places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
+def item_places(model: FittedModel, items: Iterable[ItemId], name: str) -> Indices:
+    """Return the places of these items in the catalog; `name` is the argument they came in."""
     if isinstance(items, str | bytes):
         raise DataError(f"{name} must be a list of item ids.")
     listed = list(items)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,10 @@ def load_mlflow(address: str | Path) -> FittedModel:
 
 
 def _stored(model: FittedModel, store: Any) -> Any:
-    pyfunc = library("mlflow.pyfunc", "discreet[mlflow]")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        # MLflow warns of type hints of its own, and of ours, where the signature says what a request holds.
+        warnings.filterwarnings("ignore", message="(?i).*(type hint|input example)", category=UserWarning)
+        pyfunc = library("mlflow.pyfunc", "discreet[mlflow]")
         file = Path(folder) / _FILE
         model.save(file)
         return store(pyfunc, _parts(model, file, library("mlflow", "discreet[mlflow]")))

@@ -14,6 +14,7 @@ import numpy as np
 from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
 from discreet.models.scorers.counts import liking
 from discreet.models.user_factorization import constants as tuned
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -144,6 +145,15 @@ def _rating_length() -> float:
     return math.hypot(tuned.TYPICAL_RESIDUAL, tuned.COUNT_PART)
 
 
+def refuse_one_value(facts: PublicFacts) -> None:
+    """Refuse a scale on which all ratings are equal: nothing can be learned from them."""
+    if facts.low >= facts.high:
+        raise ParameterError(
+            f"The rating scale from {facts.low:g} to {facts.high:g} has one value only. Declare a scale with "
+            "more."
+        )
+
+
 def pilot_release(
     data: DataSource,
     mean_multiplier: float,
@@ -157,11 +167,8 @@ def pilot_release(
     `total` is the multiplier of the whole budget in one release; it sets the weight of counts. With
     `recency` ratings fade with their age.
     """
+    refuse_one_value(data.facts)
     low, high = data.facts.low, data.facts.high
-    if low >= high:
-        raise ParameterError(
-            f"The rating scale from {low:g} to {high:g} has one value only. Declare a scale with more."
-        )
     middle, half = (low + high) / 2, (high - low) / 2
     mean, variance, people = _release_mean(data, middle, half, mean_multiplier, random)
     # With few users per unit of noise little but popularity can be learned: counts then weigh more, and

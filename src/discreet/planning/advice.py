@@ -28,6 +28,8 @@ WANTS = {
 }
 # With fewer people noise drowns all but the items' averages.
 _FEW = 1000
+# From about so many on, lists at epsilon 1 are clearly better than popular items (docs/accuracy.md).
+_ENOUGH = 5000
 # Delta is one over this many times the number of people.
 _DELTA_PEOPLE = 10
 
@@ -157,6 +159,11 @@ def advise(
     if people is not None and people < _FEW and sees == "us":
         options = sorted(options, key=lambda option: option.model != simple)
         notes.append(f"With {people:,} people little can be learned beyond which items are liked in general.")
+    elif people is not None and people < _ENOUGH and sees == "us" and wants == "lists":
+        notes.append(
+            f"With {people:,} people lists at epsilon 1 may be little better than popular items; compare the "
+            "two. Epsilon 5 makes them more personal, but that is a weak guarantee."
+        )
     best, *others = options
     why = (f"{best.model}: {best.why}.", *notes)
     if parties > 1:

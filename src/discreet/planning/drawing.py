@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from discreet.core.charts import GRAY, Axis, ChartLine, Point
 from discreet.core.checks import FileError, ParameterError
-from discreet.planning.plan import Curve
+from discreet.core.plotting import axes_for, plot_lines, require_matplotlib
+from discreet.planning.plan import Curve, Schedule
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+from discreet.privacy.ledger.accounts import Account, epsilon_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw(
@@ -44,26 +52,59 @@ def draw(
     return "\n".join([*lines, " " * 8 + "+" + "-" * width, " " * 9 + axis])
 
 
+def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None) -> Axes:
+    """Draw the expected accuracy by epsilon of one release, and mark one epsilon."""
+    drawn = axes_for(ax)
+    points = tuple(Point(x * curve.people / people, value) for x, value in curve.points)
+    lines = [
+        ChartLine(name=f"as on {curve.dataset}", points=points),
+        ChartLine(name="without privacy", level=curve.bar, color=GRAY, dashes="7 4"),
+        ChartLine(name="without learning anything", level=curve.floor, color=GRAY, dashes="2 4"),
+    ]
+    if epsilon is not None:
+        drawn.axvline(epsilon, color="tab:red", lw=0.8, label=f"one release of the plan: {epsilon:.3g}")
+    across = Axis(label=f"epsilon of one release, for {people:,} people", logarithmic=True)
+    return plot_lines(drawn, lines, title="Accuracy to expect", x=across, y=Axis(label=curve.metric))
+
+
+# Marks of more releases would lie on each other.
+_MARKED = 24
+
+
+def plot_schedule(plan: Schedule, ax: Axes | None) -> Axes:
+    """Draw the epsilon of the first releases together: as the plan composes them, and merely added."""
+    drawn = axes_for(ax)
+    each, delta = plan.per_release, plan.limit.delta
+    weight = gaussian_multiplier(each.epsilon, each.delta) ** -2
+    counts, few = range(1, plan.releases + 1), plan.releases <= _MARKED
+    together = tuple(
+        Point(count, epsilon_of(Account.GAUSSIAN, count * weight, delta)) for count in _some(counts)
+    )
+    added = tuple(Point(count, count * each.epsilon) for count in _some(counts))
+    lines = [
+        ChartLine(name="as this plan composes them", points=together, marked=few),
+        ChartLine(name="if epsilons were added", points=added, color=1, dashes="2 4", marked=few),
+        ChartLine(name="budget", level=plan.limit.epsilon, color=GRAY, dashes="7 4"),
+    ]
+    across, up = Axis(label="releases so far"), Axis(label=f"epsilon at delta {delta:g}")
+    return plot_lines(drawn, lines, title=f"{plan.releases} equal releases", x=across, y=up)
+
+
+def _some(counts: range) -> list[int]:
+    """Return at most about sixty of the counts, with the first and the last."""
+    return sorted({*counts[:: max(1, len(counts) // 60)], counts[-1]})
+
+
 def draw_plan(path: Path, curve: Curve, people: int, epsilon: float | None) -> None:
     """Write a plot of the expected accuracy by epsilon for `people` people, and mark the plan's epsilon."""
     if path.suffix not in (".svg", ".png"):
         raise ParameterError(f"{path.name} must end in .svg or .png.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ParameterError("A picture needs the extra `report`: pip install 'discreet[report]'.") from error
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    # Not through pyplot, which would keep the figure.
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    epsilons = [x * curve.people / people for x, _ in curve.points]
-    axes.plot(epsilons, [value for _, value in curve.points], "o-", label=f"as on {curve.dataset}")
-    axes.axhline(curve.bar, color="black", lw=0.8, label="without privacy")
-    axes.axhline(curve.floor, color="black", lw=0.8, ls=":", label="without learning anything")
-    if epsilon is not None:
-        axes.axvline(epsilon, color="tab:red", lw=0.8, label=f"one release of the plan: {epsilon:.3g}")
-    axes.set_xscale("log")
-    axes.set_xlabel(f"epsilon of one release, for {people:,} people")
-    axes.set_ylabel(curve.metric)
-    axes.legend(fontsize=8)
+    plot_curve(curve, people, epsilon, figure.add_subplot())
     try:
         figure.savefig(path)
     except OSError as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from scipy.special import ndtr
 
@@ -33,6 +33,9 @@ from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.accounts import Account, allowed_each
 from discreet.privacy.ledger.records import Amount
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @final
@@ -69,6 +72,12 @@ class Schedule:
             ("Whatever the noise, at most", f"{self.at_most:.1%}"),
         ]
         return html_table(rows, caption="Plan")
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw how epsilon grows from release to release, composed and added up (matplotlib)."""
+        from discreet.planning.drawing import plot_schedule
+
+        return plot_schedule(self, ax)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that `discreet plan --json` prints."""
@@ -152,6 +161,12 @@ class Curve:
                 share = (wanted - below) / (above - below) if above != below else 1.0
                 return float(low * (high / low) ** share * self.people / people)
         return None
+
+    def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the accuracy to expect by epsilon for `people` people, and mark one epsilon (matplotlib)."""
+        from discreet.planning.drawing import plot_curve
+
+        return plot_curve(self, people, epsilon, ax)
 
     def reaches(self, people: int) -> tuple[float, float]:
         """Return the range of epsilons that was measured, for `people` people."""

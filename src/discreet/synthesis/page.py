@@ -1,20 +1,20 @@
 """Write a page that compares synthetic data with the release, and says what they must not be used for.
 
-The page is self-contained and runs no script. Writing it needs jinja2 (the extra `report`).
+The page is self-contained and runs no script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import resources
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discreet.core.arrays import Floats
-from discreet.core.checks import DataError, DiscreetError
+from discreet.core.checks import DataError
 from discreet.core.files import refuse_output, write_whole
+from discreet.core.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
 from discreet.models.fitted import FittedModel
@@ -24,16 +24,12 @@ from discreet.synthesis.making import Synthetic, is_rated
 
 #: The name of such a page in messages.
 KIND = "page about synthetic data"
-_MARK, _HEAD = b'<meta name="generator" content="discreet synthesize">', 512
+_TITLE = "Synthetic data"
 
 
 def refuse_page(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Refuse, before anything is drawn, a page that cannot be written."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise DiscreetError('A page needs jinja2. Install it with pip install "discreet[report]".') from error
-    refuse_output(path, force=force, kind=KIND, is_ours=_is_page, inputs=inputs)
+    refuse_output(path, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=inputs)
 
 
 def write_page(
@@ -47,30 +43,43 @@ def write_page(
 
 def render_page(model: FittedModel, made: Synthetic, real: Interactions | None = None) -> str:
     """Return the page as text."""
-    from jinja2 import Environment
-
     profiles = {"release": Profile.of_release(model), "synthetic": Profile.of_data(made.data, model)}
     if real is not None:
         profiles["your data"] = Profile.of_data(real, model)
-    template = resources.files("discreet.synthesis").joinpath("page.html.jinja").read_text("utf-8")
-    text: str = (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
-        .render(
-            title="Synthetic data",
-            summary=summary(model.guarantee),
-            sentence=model.guarantee.sentence(),
-            simulated=model.guarantee.simulated,
-            holder_only=real is not None,
-            users=made.data.n_users,
-            interactions=made.data.n_ratings,
-            sentences=made.sentences,
-            not_for=NOT_FOR,
-            distances=_distances(profiles),
-            tables=_tables(model, profiles),
-        )
+    body = [
+        *_opening(model, made, holder_only=real is not None),
+        element("h2", "How they were made"),
+        bullets(made.sentences),
+        element("h2", "What they must not be used for"),
+        bullets(NOT_FOR),
+        element("h2", "How close they are"),
+        table(("what", "compared with", "result"), _distances(profiles), "Distances"),
+        element(
+            "p",
+            '"Release" is what the model published, noise included. It holds no counts of pairs, so pairs '
+            "are compared with real data only.",
+            "quiet",
+        ),
+        *_tables(model, profiles),
+    ]
+    return page(_TITLE, body, kind=KIND)
+
+
+def _opening(model: FittedModel, made: Synthetic, *, holder_only: bool) -> Iterator[str]:
+    said = summary(model.guarantee)
+    yield element("h1", _TITLE)
+    yield element(
+        "p", f"{made.data.n_users:,} synthetic users, {made.data.n_ratings:,} interactions", "quiet"
     )
-    return text
+    yield element("p", element("strong", f"{said[:1].upper()}{said[1:]}."))
+    yield element("p", model.guarantee.sentence(), "note")
+    if holder_only:
+        yield element(
+            "p",
+            'For the holder of the data only. The columns "your data" have no noise, and no promise covers '
+            "them. Do not publish this page.",
+            "warning",
+        )
 
 
 def _held(model: FittedModel, real: str) -> Interactions:
@@ -98,7 +107,7 @@ def _distances(profiles: dict[str, Profile]) -> list[tuple[str, str, str]]:
     return found
 
 
-def _tables(model: FittedModel, profiles: dict[str, Profile]) -> list[dict[str, Any]]:
+def _tables(model: FittedModel, profiles: dict[str, Profile]) -> Iterator[str]:
     """Return the tables of the page: shares by item, by length and by level, each with bars."""
     listed = most_listed(model)
     titles = next(iter(model.public.values()), None)
@@ -106,24 +115,23 @@ def _tables(model: FittedModel, profiles: dict[str, Profile]) -> list[dict[str, 
     names = (
         ids if titles is None else [f"{titles[item]} ({one})" for item, one in zip(listed, ids, strict=True)]
     )
-    tables = [_table("Popularity", "item", names, profiles, "popularity", listed)]
+    yield from _shares("Popularity", "item", names, profiles, "popularity", listed)
     bins = profiles["synthetic"].lengths.size
-    tables.append(_table("Lengths of histories", "interactions", length_names(bins), profiles, "lengths"))
+    yield from _shares("Lengths of histories", "interactions", length_names(bins), profiles, "lengths")
     levels = profiles["synthetic"].levels.size
     if levels:
         values = np.linspace(model.facts.low, model.facts.high, levels)
-        tables.append(_table("Ratings", "rating", [f"{value:g}" for value in values], profiles, "levels"))
-    return tables
+        yield from _shares("Ratings", "rating", [f"{value:g}" for value in values], profiles, "levels")
 
 
-def _table(
+def _shares(
     title: str,
     first: str,
     names: list[str],
     profiles: dict[str, Profile],
     what: str,
     chosen: list[int] | None = None,
-) -> dict[str, Any]:
+) -> Iterator[str]:
     known: dict[str, Floats] = {
         name: shares if chosen is None else shares[chosen]
         for name, profile in profiles.items()
@@ -131,16 +139,9 @@ def _table(
     }
     most = max(float(shares.max(initial=0.0)) for shares in known.values()) or 1.0
     rows = [
-        (one, [(f"{shares[row]:.2%}", f"{100 * shares[row] / most:.1f}") for shares in known.values()])
+        (one, *(Html(f"{shares[row]:.2%}{bar(float(shares[row]) / most)}") for shares in known.values()))
         for row, one in enumerate(names)
         if any(shares[row] > 0 for shares in known.values())
     ]
-    return {"title": title, "first": first, "columns": list(known), "rows": rows}
-
-
-def _is_page(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return _MARK in file.read(_HEAD)
-    except OSError:
-        return False
+    yield element("h2", title)
+    yield table((first, *known), rows, title, kind="shares")

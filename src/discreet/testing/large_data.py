@@ -27,6 +27,8 @@ _FACTORS = 8
 _GROUPS = 8
 _CURVE_POINTS = 1 << 18
 _SCHEMA = {"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32}
+# Times begin in the year 2000 and lie within about six years, and a user's within about half a year.
+_FIRST_TIME, _TIME_BITS, _OWN_TIME_BITS = 946_684_800, 27, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +76,27 @@ def large(shape: LargeShape, *, seed: int = 0) -> Interactions:
     return numbered(plan.counts, items, values, facts=facts, name=f"large {shape.n_ratings}")
 
 
-def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0) -> Path:
-    """Write the same ratings block by block to a `.parquet` or `.csv` file: user, item, rating."""
+def write_large(path: str | Path, shape: LargeShape, *, seed: int = 0, times: bool = False) -> Path:
+    """Write the same ratings block by block to a `.parquet` or `.csv` file: user, item, rating.
+
+    With `times` there is one more column, time, in seconds and in no order.
+    """
     target = Path(path)
     require(target.suffix in (".parquet", ".csv"), "path", target.name, "must end in .parquet or .csv")
 
-    def frames(*_: object) -> Iterator[pl.DataFrame]:
-        for rows, items, values in _Plan(shape, seed).blocks():
-            yield pl.DataFrame({"user": rows, "item": items, "rating": values}, schema=_SCHEMA)
+    schema = {**_SCHEMA, "time": pl.Int64} if times else _SCHEMA
 
-    ratings = register_io_source(frames, schema=_SCHEMA)
+    def frames(*_: object) -> Iterator[pl.DataFrame]:
+        # Times have draws of their own, so ratings are the same with and without them.
+        draw = experiment_generator(seed, "large times")
+        starts = _FIRST_TIME + draw.integers(0, 1 << _TIME_BITS, shape.n_users)
+        for rows, items, values in _Plan(shape, seed).blocks():
+            block = {"user": rows, "item": items, "rating": values}
+            if times:
+                block["time"] = starts[rows] + draw.integers(0, 1 << _OWN_TIME_BITS, rows.size)
+            yield pl.DataFrame(block, schema=schema)
+
+    ratings = register_io_source(frames, schema=schema)
     try:
         if target.suffix == ".csv":
             ratings.sink_csv(target)

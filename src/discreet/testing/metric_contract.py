@@ -7,22 +7,24 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Indices
 from discreet.core.registry import METRICS
 from discreet.evaluation.list_scores import person_scores
-from discreet.evaluation.metric_kinds import ListMetric, RatingMetric, ShownMetric
+from discreet.evaluation.metric_kinds import AnyMetric, EachListMetric, ListMetric, RatingMetric, ShownMetric
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.ranking_metrics import Ranks
+from discreet.evaluation.shown_metrics import ListContext
 from discreet.testing.small_data import toy_interactions
 
 _K = 5
 
 
 class MetricContract:
-    """Hold one metric to the contract: a `RatingMetric`, a `ListMetric` or a `ShownMetric`."""
+    """Hold one metric to the contract, whatever its kind."""
 
-    metric: ClassVar[RatingMetric | ListMetric | ShownMetric]
+    metric: ClassVar[AnyMetric]
 
     def list_scores(self, ranks: Ranks) -> Floats:
         """Return a list metric for each user, with a depth of 5."""
@@ -120,6 +122,38 @@ class MetricContract:
         assert np.isfinite(plain) and moved == pytest.approx(plain, rel=1e-12)
         assert np.isfinite(self.metric.function(np.zeros(data.n_items, np.int64), data))
 
+    def each_list(self, lists: Indices, users: Indices, context: ListContext) -> Floats:
+        """Return the score of each shown list."""
+        if not isinstance(self.metric, EachListMetric):
+            pytest.skip("it does not score the items of lists")
+        return np.asarray(self.metric.function(lists, users, context))
+
+    def test_shown_lists_have_a_score_each_that_others_do_not_change(self) -> None:
+        lists, users, context = drawn_lists()
+        together = self.each_list(lists, users, context)
+        assert together.shape == users.shape and np.isfinite(together).any()
+        assert np.all(together[np.isfinite(together)] >= 0)
+        for place in range(users.size):
+            alone = self.each_list(lists[place : place + 1], users[place : place + 1], context)
+            np.testing.assert_allclose(alone, together[place : place + 1], rtol=1e-9, atol=1e-12)
+
+    def test_names_and_the_order_in_a_shown_list_do_not_matter(self) -> None:
+        lists, users, context = drawn_lists()
+        plain = self.each_list(lists, users, context)
+        np.testing.assert_allclose(
+            self.each_list(lists[:, ::-1], users, context), plain, rtol=1e-9, atol=1e-12
+        )
+        order = np.random.default_rng(9).permutation(context.train.n_items)
+        places = np.append(np.argsort(order), -1)
+        assert context.words is not None
+        moved = ListContext(context.train.select_items(order), context.words[order])
+        again = self.each_list(places[lists], users, moved)
+        np.testing.assert_allclose(again, plain, rtol=1e-9, atol=1e-12)
+
+    def test_a_list_without_items_has_no_score(self) -> None:
+        lists, users, context = drawn_lists()
+        assert np.isnan(self.each_list(np.full_like(lists, -1), users, context)).all()
+
     def test_lists_are_scored_by_its_name(self) -> None:
         if not isinstance(self.metric, ListMetric) or self.metric.name not in METRICS:
             pytest.skip("it does not score lists one by one, or is not registered")
@@ -127,6 +161,18 @@ class MetricContract:
         np.testing.assert_array_equal(
             person_scores(Metric(self.metric.name, _K), ranks), self.list_scores(ranks)
         )
+
+
+def drawn_lists() -> tuple[Indices, Indices, ListContext]:
+    """Return lists of some users, one of them short, with data and words to compare them with."""
+    data = toy_interactions(n_users=30)
+    rng = np.random.default_rng(8)
+    users = np.sort(rng.choice(data.n_users, 12, replace=False))
+    lists = np.array([rng.choice(data.n_items, _K, replace=False) for _ in users])
+    lists[0, 2:] = -1
+    words = sp.csr_matrix((rng.random((data.n_items, 6)) < 0.4).astype(np.float64))
+    lengths = np.sqrt(np.maximum(np.diff(words.indptr), 1))
+    return lists, users, ListContext(data, sp.csr_matrix(sp.diags(1 / lengths) @ words))
 
 
 def drawn_ranks(seed: int) -> Ranks:

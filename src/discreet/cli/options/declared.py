@@ -14,7 +14,6 @@ from discreet.cli.options.parsing import (
     complete_data,
     complete_model,
     group,
-    listed,
     parse_columns,
     parse_number,
     parse_scale,
@@ -23,7 +22,6 @@ from discreet.cli.options.parsing import (
 )
 from discreet.cli.output.printing import remark
 from discreet.core.checks import ParameterError, integer, one_of
-from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 if TYPE_CHECKING:
     from discreet.data.interactions import Interactions
@@ -270,48 +268,6 @@ class Learning:
 @group
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measuring:
-    """What is held out, what is measured, and how often."""
-
-    split: Annotated[
-        str,
-        typer.Option(
-            "--split",
-            help="Held-out part: random:0.1, kfold:10, leave-one-out, time:0.1, time:DATE, given:TRAIN,TEST.",
-        ),
-    ] = "random:0.1"
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            help=f"Comma-separated: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
-            ":liked to count liked items only, :few or :many for users with few or many ratings.",
-        ),
-    ] = "rmse"
-    repeat: Annotated[
-        int, typer.Option("--repeat", help="The number of runs, each with a new split and new noise.")
-    ] = 1
-    seed: Annotated[
-        int, typer.Option("--seed", help="The seed of the splits and of the (simulated) noise.")
-    ] = 0
-
-    @property
-    def metrics(self) -> list[str]:
-        """Return the names of the metrics."""
-        return listed(self.metric)
-
-    def files(self, folder: Path | None) -> list[Path]:
-        """Return the possible files of a given split; other splits have none."""
-        from discreet.data.splits import parse_split
-
-        places = [Path()] if folder is None else [Path(), folder]
-        names = [name + end for name in parse_split(self.split).files if name for end in ("", ".gz")]
-        return [place / name for place in places for name in names]
-
-
-@group
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Paying:
     """From which ledger a release is paid, and under which name; common to all verbs that spend."""
 
@@ -357,32 +313,6 @@ class Paying:
     def paid(self, name: str) -> str:
         """Return a sentence about where a release was paid; empty without a ledger."""
         return "" if self.ledger is None else f"Paid as {name!r} in {self.ledger}."
-
-
-@group
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Privately:
-    """Whether scores are released with noise, and from which part of the budget."""
-
-    private: Annotated[
-        bool,
-        typer.Option(
-            "--private",
-            help="Fit and score under one promise: one item of each person is held out, and the scores "
-            f"({', '.join(PRIVATE_METRIC_EXAMPLES)}) have noise and may be published.",
-        ),
-    ] = False
-    share: Annotated[
-        float, typer.Option("--share", help="With --private: the part of the budget spent on scores.")
-    ] = 0.02
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the cost and the budget left after it.")
-    ] = False
-
-    def asked(self, paying: Paying) -> bool:
-        """Return whether any option was given that only private scores use."""
-        return self.private or self.dry_run or paying.asked
 
 
 def refuse_without_ratings(estimators: Sequence[Estimator]) -> None:

@@ -24,14 +24,17 @@ Choice = Mapping[str, str | None]
 
 # Names in letters and digits only, lower case; earlier ones win.
 _USUAL_NAMES = {
-    USER: "userid user users uid reviewerid customerid customer personid person memberid visitorid profileid",
+    USER: (
+        "userid user users uid reviewerid customerid customer personid person memberid visitorid profileid "
+        "visitor member clientid client accountid account buyerid buyer"
+    ),
     ITEM: (
         "itemid item items iid movieid movie placeid place productid product asin parentasin bookid isbn "
         "book businessid jokeid joke trackid songid song artistid animeid filmid film gameid game recipeid "
-        "newsid"
+        "newsid articleid article sku"
     ),
     RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
-    TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat",
+    TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at",
 }
 
 # A message lists so many columns of a wide table.
@@ -121,7 +124,7 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
         )
         raise DataError(
             f"No column is known to hold the {' or the '.join(missing)}; {there}; "
-            f"say which with columns (--columns), as in {missing[0]}=NAME{hint}."
+            f"say which with columns (--columns), as in {','.join(f'{role}=NAME' for role in missing)}{hint}."
         )
     if len(set(found.values())) < len(found):
         roles = ", ".join(f"the {role} from {name!r}" for role, name in found.items())

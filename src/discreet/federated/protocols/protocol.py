@@ -74,6 +74,11 @@ class Protocol(ABC):
     delta: float
     noise: OwnNoise | SharedNoise
 
+    @property
+    def number_type(self) -> str:
+        """Return the type of an answer's numbers."""
+        return self.noise.number_type
+
     @abstractmethod
     def events(self) -> Sequence[Any]:
         """Return the dp-accounting events of all that a party answers in a run."""

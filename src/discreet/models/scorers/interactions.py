@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -24,7 +24,7 @@ from discreet.models.scorers.parts import (
     StoredNumber,
     StoredNumbers,
 )
-from discreet.models.scorers.ranking import LinearScores, Ranking
+from discreet.models.scorers.ranking import Followed, LinearScores, Ranking
 from discreet.models.scorers.released_histories import HISTORIES
 from discreet.models.scorers.scorer import Scorer
 from discreet.models.user_factorization import constants as tuned
@@ -193,13 +193,35 @@ class InteractionScorer(Scorer):
         return LinearScores(people[where], self.item_factors, self.item_bias())
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
-        """Return the scores as products, if they are."""
-        linear = rank_by is None and not self.following
-        return Ranking(self.linear(histories, rows)) if linear else None
+        """Return the scores as products, and the weights that are blended with them."""
+        if rank_by is not None:
+            return None
+        return Ranking(self.linear(histories, rows), following=self.followed(histories, rows))
+
+    def followed(self, histories: Interactions, rows: Indices) -> Followed | None:
+        """Return the weights between items, and the interactions of these people, if they count."""
+        if not self.following:
+            return None
+        whole = rows.size == histories.n_users and bool((rows == np.arange(rows.size)).all())
+        people = histories if whole else histories.select_users(rows)
+        return Followed(self.following, people, recency(people, self.pair_fading))
 
     def search_parts(self) -> tuple[Floats, Floats]:
         """Return the item factors, and biases by popularity."""
         return self.item_factors, self.item_bias()
+
+    def rescored(self, person: Interactions, found: Indices) -> tuple[Indices, Singles]:
+        """Return the scores of items `found` by their vectors, and of all items that have weights.
+
+        Weights only add to a score, so whatever overtakes the best vectors has some.
+        """
+        if not self.following:
+            return Scorer.rescored(self, person, found)
+        items = np.concatenate([self.paired, np.setdiff1d(found, self.paired)])
+        scores = self.item_factors[items] @ self.fold_in(person)[0] + self.item_bias()[items]
+        follows = self.following.following(person, recency(person, self.pair_fading))
+        first = replace(self.following, items=np.arange(self.paired.size))
+        return items, first.blended(scores[None, :], follows)[0].astype(np.float32)
 
     @property
     def search_leaves_out(self) -> str:

@@ -173,17 +173,15 @@ class InteractionsAndRatings(Scorer):
         return worth
 
     def ranking(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Ranking | None:
-        """Return the log-odds of interaction and the chance of liking, each as products, if they are."""
-        if (rank_by is not None and rank_by not in RANKINGS) or (
-            self.choice.following and rank_by != "stars"
-        ):
+        """Return the log-odds of interaction and the chance of liking, each as products."""
+        if rank_by is not None and rank_by not in RANKINGS:
             return None
         stars = self.stars.linear(histories, rows)
         if rank_by == "stars":
             return Ranking(stars, None, stars, self.shown)
         liked = Liking(self.liking, stars, self._usual(histories, rows), self._deviation, "normal")
-        choice = self.choice.linear(histories, rows)
-        return Ranking(choice, None if rank_by == "choice" else liked, stars, self.shown)
+        choice, followed = self.choice.linear(histories, rows), self.choice.followed(histories, rows)
+        return Ranking(choice, None if rank_by == "choice" else liked, stars, self.shown, followed)
 
     def worth_by(self, histories: Interactions, rows: Indices, rank_by: str | None) -> Singles:
         """Order lists by "both" (default), "choice" (log-odds of interaction) or "stars" (ratings)."""

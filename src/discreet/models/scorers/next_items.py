@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
-from scipy.special import logsumexp
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import DataError
+from discreet.core.exports import Later
+from discreet.core.rows import run
 from discreet.data.interactions import Interactions
+from discreet.solvers.few_rows import FEW
+
+if TYPE_CHECKING:
+    from discreet.models.scorers import next_items_kernels as kernels
+else:
+    kernels = Later("discreet.models.scorers.next_items_kernels")
 
 
 @final
@@ -54,19 +60,27 @@ class NextItems:
         if not len(self.neighbors) == len(self.weights) == self.items.size:
             raise DataError("The shape of neighbors does not fit the other parts.")
 
-    def following(self, histories: Interactions, recency: Floats) -> Floats:
-        """Return the positive sums of the weights of each user's interactions, for all of `items`."""
+    def places(self, histories: Interactions) -> Indices:
+        """Return the place of each interaction's item among `items`, or -1."""
         place = np.full(histories.n_items, -1, dtype=np.int64)
         place[self.items] = np.arange(self.items.size)
-        own = place[histories.items]
-        known = own >= 0
-        starts = np.append(0, np.cumsum(known))[histories.indptr]
-        size = self.items.size
-        chosen: Any = csr_matrix(
-            (recency[known].astype(np.float32), own[known], starts), shape=(histories.n_users, size)
-        )
-        sums: Floats = np.asarray((chosen @ self._table()).todense(), dtype=np.float64)
-        return np.maximum(sums, 0.0)
+        return place[histories.items]
+
+    def following(self, histories: Interactions, recency: Floats) -> Floats:
+        """Return the positive sums of the weights of each user's interactions, for all of `items`."""
+        own, singles = self.places(histories), recency.astype(np.float32)
+        sums = np.zeros((histories.n_users, self.items.size))
+        if histories.n_users > FEW:
+            cost = histories.indptr + np.arange(histories.indptr.size)
+            table = kernels.packed(self.neighbors, self.weights)
+            run(kernels.add_rows_of_neighbors, cost, histories.indptr, own, singles, *table, sums)
+            return np.maximum(sums, 0.0, out=sums)
+        for row, (start, stop) in enumerate(zip(histories.indptr[:-1], histories.indptr[1:], strict=True)):
+            known = start + np.flatnonzero(own[start:stop] >= 0)
+            weights = self.weights[own[known]].astype(np.float64) * singles[known, None].astype(np.float64)
+            names = self.neighbors[own[known]].ravel()
+            sums[row] = np.bincount(names, weights=weights.ravel(), minlength=self.items.size)
+        return np.maximum(sums, 0.0, out=sums)
 
     def blended(self, scores: Floats, following: Floats) -> Floats:
         """Return log-odds of a mixture: what `scores` say, and the weights in `following`.
@@ -81,14 +95,15 @@ class NextItems:
             return found
         base, follows = scores[speaks][:, self.items], following[speaks] / total[speaks]
         with np.errstate(divide="ignore"):
-            new = np.log(follows) + logsumexp(base, axis=1, keepdims=True) + np.log(self.blend)
+            new = np.log(follows) + _log_sum(base) + np.log(self.blend)
             kept = np.log1p(-self.blend)
         found[speaks] += kept
         found[np.ix_(speaks, self.items)] = np.logaddexp(base + kept, new)
         return found
 
-    def _table(self) -> Any:
-        size, width = self.neighbors.shape
-        starts = np.arange(0, size * width + 1, max(width, 1))[: size + 1]
-        parts = (self.weights.astype(np.float32).ravel(), self.neighbors.ravel(), starts)
-        return csr_matrix(parts, shape=(size, size))
+
+def _log_sum(numbers: Floats) -> Floats:
+    """Return the logarithm of the sum of the exponentials of each row."""
+    largest = numbers.max(axis=1, keepdims=True)
+    found: Floats = np.log(np.exp(numbers - largest).sum(axis=1, keepdims=True)) + largest
+    return found

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
+from discreet.data.interactions import Interactions
+from discreet.models.scorers.next_items import NextItems
 from discreet.solvers.few_rows import products
 
 
@@ -47,9 +49,21 @@ class Liking(NamedTuple):
     link: Literal["normal", "logistic"]
 
 
+class Followed(NamedTuple):
+    """Hold weights between items that are blended with the base, and the people whose interactions count.
+
+    `recency` are the weights of these interactions.
+    """
+
+    next_items: NextItems
+    people: Interactions
+    recency: Floats
+
+
 class Ranking(NamedTuple):
     """Hold the order of many people's lists; `base` is one number an item where it is the same for all.
 
+    Where weights are `following` the base is their log-mixture with it.
     `stars` and `shown` tell expected ratings of listed items, where the model knows them.
     """
 
@@ -57,6 +71,7 @@ class Ranking(NamedTuple):
     liking: Liking | None = None
     stars: LinearScores | None = None
     shown: Callable[[Floats], Floats] | None = None
+    following: Followed | None = None
 
     def expected_stars(self, rows: Indices, items: Indices) -> Floats | None:
         """Return the rating that each of these people is expected to give."""

@@ -90,6 +90,18 @@ class Scorer(ABC):
         """Say what orders lists and is left out where they are made from vectors; empty if nothing is."""
         return ""
 
+    def rescored(self, person: Interactions, found: Indices) -> tuple[Indices, Singles]:
+        """Return items and what orders them in a list: those `found` by a search, and perhaps more.
+
+        If a search by `search_parts` found the k best vectors, the k best items are among them.
+        """
+        parts = self.search_parts()
+        if parts is None:
+            raise DiscreetError("Lists of this model are not found by searching vectors.")
+        vectors, bias = parts
+        scores: Floats = vectors[found] @ self.fold_in(person)[0] + bias[found]
+        return found, scores.astype(np.float32)
+
     def worth(self, histories: Interactions, rows: Indices) -> Singles:
         """Return what lists are ordered by, for every item for each of these users: by default the scores."""
         return self.scores(histories, rows)

@@ -17,6 +17,7 @@ from discreet.data.reading.item_words import item_words
 from discreet.data.reading.items import read_item_table, read_items
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.estimator import Estimator, check_budget, joint_promise
+from discreet.models.released_items import refuse_one_value
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
 from discreet.models.scorers.scorer import Scorer
@@ -124,6 +125,10 @@ class UserFactorization(SumsEstimator):
         if self.item_features is not None:
             # Reading words is the part that a table can make fail; what follows is arithmetic on them.
             item_words(self.item_features, data.catalog)
+
+    def _refuse_facts(self, facts: PublicFacts) -> None:
+        if self.predicts_ratings:
+            refuse_one_value(facts)
 
     def _refuse_inputs(self) -> None:
         """Refuse a table of items, or an earlier release, that cannot be read."""

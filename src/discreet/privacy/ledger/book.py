@@ -23,6 +23,7 @@ from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
 from discreet.privacy.ledger.balance import Balance, balance, require_covered
+from discreet.privacy.ledger.drawing import plot_ledger
 from discreet.privacy.ledger.records import (
     BUDGETS,
     ENTRIES,
@@ -49,6 +50,7 @@ from discreet.privacy.ledger.store import LedgerStore
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from matplotlib.axes import Axes
 
 __all__ = [
     "Account", "Amount", "Balance", "Budget", "Entry", "EntryState",
@@ -117,6 +119,10 @@ class Ledger:
         return html_table(
             rows, header=header, caption=f"Ledger {self._store.path or 'in memory'}, latest first"
         )
+
+    def plot(self, dataset: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw what was spent on a dataset over time, and its budget (matplotlib)."""
+        return plot_ledger(self, dataset, ax)
 
     def spend(
         self, dataset: str, guarantee: Guarantee, *, what: str, events: Iterable[DpEvent] = ()

@@ -1,0 +1,136 @@
+"""Chart scores: a line per model by epsilon, for pages and for notebooks, and bars of one evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from discreet.core.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
+from discreet.core.checks import ParameterError
+from discreet.core.pages import Html
+from discreet.core.plotting import axes_for, plot_bars, plot_lines
+from discreet.evaluation.comparison import shown_names
+from discreet.evaluation.cost_of_privacy import PROTECTED, Definition, of_definition, promises
+from discreet.evaluation.metrics import Metric
+from discreet.evaluation.references import CHANCE, PREFIX
+from discreet.evaluation.results import Evaluation, spread_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def direction(metric: str) -> str:
+    """Return in words whether a higher or a lower score is better."""
+    return "lower is better" if Metric.parse(metric).lower_is_better else "higher is better"
+
+
+def chart(found: Sequence[Evaluation], metric: str, definition: Definition | None = None) -> Html:
+    """Return the chart of one metric: a line per model, dashes without privacy, dots for baselines.
+
+    With a `definition` only promises of that privacy definition are drawn: the same epsilon under another
+    definition is another protection.
+    """
+    lines = chart_lines(found, metric, definition)
+    return line_chart(lines, title=_title(metric, definition), x=_epsilons(found), y=Axis(label=metric))
+
+
+def plot_comparison(
+    found: Sequence[Evaluation], metric: str | None, definition: str | None, ax: Axes | None
+) -> Axes:
+    """Draw the chart of one metric with matplotlib."""
+    chosen = _metric(found, metric)
+    promised = {"/".join(one): one for one in (one.guarantee.definition for one in found if promises(one))}
+    if definition is None and len(promised) > 1:
+        raise ParameterError(
+            "These models have several privacy definitions, and the same epsilon does not mean the same "
+            f"protection under each. Plot them apart: definition={' or '.join(map(repr, promised))}."
+        )
+    if definition is not None and definition not in promised:
+        raise ParameterError(
+            f"definition={definition!r} must be one of {', '.join(map(repr, promised)) or 'none'}."
+        )
+    of = promised[definition] if definition else next(iter(promised.values()), None)
+    lines = chart_lines(found, chosen, of)
+    return plot_lines(axes_for(ax), lines, title=_title(chosen, of), x=_epsilons(found), y=Axis(label=chosen))
+
+
+def plot_evaluation(one: Evaluation, metric: str | None, ax: Axes | None) -> Axes:
+    """Draw a bar for the model and for each of its baselines."""
+    chosen = _metric((one,), metric)
+    cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
+    named = {f"{one.model}, {cost}": one.metrics}
+    named |= {f"{name.removeprefix(PREFIX)}, baseline": scores for name, scores in one.references.items()}
+    bars = [
+        (name, scores[chosen].mean, scores[chosen].std) for name, scores in named.items() if chosen in scores
+    ]
+    return plot_bars(axes_for(ax), bars, title=f"{chosen}: {direction(chosen)}", x=chosen)
+
+
+def chart_lines(
+    found: Sequence[Evaluation], metric: str, definition: Definition | None
+) -> tuple[ChartLine, ...]:
+    """Return a line for each model, and a level for each baseline."""
+    names = shown_names(found)
+    lines: list[ChartLine] = []
+    # Numbered over all metrics and definitions, so that a model keeps its color from chart to chart.
+    for number, model in enumerate(dict.fromkeys(names)):
+        mine = [
+            one for one, name in zip(found, names, strict=True) if name == model and metric in one.metrics
+        ]
+        lines += _model_lines(mine, model, metric, number % COLORS, definition)
+    for name in dict.fromkeys(name for one in found for name in one.references):
+        level, said = _baseline(found, name, metric), name.removeprefix(PREFIX)
+        # Chance is so far below that all other lines would lie on each other; the table has it.
+        if level is not None and said != CHANCE:
+            lines.append(ChartLine(name=f"{said}, baseline", level=level, color=GRAY, dashes="2 4"))
+    return tuple(lines)
+
+
+def _metric(found: Sequence[Evaluation], metric: str | None) -> str:
+    """Return the metric asked for if it was measured; by default, the first."""
+    measured = list(dict.fromkeys(name for one in found for name in one.metrics))
+    if metric is None and measured:
+        return measured[0]
+    if metric not in measured:
+        raise ParameterError(
+            f"metric={metric!r} was not measured. Measured: {', '.join(measured) or 'none'}."
+        )
+    return metric
+
+
+def _title(metric: str, definition: Definition | None) -> str:
+    protected = f" ({PROTECTED[definition[0]]} protected)" if definition else ""
+    return f"{metric}: {direction(metric)}{protected}"
+
+
+def _epsilons(found: Sequence[Evaluation]) -> Axis:
+    epsilons = sorted({one.guarantee.epsilon for one in found if promises(one)})
+    return Axis(
+        label="epsilon (smaller is more private)",
+        logarithmic=True,
+        ticks=tuple((epsilon, f"{epsilon:g}") for epsilon in epsilons),
+    )
+
+
+def _model_lines(
+    mine: Sequence[Evaluation], model: str, metric: str, color: int, definition: Definition | None
+) -> Iterator[ChartLine]:
+    private = sorted(of_definition(mine, definition), key=lambda one: one.guarantee.epsilon)
+    if points := tuple(_point(one, model, metric) for one in private if promises(one)):
+        yield ChartLine(name=model, points=points, color=color)
+    for one in mine:
+        if math.isinf(one.guarantee.epsilon):
+            level = one.metrics[metric].mean
+            yield ChartLine(name=f"{model}, NOT PRIVATE", level=level, color=color, dashes="7 4")
+
+
+def _point(one: Evaluation, model: str, metric: str) -> Point:
+    score, epsilon = one.metrics[metric], one.guarantee.epsilon
+    said = f"{model}, epsilon {epsilon:g}: {metric} {spread_text(score)}, {len(score.values)} runs"
+    return Point(epsilon, score.mean, score.std, said)
+
+
+def _baseline(found: Sequence[Evaluation], name: str, metric: str) -> float | None:
+    scores = (one.references[name].get(metric) for one in found if name in one.references)
+    return next((score.mean for score in scores if score is not None), None)

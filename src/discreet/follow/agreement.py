@@ -1,0 +1,123 @@
+"""Say what parties that follow a year together agreed on, and what a question can choose: one number.
+
+A question names the run, what was agreed, the catalog and the number of a release. All but the number must be
+what the party knows already; the number must be that of a release it made, or of the next one. So a hostile
+coordinator decides when releases are made, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, final
+
+from discreet.core.checks import require
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.noise import OwnNoise, SharedNoise
+from discreet.federated.protocols.protocol import Shapes, names_digest, only_fields
+from discreet.federated.wire import Message, Refusal, Refused
+from discreet.follow.factorization import MOST_RELEASES
+from discreet.follow.settings import FollowSettings
+from discreet.statistics.domain import DomainError, Stated, Whole
+
+_KIND = "release"
+_COORDINATOR = "coordinator"
+#: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
+FARTHEST = 1 << 62
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseQuestion(Stated):
+    """Hold all that a question can choose: the number of a release, counted from 0."""
+
+    release: Annotated[int, Whole(0, MOST_RELEASES - 1)]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowAgreement:
+    """Hold what all members of a federation that follows a year agreed on.
+
+    With `OwnNoise` every party promises its own epsilon and delta, those in its copy of `settings`, and adds
+    all the noise that they need. With `SharedNoise` all promise the same, each adds a share, and only sums
+    over all parties are seen. `facts` are those of the catalog at the start; items may be declared later.
+
+    Example:
+        >>> year = FollowSettings(releases=52, half_life=7.0, epsilon=2.0)
+        >>> agreed = FollowAgreement(run="spring", settings=year, facts=PublicFacts(n_items=3, low=1, high=5),
+        ...                          noise=SharedNoise(parties=4, missing=1))
+        >>> agreed.noise.least_parties, agreed.number_type
+        (3, '<u8')
+    """
+
+    run: str
+    settings: FollowSettings
+    facts: PublicFacts
+    noise: OwnNoise | SharedNoise
+
+    def __post_init__(self) -> None:
+        require(0 < len(self.run) <= 200, "run", self.run, "must be a name of 1 to 200 letters")
+
+    @property
+    def number_type(self) -> str:
+        """Return the type of an answer's numbers: whole, and behind a mask modulo 2^64."""
+        return "<u8" if self.noise.masked else "<i8"
+
+    @property
+    def rated(self) -> bool:
+        """Tell whether ratings are followed, not interactions alone."""
+        return self.facts.low != self.facts.high
+
+    def terms(self) -> str:
+        """Return what all members must have in common; with own noise, promises may differ."""
+        year = self.settings.to_json()
+        if not self.noise.masked:
+            year = {name: value for name, value in year.items() if name not in ("epsilon", "delta")}
+        scale = [self.facts.low, self.facts.high, self.facts.step]
+        return json.dumps({"year": year, "scale": scale, "noise": repr(self.noise)}, sort_keys=True)
+
+    def question(self, release: int, catalog: Vocabulary) -> Message:
+        """Return the question for a release; it is the same bytes whenever it is asked."""
+        asked = ReleaseQuestion(release=release)
+        return Message(
+            kind=_KIND,
+            run=self.run,
+            step=asked.release,
+            sender=_COORDINATOR,
+            fields={"settings": self.terms(), "shared": names_digest(catalog)},
+        )
+
+    def read(self, question: Message, catalog: Vocabulary) -> ReleaseQuestion:
+        """Return what a question asks for, or raise `Refused`."""
+        if question.run != self.run:
+            raise Refused(Refusal.WRONG_RUN)
+        if question.kind != _KIND:
+            raise Refused(Refusal.WRONG_KIND)
+        only_fields(question, (), ())
+        if question.sender != _COORDINATOR:
+            raise Refused(Refusal.WRONG_SENDER)
+        if question.fields.get("settings") != self.terms():
+            raise Refused(Refusal.WRONG_VERSION)
+        if question.fields.get("shared") != names_digest(catalog):
+            raise Refused(Refusal.WRONG_NAMES)
+        try:
+            asked = ReleaseQuestion(release=question.step)
+        except DomainError:
+            raise Refused(Refusal.WRONG_ROUND) from None
+        if asked.release >= self.settings.releases:
+            raise Refused(Refusal.WRONG_ROUND)
+        return asked
+
+    def shapes(self, question: Message, n_shared: int) -> Shapes:
+        """Return the arrays that answer a question."""
+        return dict.fromkeys(("counts", "values") if self.rated else ("counts",), (n_shared,))
+
+    def check_answer(self, answer: Message) -> None:
+        """Refuse numbers that no party can send; behind a mask every number can be."""
+        if self.noise.masked:
+            return
+        for array in answer.arrays.values():
+            if array.size and (array.min() <= -FARTHEST or array.max() >= FARTHEST):
+                raise Refused(Refusal.OUT_OF_RANGE)

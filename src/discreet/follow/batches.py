@@ -1,0 +1,132 @@
+"""Read new ratings in batches, from memory, from a folder of shards or on a Dask cluster.
+
+Batches enter one after the other. A user's shards are one, so all of a user's new ratings are in one batch,
+and what enters is bit by bit what one file would give. Should ids that differ in blanks put a user into two
+shards, the second batch knows what the first one used: the bound on a user's year holds for any batches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError, instance
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions, refuse_unsound
+from discreet.data.vocabulary import Vocabulary
+from discreet.distributed.cluster import ClusterSource, Whereabouts, opened_once
+from discreet.distributed.connection import losses_as_sentences
+from discreet.distributed.shards import ShardFolder
+
+#: What new ratings may come from.
+Source = Interactions | ShardFolder | ClusterSource
+# Shards that are read ahead of the one that enters: more would fill the memory of who enters them.
+_AHEAD = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Hold new ratings: users' ids as text, each once, and for every rating its user, item and value.
+
+    Values run from -1 to 1 on the declared scale. `undeclared` counts ratings that were left out because
+    their items were not declared.
+    """
+
+    ids: list[str]
+    users: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    values: Floats
+    undeclared: int = 0
+
+    @classmethod
+    def of(
+        cls, data: Interactions, catalog: Vocabulary, facts: PublicFacts, *, drop_unknown: bool = False
+    ) -> Batch:
+        """Read interactions; ratings of items that were not declared are refused, or left out."""
+        if data.users.is_positional:
+            raise DataError(
+                "The users of these data are row numbers, which do not say who they are. Name them by "
+                "ids that stay the same all year."
+            )
+        places = catalog.index_of(data.catalog.series).astype(np.int64)
+        items = places[data.items]
+        known = items >= 0
+        unknown = int(items.size - np.count_nonzero(known))
+        if unknown and not drop_unknown:
+            raise DataError(
+                f"{unknown:,} of {items.size:,} ratings are of items that were not declared. Declare those "
+                "(--items), or leave such ratings out (--drop-unknown)."
+            )
+        # Blanks around an id are no part of it: the same user must be known again in every file.
+        named = data.users.series.cast(pl.String).str.strip_chars().to_list()
+        number = {one: place for place, one in enumerate(dict.fromkeys(named))}
+        rows = np.array([number[one] for one in named], dtype=np.int64)[data.rows()]
+        half = (facts.high - facts.low) / 2
+        middle = (facts.high + facts.low) / 2
+        values = (
+            np.clip((data.values.astype(np.float64) - middle) / half, -1, 1) if half else np.zeros(items.size)
+        )
+        return cls(
+            ids=list(number), users=rows[known], items=items[known], values=values[known], undeclared=unknown
+        )
+
+
+def check_source(data: object) -> None:
+    """Refuse what is no data source, and values that no rating can be, before anything is entered."""
+    if data is None or isinstance(data, ShardFolder | ClusterSource):
+        return
+    instance("data", data, Interactions, "Read a file with discreet.read, or open shards.")
+    assert isinstance(data, Interactions)
+    refuse_unsound(data)
+
+
+def batches(
+    data: Source | None, catalog: Vocabulary, facts: PublicFacts, *, drop_unknown: bool = False
+) -> Iterator[Batch]:
+    """Yield new ratings batch by batch; a folder of shards is read run by run, so memory stays bounded."""
+    if isinstance(data, ClusterSource):
+        yield from _on_workers(data, catalog, facts, drop_unknown)
+    elif isinstance(data, ShardFolder):
+        for shard in range(data.n_shards):
+            for people in data.people(shard):
+                yield Batch.of(people, catalog, facts, drop_unknown=drop_unknown)
+    elif data is not None:
+        yield Batch.of(data, catalog, facts, drop_unknown=drop_unknown)
+
+
+def _on_workers(
+    source: ClusterSource, catalog: Vocabulary, facts: PublicFacts, drop_unknown: bool
+) -> Iterator[Batch]:
+    """Let workers read shards and yield what they found, in the order of shards.
+
+    The book of what entered stays with whoever follows the year, so batches come to it, not sums.
+    """
+    client, where = source.client, Whereabouts.of(source.shards)
+    waiting: deque[Any] = deque()
+    with losses_as_sentences():
+        try:
+            for shard in range(source.shards.n_shards + _AHEAD):
+                if shard < source.shards.n_shards:
+                    waiting.append(
+                        client.submit(_read_shard, where, shard, catalog, facts, drop_unknown, pure=False)
+                    )
+                if shard >= _AHEAD - 1 and waiting:
+                    yield from waiting.popleft().result()
+        finally:
+            client.cancel(list(waiting))
+
+
+def _read_shard(
+    where: Whereabouts, number: int, catalog: Vocabulary, facts: PublicFacts, drop_unknown: bool
+) -> list[Batch]:
+    """Return the batches of one shard, on a worker."""
+    runs = opened_once(where).people(number)
+    return [Batch.of(one, catalog, facts, drop_unknown=drop_unknown) for one in runs]

@@ -1,0 +1,263 @@
+"""Ask parties for releases, add them up, and make an ordinary model from the sums.
+
+With own noise every answer is a release that may be seen, so each party's releases are kept: a party that was
+away is asked later for what it missed, and until then counts as one with nothing new. With shared noise only
+sums over all parties exist; a release then waits until all of them answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from discreet.core.checks import PrivacyError, positive, require
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.journal import Journal
+from discreet.federated.keeper import Line, ask_masks, unmasked
+from discreet.federated.transport import RoundAnswers, Transport, collect, promised
+from discreet.federated.wire import FederationError, Message
+from discreet.follow.agreement import FARTHEST, FollowAgreement
+from discreet.follow.factorization import FACTOR_BITS, Factorization
+from discreet.follow.model import Kind, current, labeled, refuse_kind, scorer_of
+from discreet.follow.state import ItemSums, Whole
+from discreet.models.fitted import FittedModel
+from discreet.privacy.accounting.gaussian import gaussian_multiplier
+
+_ALL = "all parties"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedTogether:
+    """Hold the model of a release, who is in it, and why others lag behind."""
+
+    model: FittedModel
+    release: int
+    counted: tuple[str, ...]
+    left_out: Mapping[str, str]
+    refused: Mapping[str, int]
+
+
+@final
+class FollowCoordinator:
+    """Follow a year with parties that keep their data and their entry books.
+
+    Parameters:
+        agreement: What all members agreed on.
+        parties: The names of the parties.
+        catalog: The items as declared so far; `declare` adds more.
+        state: A file that makes the coordinator resumable. It holds what parties released, which is public
+            with own noise; with shared noise it holds sums over all of them.
+        keeper: The line to the keeper of masks, for shared noise.
+    """
+
+    def __init__(
+        self,
+        agreement: FollowAgreement,
+        transport: Transport,
+        *,
+        parties: Sequence[str],
+        catalog: Vocabulary,
+        state: str | Path | None = None,
+        keeper: Line | None = None,
+        seconds: float = 60.0,
+    ) -> None:
+        require(len(set(parties)) == len(parties) > 0, "parties", list(parties), "must be different names")
+        require(_ALL not in parties, "parties", list(parties), f"must not hold {_ALL!r}")
+        need = "A keeper is needed for shared noise."
+        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, "must be given", need)
+        count = getattr(agreement.noise, "parties", len(parties))
+        require(len(parties) == count, "parties", list(parties), f"must be the {count} that share the noise")
+        self._agreement, self._transport, self._keeper = agreement, transport, keeper
+        self._parties, self.catalog = tuple(parties), catalog
+        self._seconds, self._journal = positive("seconds", seconds), Journal(state)
+
+    def declare(self, items: Vocabulary) -> None:
+        """Declare items that are new, as all members do between two releases."""
+        fresh = items.ids[self.catalog.index_of(items.series) < 0].tolist()
+        self.catalog = Vocabulary.of([*self.catalog.ids.tolist(), *fresh])
+
+    @property
+    def made(self) -> int:
+        """Return how many releases there are."""
+        return max((len(found) for found in self._kept().values()), default=0)
+
+    def release(self, *, kind: Kind = "both") -> FollowedTogether:
+        """Ask for the next release and for what parties missed, and return a model from all of it.
+
+        Raises:
+            FederationError: Nobody answered, or with shared noise somebody did not; ask again later. A
+                release that a party has drawn is not drawn again.
+        """
+        refuse_kind(kind, None, self._facts())
+        wanted = self.made
+        if wanted >= self._agreement.settings.releases:
+            raise PrivacyError(
+                f"A year of {wanted:,} releases was agreed on, and all of them were made. Agree on a new one."
+            )
+        left_out, refused = self._asked(wanted)
+        kept = self._kept()
+        counted = [name for name in self._parties if len(kept.get(name, kept.get(_ALL, []))) > wanted]
+        return FollowedTogether(
+            model=self.model(kind=kind),
+            release=wanted + 1,
+            counted=tuple(counted),
+            left_out=left_out,
+            refused=refused,
+        )
+
+    def model(self, *, kind: Kind = "both") -> FittedModel:
+        """Return the model of the latest release; nothing is asked."""
+        kept, facts, settings = self._kept(), self._facts(), self._agreement.settings
+        made = self.made
+        if not made:
+            raise FederationError("There is no release yet.")
+        drawn, multiplier = self._sums(kept, made)
+        now = current(settings, facts, drawn, multiplier=multiplier)
+        states = [promised(one) for found in kept.values() for one in found]
+        weakest = replace(
+            settings, epsilon=max(one[0] for one in states), delta=max(one[1] for one in states)
+        )
+        promise = weakest.promise(facts)
+        held = "each person's choices are held by one party, or each party's promise is added"
+        promise = replace(
+            promise,
+            assumes=(*promise.assumes, *self._agreement.noise.assumes(weakest.epsilon, weakest.delta), held),
+            notes=(*promise.notes, "the weakest promise of all parties; each keeps its own ledger"),
+        )
+        simulated = any(one[2] for one in states)
+        return FittedModel(
+            guarantee=labeled(promise, settings, made - 1, simulated=simulated, until=None),
+            facts=facts,
+            catalog=self.catalog,
+            name="federated-follow",
+            parameters={"release": made, "settings": self._agreement.terms(), "parties": len(self._parties)},
+            scorer=scorer_of(now, facts, kind),
+        )
+
+    def _facts(self) -> PublicFacts:
+        return replace(self._agreement.facts, n_items=len(self.catalog))
+
+    def _kept(self) -> dict[str, list[Message]]:
+        """Return the releases that are known, by party; with shared noise those of all together."""
+        found: dict[str, list[Message]] = {}
+        for message in self._journal.messages:
+            if message.run == self._agreement.run and message.arrays:
+                found.setdefault(message.sender, []).append(message)
+        return found
+
+    def _question(self, release: int) -> Message:
+        """Return the question for a release; one that was sent before a crash is repeated bit by bit."""
+        for message in self._journal.messages:
+            if not message.arrays and message.run == self._agreement.run and message.step == release:
+                return message
+        question = self._agreement.question(release, self.catalog)
+        if self._agreement.noise.masked:
+            self._journal.keep(question)
+        return question
+
+    def _asked(self, wanted: int) -> tuple[dict[str, str], dict[str, int]]:
+        """Ask for all releases up to the wanted one that are not known yet; say who lags behind, and why."""
+        left_out: dict[str, str] = {}
+        refused: Counter[str] = Counter()
+        if self._agreement.noise.masked:
+            return left_out, self._asked_together(wanted)
+        for release in range(wanted + 1):
+            kept = self._kept()
+            behind = [
+                name for name in self._parties if len(kept.get(name, [])) == release and name not in left_out
+            ]
+            if not behind:
+                continue
+            found = self._collected(self._question(release), behind)
+            for name in behind:
+                if name in found.answers:
+                    self._journal.keep(found.answers[name])
+            left_out |= found.left_out
+            refused += found.refused
+        if self.made <= wanted:
+            raise FederationError(f"No party answered release {wanted + 1}; ask again when they are back.")
+        return left_out, dict(refused)
+
+    def _asked_together(self, wanted: int) -> dict[str, int]:
+        """Ask all parties for one release and keep the sum of their answers without the masks."""
+        question = self._question(wanted)
+        found = self._collected(question, self._parties)
+        if found.left_out:
+            raise FederationError(
+                f"Release {wanted + 1} waits for {', '.join(sorted(found.left_out))}: with shared noise only "
+                "sums over all parties exist. Ask again when they are back."
+            )
+        assert self._keeper is not None
+        answers = [found.answers[name] for name in self._parties]
+        totals = {name: np.array(array) for name, array in answers[0].arrays.items()}
+        for answer in answers[1:]:
+            for name, total in totals.items():
+                total += answer.arrays[name]
+        size = sum(array.size for array in totals.values())
+        keys = {one.sender: str(one.fields.get("key")) for one in answers}
+        masks = ask_masks(
+            self._keeper, question.run, question.step, question.digest(), list(self._parties), size, keys
+        )
+        if isinstance(masks, frozenset):
+            raise FederationError(
+                f"The keeper has no mask of {', '.join(sorted(set(self._parties) - masks))} for release "
+                f"{wanted + 1}. Ask again."
+            )
+        sums = {name: array.view(np.int64) for name, array in unmasked(totals, masks).items()}
+        states = [promised(one) for one in answers]
+        fields = {
+            "epsilon": max(one[0] for one in states),
+            "delta": max(one[1] for one in states),
+            "simulated": any(one[2] for one in states),
+        }
+        self._journal.keep(replace(question, sender=_ALL, fields=fields, arrays=sums))
+        return dict(found.refused)
+
+    def _collected(self, question: Message, parties: Sequence[str]) -> RoundAnswers:
+        return collect(question, self._transport, parties, self._agreement, len(self.catalog), self._seconds)
+
+    def _sums(self, kept: Mapping[str, list[Message]], made: int) -> tuple[list[ItemSums], float]:
+        """Return the sums over parties of every release so far, and how much noise is on them."""
+        settings, noise, size = self._agreement.settings, self._agreement.noise, len(self.catalog)
+        counts = np.zeros((made, size), dtype=np.int64)
+        values = np.zeros((made, size), dtype=np.int64)
+        for found in kept.values():
+            # A number beyond this is nobody's; sums of all parties stay within 63 bits.
+            most = FARTHEST // len(kept)
+            counts += np.clip(completed(settings.counts, _rows(found, "counts", size), made), -most, most)
+            values += np.clip(completed(settings.values, _rows(found, "values", size), made), -most, most)
+        drawn = [ItemSums(*pair) for pair in zip(counts, values, strict=True)]
+        if noise.masked:
+            return drawn, settings.multiplier * math.sqrt(len(self._parties) / noise.least_parties)
+        each = [gaussian_multiplier(*promised(found[-1])[:2]) for found in kept.values()]
+        return drawn, math.sqrt(math.fsum(one**2 for one in each))
+
+
+def _rows(found: Sequence[Message], name: str, size: int) -> Whole:
+    rows = np.zeros((len(found), size), dtype=np.int64)
+    for row, message in zip(rows, found, strict=True):
+        array = message.arrays.get(name)
+        if array is not None:
+            row[: array.size] = array
+    return rows
+
+
+def completed(factorization: Factorization, rows: Whole, made: int) -> Whole:
+    """Return a party's releases, and for those it missed what they would be with nothing new and no noise.
+
+    Estimates from them are those of the releases that the party made.
+    """
+    known = len(rows)
+    if known == made:
+        return rows
+    whole = np.ldexp(factorization.whole[:made, :known].astype(np.float64), -FACTOR_BITS)
+    sums = np.linalg.solve(whole[:known], rows.astype(np.float64))
+    return np.concatenate([rows, np.rint(whole[known:] @ sums).astype(np.int64)])

@@ -1,0 +1,212 @@
+"""Follow a year as one of several parties: each question is one release, drawn once from the own entry book.
+
+A party pays for the whole year in its own ledger when it starts. Its state is that of any followed year:
+who entered what, when and with which weight. Nothing in a question changes what enters or how. A release that
+was made is read from the disk, however often and by whomever it is asked for again.
+
+Once a question is accepted no row can change whether an answer is sent: ratings of undeclared items are left
+out, and ratings that cannot be read enter a later release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.core.checks import PrivacyError, require
+from discreet.core.progress import logger
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.vocabulary import Vocabulary
+from discreet.federated.keeper import Line, fingerprint, hand_key, masked
+from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
+from discreet.follow.agreement import FollowAgreement
+from discreet.follow.batches import Source, batches, check_source
+from discreet.follow.settings import RELEASE_BITS
+from discreet.follow.state import opened
+from discreet.follow.stream import Following
+from discreet.follow.year import OpenYear, begin, declare, make_release, read_year
+from discreet.privacy.ledger.book import Ledger
+
+#: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
+Supply = Callable[[int], Source | None]
+# A byte that no text in UTF-8 has, so that no user's fingerprint is a key of a mask.
+_MASK = b"\xffmask\xff"
+
+
+@final
+class FollowParty:
+    """Answer a coordinator's questions from one party's followed year.
+
+    Parameters:
+        name: How the coordinator's roster calls this party.
+        path: The party's state, which `FollowParty.start` wrote; private to the party.
+        agreement: What was agreed, with this party's own epsilon and delta.
+        supply: Returns the new ratings of a release. It is called once a release is asked for the first time.
+        keeper: The line to the keeper of masks, for shared noise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str | Path,
+        agreement: FollowAgreement,
+        supply: Supply,
+        *,
+        keeper: Line | None = None,
+        random: PrivacyRandom | None = None,
+    ) -> None:
+        need = "A keeper is needed for shared noise."
+        require(keeper is not None or not agreement.noise.masked, "keeper", keeper, "must be given", need)
+        self.name, self.agreement, self.path = name, agreement, Path(path)
+        self._supply, self._keeper = supply, keeper
+        self._random = random or PrivacyRandom.from_os()
+        self._turn = threading.Lock()
+        with opened(self.path, writing=False) as state:
+            _refuse_other(read_year(state), agreement)
+
+    @classmethod
+    def start(
+        cls,
+        name: str,
+        path: str | Path,
+        items: Vocabulary,
+        agreement: FollowAgreement,
+        supply: Supply,
+        *,
+        dataset: str | None = None,
+        ledger: Ledger | None = None,
+        keeper: Line | None = None,
+        random: PrivacyRandom | None = None,
+    ) -> Self:
+        """Pay for the whole year in the party's own ledger, write its state, and return the party."""
+        settings, noise = agreement.settings, agreement.noise
+        begin(
+            path,
+            items,
+            replace(agreement.facts, n_items=len(items)),
+            settings,
+            name=dataset or name,
+            ledger=ledger,
+            shares=noise.least_parties,
+            run=agreement.run,
+            assumes=(
+                *noise.assumes(settings.epsilon, settings.delta),
+                "each person's choices are held by one party, or each party's promise is added",
+            ),
+        )
+        return cls(name, path, agreement, supply, keeper=keeper, random=random)
+
+    def answer(self, raw: bytes) -> bytes:
+        """Return the answer to a question, or a message that declines it and says why."""
+        step = -1
+        try:
+            question = decode(raw)
+            step = question.step
+            with self._turn:
+                return encode(self._answer(question))
+        except Refused as error:
+            return encode(self._declined(step, error.reason))
+        except Exception as error:
+            # The reason is the operator's business alone.
+            logger.warning("A question of run %s was declined: %s", self.agreement.run, str(error))
+            return encode(self._declined(step, Refusal.DECLINED))
+
+    def declare(self, items: Vocabulary) -> None:
+        """Declare items that are new, as all members do between two releases."""
+        with opened(self.path, writing=True) as state:
+            declare(state, read_year(state), items)
+
+    def erase(self, user: str | int) -> int:
+        """Stop adding a user's ratings from the next release on; return how many were taken out."""
+        return Following(self.path).erase(user)
+
+    def _answer(self, question: Message) -> Message:
+        found = self._found()
+        asked = self.agreement.read(question, found.catalog)
+        if asked.release > len(found.releases):
+            raise Refused(Refusal.WRONG_ROUND)
+        if asked.release == len(found.releases):
+            self._make(asked.release)
+            found = self._found()
+        return self._sealed(question, found, asked.release)
+
+    def _make(self, release: int) -> None:
+        """Enter what is new and draw a release; if that fails, draw it without new ratings.
+
+        A transaction that failed is undone, and nobody has seen what was drawn in it.
+        """
+        try:
+            data = self._supply(release)
+            check_source(data)
+            self._drawn(release, data)
+        except Exception as error:
+            logger.error("New ratings cannot be read (%s); release %s has none.", str(error), release + 1)
+            self._drawn(release, None)
+
+    def _drawn(self, release: int, data: Source | None) -> None:
+        with opened(self.path, writing=True) as state:
+            found = read_year(state)
+            # Another process may have made it since.
+            if len(found.releases) == release:
+                given = batches(data, found.catalog, found.facts, drop_unknown=True)
+                make_release(state, found, given, self._random)
+
+    def _sealed(self, question: Message, found: OpenYear, release: int) -> Message:
+        """Return a release as it was drawn, behind a mask where the noise is shared."""
+        kept, settings = found.releases[release], self.agreement.settings
+        arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts}
+        if self.agreement.rated:
+            arrays["values"] = kept.drawn.values
+        deviation = math.ldexp(settings.share_width(found.shares), -RELEASE_BITS)
+        fields: dict[str, Value] = {f"noise {name}": deviation for name in arrays}
+        fields |= {
+            "epsilon": settings.epsilon,
+            "delta": settings.delta,
+            "simulated": any(one.simulated for one in found.releases),
+        }
+        if self._keeper is not None and self.agreement.noise.masked:
+            # One key for one question: the same numbers never leave behind the same mask with others.
+            key = hmac.new(found.secret, _MASK + question.digest().encode(), hashlib.sha256).digest()
+            arrays = dict(masked({name: one.view(np.uint64) for name, one in arrays.items()}, key))
+            fields["key"] = fingerprint(key)
+            sealed: dict[str, Value] = {
+                "key": key.hex(),
+                "question": question.digest(),
+                "least": found.shares,
+            }
+            hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
+        return replace(question, sender=self.name, fields=fields, arrays=arrays)
+
+    def _found(self) -> OpenYear:
+        with opened(self.path, writing=False) as state:
+            return read_year(state)
+
+    def _declined(self, step: int, reason: Refusal) -> Message:
+        return Message(
+            kind="declined",
+            run=self.agreement.run,
+            step=step,
+            sender=self.name,
+            fields={"reason": reason.value},
+        )
+
+
+def _refuse_other(found: OpenYear, agreement: FollowAgreement) -> None:
+    """Refuse a state of another run, or with other settings: its releases would not fit what is promised."""
+    here = (found.run, found.settings, found.shares, found.facts.low, found.facts.high, found.facts.step)
+    facts = agreement.facts
+    there = (agreement.run, agreement.settings, agreement.noise.least_parties, facts.low, facts.high)
+    if here != (*there, facts.step):
+        raise PrivacyError(
+            f"This state began for run {found.run!r} with its own settings, which are not those that were "
+            "agreed on now. Go on with those, or start a new year, which is paid anew."
+        )

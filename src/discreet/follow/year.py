@@ -1,0 +1,189 @@
+"""Read the state of a followed year, and make its next release inside one transaction.
+
+Where parties follow together with shared noise, a state holds one party's share: a release then has a part of
+the noise only, leaves behind a mask, and is never shown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from discreet.core.checks import FileError, PrivacyError, instance, integer
+from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.vocabulary import Vocabulary
+from discreet.follow.batches import Batch
+from discreet.follow.entries import enter
+from discreet.follow.releases import draw
+from discreet.follow.settings import FollowSettings
+from discreet.follow.state import ItemSums, Release, State, created, summed
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.book import Ledger
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenYear:
+    """Hold what every operation reads first.
+
+    `shares` says how many parties' noise hides a release: 1 where a release hides itself. `run` names the
+    one federation that a party's state answers.
+    """
+
+    name: str
+    settings: FollowSettings
+    began: datetime
+    facts: PublicFacts
+    catalog: Vocabulary
+    promise: Guarantee
+    secret: bytes
+    releases: list[Release]
+    shares: int
+    run: str
+
+    @property
+    def end(self) -> str:
+        """Return the day on which the year ends."""
+        return f"{self.began + timedelta(days=self.settings.days):%Y-%m-%d}"
+
+    def fresh(self, items: Vocabulary) -> list[Any]:
+        """Return those items that are not declared yet."""
+        found: list[Any] = items.ids[self.catalog.index_of(items.series) < 0].tolist()
+        return found
+
+    def missing(self, release: int | None) -> int:
+        """Return how many releases are to be made so that the latest has this number, counted from 1."""
+        made, most = len(self.releases), self.settings.releases
+        wanted = made + 1 if release is None else integer("release", release, least=1)
+        if wanted > most:
+            raise PrivacyError(
+                f"A year of {most:,} releases was paid for, and {made:,} were made. For more start a new "
+                "year, which is paid anew."
+            )
+        if wanted < made:
+            raise PrivacyError(
+                f"Release {wanted:,} was made, and {made - wanted:,} after it; none is drawn again."
+            )
+        return wanted - made
+
+    def refuse_share(self) -> None:
+        """Refuse to show a share: with a part of the noise alone it promises less than the label says."""
+        if self.shares > 1:
+            raise PrivacyError(
+                "This state holds one party's share of a federation's noise, which is never shown alone. "
+                "The coordinator has the sums of all parties."
+            )
+
+
+class EntryCounts(NamedTuple):
+    """Count a batch, for whoever holds the data."""
+
+    entered: int = 0
+    known_pairs: int = 0
+    of_erased: int = 0
+    undeclared: int = 0
+
+
+def begin(
+    path: str | Path,
+    items: Vocabulary,
+    facts: PublicFacts,
+    settings: FollowSettings,
+    *,
+    name: str,
+    ledger: Ledger | None,
+    shares: int = 1,
+    run: str = "",
+    assumes: Sequence[str] = (),
+) -> None:
+    """Pay for all releases of a year, and write its state; a party's state also says how noise is shared."""
+    instance("settings", settings, FollowSettings)
+    path = Path(path)
+    if path.exists():
+        raise FileError(f"{path} exists already and was left as it is. Choose another file.")
+    if not path.absolute().parent.is_dir():
+        raise FileError(f"{path} cannot be written: its folder does not exist.")
+    promise = settings.promise(facts)
+    of_ledger = () if ledger is None else ledger.assumptions(name)
+    promise = replace(promise, assumes=(*promise.assumes, *assumes, *of_ledger))
+    book = ledger or Ledger.nowhere()
+    with book.spend(name, promise, what="follow", events=settings.events()), created(path) as state:
+        state.found(
+            {
+                "name": name,
+                "began": datetime.now(UTC).isoformat(timespec="seconds"),
+                "settings": settings.to_json(),
+                "facts": facts.to_json(),
+                "promise": promise.to_json(),
+                "shares": shares,
+                "run": run,
+            }
+        )
+        state.declare(0, items.ids.tolist())
+
+
+def read_year(state: State) -> OpenYear:
+    """Return the year as it is on the disk."""
+    content, secret = state.settings()
+    catalog = vocabulary_of([one for _, declared in state.item_ids() for one in declared])
+    declared = PublicFacts.from_json(content["facts"])
+    facts = replace(declared, n_items=len(catalog))
+    promise = Guarantee.from_json(content["promise"])
+    # The label speaks of the catalog as it is now.
+    kept = [line for line in promise.assumes if line not in declared.assumptions()]
+    promise = replace(promise, assumes=(*facts.assumptions(), *kept))
+    return OpenYear(
+        name=str(content["name"]),
+        settings=FollowSettings.from_json(content["settings"]),
+        began=datetime.fromisoformat(content["began"]),
+        facts=facts,
+        catalog=catalog,
+        promise=promise,
+        secret=secret,
+        releases=state.releases(len(catalog)),
+        shares=int(content.get("shares", 1)),
+        run=str(content.get("run", "")),
+    )
+
+
+def vocabulary_of(ids: list[Any]) -> Vocabulary:
+    """Return ids as whole numbers if all of them are, else as text."""
+    return Vocabulary.of(ids if all(isinstance(one, int) for one in ids) else [str(one) for one in ids])
+
+
+def declare(state: State, found: OpenYear, items: Vocabulary) -> OpenYear:
+    """Append the items that are not declared yet."""
+    fresh = found.fresh(items)
+    if not fresh:
+        return found
+    state.declare(len(found.releases), fresh)
+    return read_year(state)
+
+
+def make_release(state: State, found: OpenYear, given: Iterable[Batch], random: PrivacyRandom) -> EntryCounts:
+    """Enter batches one after the other and draw the next release, all in the transaction of `state`.
+
+    Each batch sees what earlier ones entered, so it does not matter how users are spread over them.
+    """
+    number, settings = len(found.releases), found.settings
+    parts = settings.parts(found.facts)
+    total = summed(None, found.facts.n_items, parts)
+    counts = EntryCounts()
+    for batch in given:
+        made = enter(batch, state, settings, parts, number, found.secret)
+        state.add_users(made.new_users)
+        state.enter(number, made.entries)
+        own = summed(made.entries, found.facts.n_items, parts)
+        total = ItemSums(total.counts + own.counts, total.values + own.values)
+        counted = (made.entries.users.size, made.known_pairs, made.of_erased, batch.undeclared)
+        counts = EntryCounts(*(int(one + more) for one, more in zip(counts, counted, strict=True)))
+    state.add_sums(number, total)
+    rated = parts[1] > 0
+    drawn = draw(settings, state.sums(found.facts.n_items), random, rated=rated, shares=found.shares)
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    state.publish(Release(number=number, time=time, simulated=random.simulated, drawn=drawn))
+    return counts

@@ -1,0 +1,77 @@
+"""Draw a ledger: what was spent on a dataset over time, and what its budget allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.core.checks import ParameterError
+from discreet.core.plotting import axes_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from discreet.privacy.ledger.book import Entry, Ledger
+
+
+# The colors of sums, one for each privacy definition.
+_COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
+
+
+def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
+    """Draw the epsilon of each release, their sum over time, and the budget's epsilon.
+
+    The sum adds epsilons, apart for each privacy definition, because they do not add across definitions. A
+    budget with another account counts less; the title says what it counts.
+    """
+    name = _only(ledger, dataset)
+    entries = ledger.entries(name)
+    paid = [one for one in entries if math.isfinite(one.guarantee.epsilon)]
+    drawn = axes_for(ax)
+    if paid:
+        drawn.stem(_times(paid), [one.guarantee.epsilon for one in paid], basefmt=" ", label="each release")
+    definitions = list(dict.fromkeys(one.guarantee.definition for one in paid))
+    for number, definition in enumerate(definitions):
+        mine = [one for one in paid if one.guarantee.definition == definition]
+        label = "added up" + (f", {'/'.join(definition)}" if len(definitions) > 1 else "")
+        sums = list(accumulate(one.guarantee.epsilon for one in mine))
+        color = _COLORS[number % len(_COLORS)]
+        drawn.step(_times(mine), sums, where="post", marker="o", color=color, label=label)
+    budget = ledger.budget(name)
+    if budget is not None:
+        drawn.axhline(budget.guarantee.epsilon, color="#69757a", linestyle="--", label="budget")
+    drawn.set(xlabel="time (UTC)", ylabel="epsilon", title=_title(ledger, name, len(entries) - len(paid)))
+    drawn.tick_params(axis="x", rotation=30)
+    if paid or budget is not None:
+        drawn.legend(fontsize="small")
+    return drawn
+
+
+def _times(entries: Sequence[Entry]) -> np.ndarray:
+    # Without its zone, which is UTC: numpy's times have none.
+    return np.array([one.time.replace(tzinfo=None) for one in entries], dtype="datetime64[us]")
+
+
+def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
+    budget, counted = ledger.budget(name), ledger.balance(name)
+    title = f"Spent on {name}"
+    if budget is not None and counted is not None:
+        title += f": {100 * counted.share:.3g} % of the budget ({budget.account.value} account)"
+    return title + (f"; {without_privacy} releases are NOT PRIVATE" if without_privacy else "")
+
+
+def _only(ledger: Ledger, dataset: str | None) -> str:
+    """Return the dataset asked for; without one, the only one there is."""
+    names = ledger.datasets()
+    known = ", ".join(map(repr, names)) or "none"
+    if dataset is None and len(names) == 1:
+        return names[0]
+    if dataset is None:
+        raise ParameterError(f"The ledger holds {len(names)} datasets: {known}. Name one to plot.")
+    if dataset not in names:
+        raise ParameterError(f"dataset={dataset!r} is not in this ledger. It holds {known}.")
+    return dataset

@@ -1,0 +1,129 @@
+"""Pictures for notebooks: the axes hold what was measured, and without matplotlib a sentence says so."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import discreet
+from cli.test_pages import six_models
+from discreet.core.checks import ParameterError
+from discreet.evaluation.comparison import Comparison
+from discreet.planning.plan import schedule, similar_curve
+from evaluation.test_report import evaluation
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """Draw without a screen, and close all figures afterwards."""
+    matplotlib.use("Agg")
+    yield
+    matplotlib.pyplot.close("all")
+
+
+def measured(model, epsilon, **more):
+    return evaluation(model, epsilon, {"rmse": (1.0, 1.1)}, **more)
+
+
+def legend(ax):
+    """Return the names in a legend, without the values behind them."""
+    return [text.get_text().partition(" (")[0] for text in ax.get_legend().get_texts()]
+
+
+def test_an_evaluation_is_bars_of_the_model_and_its_baselines():
+    one = six_models()[0]
+    ax = one.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "user-factorization, epsilon 0.1",
+        "user mean, baseline",
+    ]
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == [one.metrics["rmse"].mean, 1.0] and "lower is better" in ax.get_title()
+    assert len(one.plot("ndcg@10").patches) == 1
+    with pytest.raises(ParameterError, match=r"'mae' was not measured. Measured: rmse, ndcg@10"):
+        one.plot("mae")
+
+
+def test_a_comparison_is_a_line_for_each_model(compared):
+    ax = compared.plot("ndcg@10")
+    names = legend(ax)
+    assert len(names) == 14 and {"implicit", "explicit, NOT PRIVATE", "biases"} <= set(names)
+    assert ax.get_xscale() == "log" and ax.get_ylabel() == "ndcg@10"
+    drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) == 5)
+    assert list(drawn.get_xdata()) == [0.1, 0.5, 1.0, 2.0, 10.0]
+    # The twin: another metric draws other values, on axes that are given.
+    again = compared.plot("rmse", ax=matplotlib.pyplot.figure().add_subplot())
+    assert again is not ax and again.get_ylabel() == "rmse" and len(legend(again)) == 15
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return Comparison(six_models())
+
+
+def test_promises_of_several_definitions_are_drawn_apart():
+    mixed = Comparison([measured("biases", 1.0), measured("local-sgd", 1.0, unit=discreet.Unit.VALUE)])
+    with pytest.raises(ParameterError, match="several privacy definitions") as refused:
+        mixed.plot()
+    named = str(refused.value).split("'")[1]
+    assert legend(mixed.plot(definition=named)) == ["biases"]
+    with pytest.raises(ParameterError, match="must be one of"):
+        mixed.plot(definition="everything")
+
+
+def test_a_ledger_is_drawn_over_time(tmp_path):
+    ledger = discreet.Ledger.open(tmp_path / "a.ledger")
+    promise = measured("biases", 0.5).guarantee
+    with pytest.raises(ParameterError, match="holds 0 datasets"):
+        ledger.plot()
+    ledger.set_budget("films", measured("biases", 3.0).guarantee)
+    for _ in range(3):
+        ledger.spend("films", promise, what="biases").__exit__(None, None, None)
+    ax = ledger.plot()
+    assert (
+        set(legend(ax)) == {"each release", "added up", "budget"} and "50 % of the budget" in ax.get_title()
+    )
+    steps = next(line for line in ax.get_lines() if line.get_label() == "added up")
+    assert list(steps.get_ydata()) == [0.5, 1.0, 1.5]
+    with pytest.raises(ParameterError, match=r"'books' is not in this ledger\. It holds 'films'"):
+        ledger.plot("books")
+
+
+def test_a_ledger_without_a_budget_says_what_is_not_private():
+    ledger = discreet.Ledger.in_memory()
+    for promise in (measured("biases", 1.0).guarantee, measured("biases", math.inf).guarantee):
+        ledger.spend("films", promise, what="biases").__exit__(None, None, None)
+    other = measured("local-sgd", 1.0, unit=discreet.Unit.VALUE).guarantee
+    ledger.spend("films", other, what="local").__exit__(None, None, None)
+    ax = ledger.plot("films")
+    assert "1 releases are NOT PRIVATE" in ax.get_title() and len(legend(ax)) == 3
+
+
+def test_a_plan_ends_within_its_budget():
+    plan = schedule(5.0, 1e-6, 365)
+    ax = plan.plot()
+    ends = sorted(
+        np.asarray(line.get_ydata())[-1] for line in ax.get_lines() if np.size(line.get_xdata()) > 2
+    )
+    assert plan.per_release.epsilon < ends[0] <= 5.0 < ends[1] and "budget" in legend(ax)
+    assert all(np.size(line.get_xdata()) < 80 for line in ax.get_lines())
+    # The twin: a single release is the whole budget, composed or added.
+    assert schedule(5.0, 1e-6, 1).plot().get_lines()[0].get_ydata()[0] <= 5.0
+
+
+def test_a_curve_is_drawn_for_so_many_people():
+    curve = similar_curve("rmse", 20_000, 30)
+    ax = curve.plot(2 * curve.people, epsilon=1.0)
+    drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) > 2)
+    np.testing.assert_allclose(np.asarray(drawn.get_xdata(), dtype=float), [x / 2 for x, _ in curve.points])
+    assert "one release of the plan: 1" in legend(ax)
+
+
+def test_without_matplotlib_a_sentence_says_what_to_install(monkeypatch, compared):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for plot in (compared.plot, compared[0].plot, schedule(1.0, 1e-6, 2).plot):
+        with pytest.raises(ParameterError, match=r"pip install 'discreet\[report\]'"):
+            plot()
