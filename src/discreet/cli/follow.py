@@ -279,19 +279,29 @@ def erase(
 
     year = Following(state)
     taken = year.erase(user)
-    status = year.status()
-    facts = year.catalog()[1]
-    left = influence_left(status.settings, len(status.times), rated=facts.low != facts.high)
+    status, facts = year.status(), year.catalog()[1]
+    rated = facts.low != facts.high
+    counts = influence_left(status.settings, len(status.times), rated=rated)
+    values = influence_left(status.settings, len(status.times), rated=True, fading=False) if rated else {}
     if as_json:
-        emit({"taken_out": taken, "influence_left": left})
+        emit({"taken_out": taken, "influence_left": counts, "influence_left_on_ratings": values})
+        return
+    gone = f"{taken:,} ratings were taken out of the year and do not enter again."
+    none = "No rating of this user is in the year. Should some come, they do not enter."
+    printing.show(
+        f"{gone if taken else none} A fingerprint of the id stays in the private state, so that the same "
+        "user is known if new ratings come."
+    )
+    if not (taken and counts):
         return
     printing.show(
-        f"{taken:,} ratings were taken out of the year and do not enter again. A fingerprint of the id "
-        "stays in the private state, so that the same user is known if new ratings come."
+        "What was released stays released, and the promise covers it. If a rating entered at the first "
+        f"release, later counts are still off by {_shares(counts)} of it."
     )
-    if left:
-        shares = ", ".join(f"{100 * share:.0f} % after {count}" for count, share in left.items())
-        printing.show(
-            "What was released stays released, and the promise covers it. Of a rating that entered at the "
-            f"first release, this much is left in the counts of later releases: {shares} more."
-        )
+    if values:
+        printing.show(f"What items are rated does not fade; it is still off by {_shares(values)} of it.")
+
+
+def _shares(left: dict[int, float]) -> str:
+    parts = [f"{100 * abs(share):.0f} % after {count} more" for count, share in left.items()]
+    return ", ".join(parts)

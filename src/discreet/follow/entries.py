@@ -166,14 +166,16 @@ _LATER = (1, 4, 13, 26)
 
 
 def influence_left(
-    settings: FollowSettings, released: int, entered: int = 0, *, rated: bool = False
+    settings: FollowSettings, released: int, entered: int = 0, *, rated: bool = False, fading: bool = True
 ) -> dict[int, float]:
     """Return, by how many more releases, the part of a rating that is left in the estimate of current counts.
 
     The rating entered at release `entered` (from 0), and was erased after `released` releases. Without
-    erasure the part would be 1 where nothing fades, and halve with every half-life otherwise.
+    erasure the part would be 1 where nothing fades, and halve with every half-life otherwise. Values of
+    ratings do not fade (`fading=False`). A part below zero is missing beyond what was taken out.
     """
     factorization = settings.counts(rated=rated)
+    half_life = settings.half_life_in_releases if fading else None
     if released <= entered:
         return {}
     left = {}
@@ -183,5 +185,5 @@ def influence_left(
             break
         column = np.ldexp(factorization.whole[:total, entered].astype(np.float64), -FACTOR_BITS)
         column[released:] = 0.0
-        left[more] = float(factorization.estimator(total, settings.half_life_in_releases) @ column)
+        left[more] = float(factorization.estimator(total, half_life) @ column)
     return left
