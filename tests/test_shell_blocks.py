@@ -82,7 +82,8 @@ def folder(tmp_path, monkeypatch):
     table.head(20).write_csv("me.csv")
     table.filter(pl.col("userId") < 150).write_parquet("ratings-1.parquet")
     table.filter(pl.col("userId") >= 150).write_parquet("ratings-2.parquet")
-    timed.write_parquet("week.parquet")
+    for name in ("week.parquet", "week-1.parquet"):
+        timed.write_parquet(name)
     timed.select("userId", "movieId", "timestamp").write_ndjson("clicks.jsonl")
     ids = "".join(f"{item}\n" for item in range(ITEMS))
     parties = [f"{party}-items.txt" for party in ("north", "east", "south")]

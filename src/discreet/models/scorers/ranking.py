@@ -7,14 +7,16 @@ so `base` alone bounds what an item can reach: items below the last of a list ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from discreet.core.arrays import Floats, Indices, Singles
 from discreet.data.interactions import Interactions
-from discreet.models.scorers.next_items import NextItems
 from discreet.solvers.few_rows import products
+
+if TYPE_CHECKING:
+    from discreet.models.scorers.next_items import NextItems
 
 
 class LinearScores(NamedTuple):
