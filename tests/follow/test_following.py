@@ -141,6 +141,14 @@ def test_erasure_takes_out_everything_and_keeps_out(tmp_path):
     assert f'"{stays}"'.encode() in followed.path.read_bytes()
 
 
+def test_the_user_who_asks_is_erased_and_nobody_else(tmp_path):
+    """Python strips more than the reader of files does: a control character is part of an id."""
+    followed = year(tmp_path)
+    simulated(followed, batch([("a\x1f", "i1", 5), ("a\x1f", "i2", 5), ("a", "i1", 5)]))
+    assert followed.erase(" a\x1f ") == 2
+    assert followed.erase("a") == 1
+
+
 def test_influence_of_the_erased_fades():
     left = influence_left(FollowSettings(releases=365, epsilon=1.0, days=365.0), 60)
     # The law of the arc sine.

@@ -51,7 +51,7 @@ def test_the_repository_has_keys_times_and_features(model, tmp_path):
     tags = tagged(tmp_path / "shop")
     assert tags["epsilon"] == "3.0" and tags["unit"] == "user" and tags["model"] == "user-factorization"
     assert json.loads((tmp_path / "shop" / "label.json").read_text())["guarantee"]["epsilon"] == 3.0
-    assert "project: items" in (tmp_path / "shop" / STORE).read_text()
+    assert 'project: "items"' in (tmp_path / "shop" / STORE).read_text()
 
 
 def test_texts_of_a_model_are_data_and_no_code(tmp_path):

@@ -12,6 +12,7 @@ from discreet.data.interactions import Interactions
 from discreet.data.splits import parse_split
 from discreet.evaluation.protocol import evaluate
 from discreet.models.user_factorization.recent import RecentBudget
+from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.counts import ItemResiduals
 from discreet.statistics.recency import Recency, RecentResiduals, RecentVotes
 
@@ -145,3 +146,11 @@ def test_a_date_splits_everybody():
     estimator = discreet.Popularity(epsilon=8.0)
     found = evaluate(estimator, data, split=f"time:{NOW}", metrics=("hr@10",), repeat=1, seed=1)
     assert 0 <= found.to_json()["metrics"]["hr@10"]["mean"] <= 1
+
+
+@pytest.mark.parametrize("kind", [Popularity, UserFactorization])
+@pytest.mark.parametrize("half_life", [5e-324, 1e308])
+def test_no_half_life_is_refused_after_payment(kind, half_life):
+    ledger = Ledger.in_memory()
+    kind(epsilon=8.0, half_life=half_life, now=NOW).fit(stream(users=30), ledger=ledger)
+    assert len(ledger.entries()) == 1

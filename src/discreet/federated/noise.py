@@ -74,7 +74,8 @@ class SharedNoise:
 
     Parameters:
         parties: The number of parties.
-        missing: How many of them, together, may be absent or reveal their noise. The others add enough.
+        missing: How many of them, together, may be absent or reveal their noise. The others add enough. A
+            coordinator can leave parties out: the label says what is left against one that works with a party.
     """
 
     masked: ClassVar[bool] = True
@@ -103,15 +104,16 @@ class SharedNoise:
         trusted = self.least_parties
         lines: tuple[str, ...] = (
             "the coordinator and the keeper of masks do not work together; the keeper reveals one sum a step",
-            f"at least {trusted} of {self.parties} parties add their share of noise and tell nobody",
+            f"of the parties in each sum at least {trusted} add their share of noise and tell nobody",
         )
         if math.isinf(epsilon):
             return lines
-        if self.missing == 0:
-            curious = self._left(epsilon, delta, trusted - 1)
-            lines += (f"another party knows its own share; against it the promise is epsilon={curious}",)
+        # A coordinator chooses whom it leaves out: those that it works with are never among them.
+        other = "a coordinator that works with one party" if self.missing else "another party"
+        curious = self._left(epsilon, delta, trusted - 1)
         return (
             *lines,
+            f"{other} knows a share of the noise; against it the promise is epsilon={curious}",
             "if coordinator and keeper work together, a party's own share promises "
             f"epsilon={self._left(epsilon, delta, 1)}",
         )

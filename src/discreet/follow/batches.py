@@ -8,7 +8,7 @@ shards, the second batch knows what the first one used: the bound on a user's ye
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -65,8 +65,7 @@ class Batch:
                 f"{unknown:,} of {items.size:,} ratings are of items that were not declared. Declare those "
                 "(--items), or leave such ratings out (--drop-unknown)."
             )
-        # Blanks around an id are no part of it: the same user must be known again in every file.
-        named = data.users.series.cast(pl.String).str.strip_chars().to_list()
+        named = canonical_ids(data.users.series)
         number = {one: place for place, one in enumerate(dict.fromkeys(named))}
         rows = np.array([number[one] for one in named], dtype=np.int64)[data.rows()]
         half = (facts.high - facts.low) / 2
@@ -77,6 +76,12 @@ class Batch:
         return cls(
             ids=list(number), users=rows[known], items=items[known], values=values[known], undeclared=unknown
         )
+
+
+def canonical_ids(users: pl.Series | Sequence[str | int]) -> list[str]:
+    """Return ids without blanks around them: the same user must be known again in every file."""
+    named: list[str] = pl.Series(users).cast(pl.String).str.strip_chars().to_list()
+    return named
 
 
 def check_source(data: object) -> None:

@@ -10,7 +10,7 @@ from discreet.core.checks import DataError, instance
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.follow.batches import Source, batches, check_source
+from discreet.follow.batches import Source, batches, canonical_ids, check_source
 from discreet.follow.entries import user_fingerprint
 from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.settings import FollowSettings
@@ -204,7 +204,7 @@ class Following:
         """
         with opened(self.path, writing=True) as state:
             found = read_year(state)
-            wanted = str(user).strip()
+            wanted = canonical_ids([user])[0]
             known = state.user_ids()
             mark = user_fingerprint(found.secret, wanted)
             if wanted not in known:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats, Indices, Singles
 from discreet.core.kernels import compiled, dot
@@ -82,7 +83,7 @@ class PairedLists(NamedTuple):
     mixture: BlendedScores
     chance: Chance
     turned: Floats
-    safe: bool
+    safe: npt.NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -120,8 +121,9 @@ class PairedLists(NamedTuple):
         )
         vectors = np.ascontiguousarray(base.items[items])
         exact = ExactScores(np.ascontiguousarray(base.people), vectors, base.bias[items], items, shifts)
-        reach = np.linalg.norm(base.people, axis=1).max(initial=0.0) * np.linalg.norm(vectors, axis=1).max()
-        safe = bool(reach + np.abs(exact.bias).max() < _SAFE)
+        # Whose scores may be large is asked of each person: nobody else's row decides how theirs are rounded.
+        reach = np.linalg.norm(base.people, axis=1) * np.linalg.norm(vectors, axis=1).max()
+        safe = reach + np.abs(exact.bias).max() < _SAFE
         return cls(exact, mixture, chance, np.ascontiguousarray(turned), safe)
 
     def rank(self, first: int, last: int, values: Singles, places: Indices) -> None:
@@ -131,8 +133,9 @@ class PairedLists(NamedTuple):
             count = min(_PEOPLE, last - start)
             people[:count, :-1] = self.exact.people[start : start + count]
             lines, largest = np.matmul(people[:count], self.turned, out=room[:count]), np.zeros(count)
-            if not self.safe:
-                largest = lines.max(axis=1)
+            large = ~self.safe[start : start + count]
+            if large.any():
+                largest[large] = lines[large].max(axis=1)
                 lines -= largest[:, None]
             np.exp(lines, out=lines)
             rank_mixtures(lines, start, largest, self.mixture, self.exact, self.chance, values, places)

@@ -22,7 +22,7 @@ else:
 ITEMS, STORE, DEFINITIONS = "items.parquet", "feature_store.yaml", "features.py"
 
 _STORE = """\
-project: {name}
+project: "{name}"
 provider: local
 registry: registry.db
 online_store:

@@ -10,8 +10,8 @@ from discreet.statistics.data_source import DataSource
 from discreet.statistics.recency import Recency
 
 _DAY = 86400.0
-# Beyond this an exponent is no number any more; nothing fades in so long a time.
-_LONGEST = 1e9
+# Beyond this an exponent is no number any more; nothing fades in so long a time, and all in so short a one.
+_SHORTEST, _LONGEST = 1e-9, 1e9
 
 
 def check_recency(half_life: float | None, now: str | None) -> None:
@@ -30,7 +30,7 @@ def recency_of(half_life: float | None, now: str | None) -> Recency | None:
     if half_life is None:
         return None
     moment = datetime.now(UTC).timestamp() if now is None else seconds_of(now)
-    return Recency(now=moment, half_life=min(half_life, _LONGEST) * _DAY)
+    return Recency(now=moment, half_life=min(max(half_life, _SHORTEST), _LONGEST) * _DAY)
 
 
 def refuse_timeless(half_life: float | None, data: DataSource) -> None:
