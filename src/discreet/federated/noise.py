@@ -75,7 +75,7 @@ class SharedNoise:
     Parameters:
         parties: The number of parties.
         missing: How many of them, together, may be absent or reveal their noise. The others add enough. A
-            coordinator can leave parties out: the label says what is left against one that works with a party.
+            coordinator can leave parties out: the label says what is left if it works with one of them.
     """
 
     masked: ClassVar[bool] = True
