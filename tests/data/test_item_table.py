@@ -56,6 +56,7 @@ def test_rows_come_in_the_order_of_the_catalog_and_unknown_items_get_means():
         (pl.DataFrame({"id": [1, None], "a": [1, 2]}), "not at all"),
         (pl.DataFrame({"id": [1, 2]}), "one column more"),
         (pl.DataFrame({"id": [1, 2], "a": ["x", "y"]}), "tells items apart"),
+        (pl.DataFrame({"id": [1, 2], "a": [3, 3]}), "tells items apart"),
         (pl.DataFrame({"id": [1, 2], "a": [1.0, float("inf")]}), "infinite"),
         (7, "data frame"),
     ],

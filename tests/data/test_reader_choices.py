@@ -2,6 +2,7 @@
 
 import pytest
 
+from discreet.core.checks import DataError
 from discreet.data.reading.history import _lacks_ratings
 from discreet.data.reading.readers import read
 from discreet.data.vocabulary import Vocabulary
@@ -21,3 +22,13 @@ def test_a_file_lacks_ratings_if_they_are_all_it_lacks(text, expected, tmp_path)
     path = tmp_path / "history.csv"
     path.write_text(text, encoding="utf8")
     assert _lacks_ratings(path, None, alone=False) is expected
+
+
+def test_names_that_the_caller_gives_make_a_header_where_nothing_else_shows_it(tmp_path):
+    """No column has numbers, and no name is a usual one."""
+    path = tmp_path / "seen.csv"
+    path.write_text("who,what\nann,alien\nbob,heat\n", encoding="utf8")
+    data = read(path, columns={"user": "who", "item": "what", "rating": None}, implicit=True)
+    assert data.n_ratings == 2 and sorted(data.catalog.ids.tolist()) == ["alien", "heat"]
+    with pytest.raises(DataError, match="does not say which column is which"):
+        read(path, implicit=True)

@@ -29,7 +29,7 @@ from discreet.federated.identity.keys import (
 )
 from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.summed import SummedStatistics
-from discreet.federated.serving import tls
+from discreet.federated.serving import party, tls
 from discreet.federated.serving.daemon import LocalServer, listen
 from discreet.federated.serving.party import PartyDaemon
 from discreet.federated.serving.tls import (
@@ -309,3 +309,17 @@ def test_keys_are_written_as_text_and_read_back():
     assert key_text(read_key_text(key_text(key))) == key_text(key)
     with pytest.raises(ParameterError, match="public key"):
         read_key_text("ssh-rsa nonsense")
+
+
+def test_a_daemon_looks_for_the_coordinator_until_it_is_closed(folder, monkeypatch):
+    looked = threading.Event()
+    monkeypatch.setattr(party, "Flower", lambda *_: None)
+    monkeypatch.setattr(party, "answers_at", lambda _: looked.set())
+    name = next(iter(PARTS))
+    daemon = PartyDaemon(folder / name, federation(folder), SHARED, PARTS[name], Ledger.in_memory())
+    threading.Thread(target=daemon.run, daemon=True).start()
+    daemon.start_flower()
+    node = daemon._node
+    assert looked.wait(10) and node.is_alive(), "the twin: it runs"
+    daemon.close()
+    assert not node.is_alive()

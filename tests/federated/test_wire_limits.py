@@ -10,7 +10,16 @@ from discreet.core.checks import DataError, FileError
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import catalogs
 from discreet.federated.journal import Journal
-from discreet.federated.wire import PREFIX_BYTES, Message, Refusal, Refused, decode, encode, is_cut_short
+from discreet.federated.wire import (
+    PREFIX_BYTES,
+    Message,
+    Refusal,
+    Refused,
+    decode,
+    encode,
+    is_cut_short,
+    message_bytes,
+)
 
 MESSAGE = Message(kind="votes", run="run", step=3, sender="p1", arrays={"a": np.arange(6.0).reshape(2, 3)})
 
@@ -92,3 +101,16 @@ def test_sides_of_arrays_are_below_2_to_40_even_where_nothing_is_in_them():
         with pytest.raises(Refused) as caught:
             decode(empty(side))
         assert caught.value.reason is Refusal.MALFORMED
+
+
+def test_a_header_has_64_kilobytes_at_most_and_a_message_as_much_as_is_allowed():
+    def prefix(header, body):
+        return struct.pack("<4sBIQ", b"DFED", 1, header, body)
+
+    most = 1 << 16
+    assert message_bytes(prefix(most, 5)) == PREFIX_BYTES + most + 5
+    assert message_bytes(prefix(10, 90), most=100) == PREFIX_BYTES + 100
+    for header, body, allowed in [(most + 1, 0, 1 << 30), (10, 91, 100)]:
+        with pytest.raises(Refused) as caught:
+            message_bytes(prefix(header, body), most=allowed)
+        assert caught.value.reason is Refusal.OVERSIZED

@@ -16,6 +16,7 @@ from discreet.core.checks import DataError, FileError
 from discreet.data.bounding import hash_ids
 from discreet.data.vocabulary import Vocabulary
 from discreet.distributed import shards
+from discreet.models.items import checked
 from discreet.models.storage import DAMAGED, is_model, read_label, unpack_arrays
 from fuzz.models import OLD, contents, forge, use, with_factors
 from toy import toy_interactions
@@ -51,6 +52,8 @@ def forged(tmp_path, kind, *, grown=False, **changes):
         ("profiles", {"center": np.zeros(1)}),
         ("projected-gradient", {"bases": np.zeros((2, 3))}),
         ("projected-gradient", {"ranks": np.array([2**40, 3 - 2**40])}),
+        ("projected-gradient", {"ranks": np.array([1, 1])}),
+        ("projected-gradient", {"ranks": np.array([], int), "bases": np.zeros((12, 0)), "kept": np.zeros(0)}),
         ("ratings", {"ridge": np.full(4, np.nan)}),
         ("one-bit", {"left": np.zeros((39, 6))}),
         ("one-bit-cells", {"cells": np.array([0, 0, 1, 2])}),
@@ -176,3 +179,10 @@ def test_the_catalog_says_where_it_comes_from(tmp_path):
     source = read_label(tmp_path / "m.discreet")["provenance"]["catalog"]
     expected = "taken from the data" if "n_items" in data.facts.from_file else "public"
     assert source.startswith(expected)
+
+
+@pytest.mark.parametrize("column", [("Alien",), ("Alien", "Heat", "Up"), ["Alien", "Heat"], None])
+def test_public_columns_are_as_long_as_the_catalog(column):
+    assert checked(["title"], [("Alien", "Heat")], 2) == {"title": ("Alien", "Heat")}
+    with pytest.raises(DataError, match="length"):
+        checked(["title"], [column], 2)

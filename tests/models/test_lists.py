@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet.core.checks import DataError
-from discreet.models.lists import best_places
+from discreet.models.lists import best_places, diversified
 from discreet.models.scorers.interactions import InteractionScorer
 from toy import toy_interactions
 
@@ -183,3 +183,15 @@ def test_other_histories_are_refused_in_a_sentence(by_order, history):
     with pytest.raises(DataError) as told:
         by_order[0].recommend(history)
     assert "soon" not in str(told.value) and "item 03" not in str(told.value)
+
+
+def test_a_diversified_list_weighs_worth_against_half_of_one_plus_the_cosine():
+    """Worth 1, 0.9, 0.5 and 0; the second is like the first, the third at a right angle, the last opposed."""
+    worth, vectors = np.array([10.0, 9.0, 5.0, 0.0]), np.array([[1.0, 0], [2, 0], [0, 3], [-1, 0]])
+    items, values = diversified(worth, vectors, 4, 0.5)
+    # After the first: 0.45 - 0.5, 0.25 - 0.25 and 0 - 0. Then 0.45 - 0.5, and what is left -0.25.
+    assert items.tolist() == [0, 2, 1, 3]
+    np.testing.assert_allclose(values, [0.5, 0.0, -0.05, -0.25])
+    items, values = diversified(worth, vectors, 2, 0.2)
+    assert items.tolist() == [0, 1]
+    np.testing.assert_allclose(values, [0.8, 0.8 * 0.9 - 0.2])

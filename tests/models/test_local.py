@@ -20,8 +20,10 @@ from discreet.evaluation.scoring import measure
 from discreet.models.local import estimator as local
 from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture
+from discreet.models.local.nuclear import LocalNuclear
 from discreet.models.local.private_gradients import PrivateGradients
 from discreet.models.local.sgd import LocalSgd
+from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
 from discreet.privacy.guarantee import Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
@@ -220,3 +222,30 @@ def test_private_gradients_learn_without_noise(data):
         for rounds in (1, 40)
     ]
     assert errors[1] < errors[0]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-2.5, 2.5), (0.0, 1.0), (-5.0, -1.0)])
+def test_a_scale_may_lie_anywhere_and_its_width_counts(low, high, data):
+    """A wide sum of both ends, or none, says nothing about the width."""
+    moved = data.with_values(
+        low + (high - low) * (data.values - 1) / 4, replace(data.facts, low=low, high=high)
+    )
+    local.CellEstimator._refuse(LocalNuclear(epsilon=1.0), moved)
+    wide = moved.with_facts(replace(data.facts, low=-1e25, high=1e25))
+    with pytest.raises(DataError, match="2e\\+25 wide"):
+        local.CellEstimator._refuse(LocalNuclear(epsilon=1.0), wide)
+
+
+def test_all_who_took_part_are_known_and_nobody_else():
+    device = RatingScorer(
+        low=1.0,
+        high=5.0,
+        popularity=np.ones(2),
+        item_bias=np.zeros(2),
+        item_factors=np.zeros((2, 1)),
+        ridge=np.ones(2),
+        mean=3.0,
+    )
+    people = Vocabulary.of(["ann", "bob", "cyd"])
+    scorer = LocalScorer.of(people, np.zeros((3, 2)), device)
+    assert [scorer.knows(name) for name in ("ann", "bob", "cyd", "dan")] == [True, True, True, False]

@@ -60,7 +60,11 @@ def main() -> None:
             path.relative_to(pristine).as_posix(): path.read_text(encoding="utf8")
             for path in (pristine / "src" / "discreet").rglob("*.py")
         }
-        selection = Selection(json.loads((work / "map.json").read_text(encoding="utf8")), sources)
+        texts = {
+            path.relative_to(pristine).as_posix(): path.read_text(encoding="utf8")
+            for path in (pristine / "tests").rglob("test_*.py")
+        }
+        selection = Selection(json.loads((work / "map.json").read_text(encoding="utf8")), sources, texts)
         mutable = {path: text for path, text in sources.items() if not path.startswith(LEFT_OUT)}
         rows = []
         for name in LIBRARIES:

@@ -1,10 +1,11 @@
 """Which tests to run for a change: those that run the changed function, the most focused ones first.
 
 Compiled functions, constants and classes do not show in a trace. Their tests are those of the functions that
-name them.
+name them, and those in files of tests that name them.
 """
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from mutation.changes import tree
 class Selection:
     """Know which tests run which function, and which function names which others."""
 
-    def __init__(self, found: dict, sources: dict[str, str]) -> None:
+    def __init__(self, found: dict, sources: dict[str, str], texts: dict[str, str]) -> None:
         self.tests = list(found["tests"])
+        self.words = {path: set(re.findall(r"\w+", text)) for path, text in texts.items()}
         self.seconds = list(found["tests"].values())
         self.functions = {name: set(numbers) for name, numbers in found["functions"].items()}
         self.breadth = Counter(number for numbers in self.functions.values() for number in numbers)
@@ -41,6 +43,8 @@ class Selection:
     def of(self, path: str, owner: str, seconds: float, most: int) -> list[str]:
         """Return the tests of a function, class or name that fit into so many seconds, most focused first."""
         numbers = self._of(f"{path}::{owner}", set())
+        if f"{path}::{owner}" not in self.functions:
+            numbers |= self._in_files_with(owner.rpartition(".")[2])
         if not numbers:
             numbers = {
                 one for name, some in self.functions.items() if name.startswith(f"{path}::") for one in some
@@ -63,6 +67,10 @@ class Selection:
         name = owner.rpartition(".")[2]
         users = {user for user in self.users.get(name, set()) - seen if self._may_use(user, path)}
         return {number for user in users for number in self._of(user, seen)}
+
+    def _in_files_with(self, name: str) -> set[int]:
+        files = {path for path, words in self.words.items() if name in words}
+        return {number for number, test in enumerate(self.tests) if test.partition("::")[0] in files}
 
     def _may_use(self, user: str, path: str) -> bool:
         """Say whether whoever uses a name may mean the one of this file."""

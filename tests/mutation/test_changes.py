@@ -87,7 +87,7 @@ def test_tests_are_chosen_by_what_they_run_or_by_what_names_it():
         "tests": {"tests/t.py::broad": 1.0, "tests/t.py::focused": 2.0, "tests/data/u.py::other": 3.0},
         "functions": {"src/discreet/data/a.py::f": [0, 1], "src/discreet/data/a.py::g": [0, 2]},
     }
-    chosen = Selection(found, sources)
+    chosen = Selection(found, sources, {})
     for owner in ("f", "loop", "inner", "LIMIT"):
         assert chosen.of("src/discreet/data/a.py", owner, 10, 10) == [
             "tests/t.py::focused",
@@ -96,3 +96,7 @@ def test_tests_are_chosen_by_what_they_run_or_by_what_names_it():
     assert chosen.of("src/discreet/data/a.py", "f", 1.5, 10) == ["tests/t.py::broad"]
     assert chosen.of("src/discreet/data/a.py", "f", 10, 1) == ["tests/t.py::focused"]
     assert chosen.of("src/discreet/data/b.py", "alone", 10, 10) == ["tests/data/u.py::other"]
+    # A test that calls a compiled function itself shows in its file only; what is traced needs no names.
+    naming = Selection(found, sources, {"tests/data/u.py": "a.loop(), f()", "tests/t.py": "looped"})
+    assert set(naming.of("src/discreet/data/a.py", "loop", 10, 10)) == set(found["tests"])
+    assert "tests/data/u.py::other" not in naming.of("src/discreet/data/a.py", "f", 10, 10)

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 
 import pytest
 
 from discreet.core.checks import PrivacyError
+from discreet.privacy.accounting import events
 from discreet.privacy.accounting.accountant import event_from_json, event_to_json
 from discreet.privacy.accounting.events import event_types
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
@@ -55,3 +57,13 @@ def test_no_noise_is_still_refused():
             event_to_json(without.event())
     noise = Gaussian(sigma=2.0, l2_sensitivity=1.0).event()
     assert event_from_json(event_to_json(noise)) == noise
+
+
+@pytest.mark.parametrize("found", [None, ModuleSpec("dp_accounting.dp_event", None)])
+def test_without_a_place_to_load_from_python_looks_for_the_module(found, monkeypatch):
+    """A missing package is then Python's own error, which names it."""
+    own = event_types()
+    monkeypatch.delitem(sys.modules, own.__name__)
+    monkeypatch.setattr(events.PathFinder, "find_spec", lambda *_: found)
+    monkeypatch.setattr(events.importlib, "import_module", lambda name: own if name == own.__name__ else None)
+    assert event_types() is own

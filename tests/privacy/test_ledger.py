@@ -549,6 +549,32 @@ def test_a_fork_shares_a_file_and_not_a_memory(source):
     assert entries[0].process == entries[2].process != entries[1].process
 
 
+FORK_IN_AN_OPERATION = """
+import os, threading
+from discreet.privacy.ledger import store
+
+ended = threading.Event()
+
+def end():
+    ended.set()
+    store._gate.release()
+
+store._gate.acquire()
+threading.Timer(0.3, end).start()
+child = os.fork()
+is_right = ended.is_set() and store._gate.acquire(blocking=False)
+if child == 0:
+    os._exit(0 if is_right else 1)
+assert is_right and os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_waits_for_the_operation_of_another_thread():
+    """Afterwards parent and child may both begin an operation."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK_IN_AN_OPERATION], check=True, timeout=60)
+
+
 KILLED_WRITER = """
 import os, signal, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)

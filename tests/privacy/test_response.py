@@ -10,6 +10,7 @@ import pytest
 
 from discreet.core.checks import DataError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
+from discreet.privacy.mechanisms import channel
 from discreet.privacy.mechanisms.channel import CountTable, log_up
 from discreet.privacy.mechanisms.randomized_response import RandomizedResponse, SignFlip
 from evidence import cumulative, follows, samples_to_separate
@@ -190,3 +191,12 @@ def test_only_square_channels_are_inverted():
     oblong = type(channel)(inputs=channel.inputs, outputs=channel.outputs[:1], transition=np.ones((2, 1)))
     with pytest.raises(DataError, match="likelihood"):
         oblong.inverse()
+
+
+def test_the_largest_quotient_of_counts_is_exact_also_below_one():
+    big = 2**62
+    tops, bottoms = (np.array(some, dtype=np.uint64) for some in ([1, 2, 1], [2, 3, 3]))
+    assert channel.largest_ratio(tops, bottoms) == Fraction(2, 3)
+    # Floats cannot tell these apart.
+    tops, bottoms = np.array([big - 1, big], dtype=np.uint64), np.array([big, big + 1], dtype=np.uint64)
+    assert channel.largest_ratio(tops, bottoms) == Fraction(big, big + 1)

@@ -164,3 +164,22 @@ def test_a_store_that_is_gone_is_told(collecting, films, monkeypatch):
     monkeypatch.setattr(type(store), "is_closed", property(gone))
     status, answer = ask_json(f"{service.url}/health")
     assert status == 503 and answer["error"].endswith("now.")
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "asked", "room"),
+    [
+        (1024, 4096, 2128, 2000),
+        (512, 1000, 1000, 872),
+        (1024, None, 2128, 2000),
+        (100, 128, 128, 1),
+        (2128, 4096, None, 2000),
+    ],
+)
+def test_connections_leave_descriptors_for_files(soft, hard, asked, room, monkeypatch):
+    resource = pytest.importorskip("resource")
+    wanted, hard = [], resource.RLIM_INFINITY if hard is None else hard
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: wanted.append(limits))
+    assert connections.room(2000) == room
+    assert wanted == ([] if asked is None else [(asked, hard)])

@@ -1,12 +1,15 @@
 """Rounds on sparse rows are the printed algorithm: dense algebra says the same."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from discreet.core.randomness import PrivacyRandom
 from discreet.models.low_rank.printed_frank_wolfe import PrintedFrankWolfe
+from discreet.statistics.blocks import Block
+from discreet.statistics.frank_wolfe_rounds import RoundsSoFar
 from toy import toy_interactions
 
 # Few rounds: the grid on which rows are added up (2^-14) shows more with every one.
@@ -42,3 +45,19 @@ def test_without_noise_the_rounds_are_those_of_dense_algebra(solver):
     scorer = estimator.fit(data, random=PrivacyRandom.simulate(0)).scorer
     found = scorer.mean + scorer.fold_in(data) @ scorer._design().T
     np.testing.assert_allclose(found, means[:, None] + printed(values, seen), atol=2e-3)
+
+
+def test_ratings_far_from_zero_are_counted_from_the_middle_before_they_are_rounded():
+    """Halves around 0 are exact in single precision; around twelve millions they are not."""
+    data = toy_interactions(n_users=6, n_items=5, per_user=3, seed=4)
+    halves, far = np.round(data.values) / 2, 6e6
+    near = data.with_values(halves, replace(data.facts, low=0.0, high=3.0))
+    moved = data.with_values(halves + far, replace(data.facts, low=far, high=far + 3))
+    given = {"half": 2.0, "row_bound": 2.0, "rounds": 2}
+    given |= {"directions": np.full((5, 1), 0.25), "paces": np.array([0.5])}
+
+    def left(some, middle):
+        return RoundsSoFar(middle=middle, **given).left_over(Block(some, 0, 6)).steps
+
+    np.testing.assert_array_equal(left(moved, far), left(near, 0.0))
+    assert not np.array_equal(left(moved, -far), left(near, 0.0)), "the twin: rounding shows"

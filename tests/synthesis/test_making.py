@@ -241,3 +241,12 @@ def test_rows_under_a_copied_label_are_found_out_where_a_digest_is(tmp_path, imp
     pl.DataFrame({"user": ["alice"], "item": ["secret"]}).write_parquet(out, metadata={KEY: copied})
     with pytest.raises(FileError, match="that of other data"):
         read_synthetic_label(out)
+
+
+def test_a_file_that_does_not_begin_as_parquet_has_no_label_in_it(tmp_path, implicit):
+    out = tmp_path / "s.parquet"
+    write_synthetic(implicit, make(implicit, 10), out)
+    label_path(out).unlink(missing_ok=True)
+    assert origin_of(out) is not None, "the twin"
+    out.write_bytes(b"none" + out.read_bytes()[4:])
+    assert origin_of(out) is None
