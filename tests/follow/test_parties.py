@@ -193,7 +193,7 @@ def test_no_order_of_questions_lets_a_pair_enter_twice(tmp_path, monkeypatch):
 
 
 def test_no_row_decides_whether_there_is_an_answer(tmp_path):
-    """Ratings that cannot be read, or are of undeclared items, change nothing about there being an answer."""
+    """Ratings that are no numbers, or of undeclared items, change nothing about there being an answer."""
     wide = batch([("u0", "new", 5), ("u0", "i1", 5)], replace(STARS, n_items=2), Vocabulary.of(["i1", "new"]))
     broken = batch([("u0", "i1", 5)]).with_values(np.array([np.nan]), STARS)
     supplied = [broken, wide, batch([("u0", "i2", 4)])]

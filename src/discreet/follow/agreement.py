@@ -23,6 +23,11 @@ from discreet.statistics.domain import DomainError, Stated, Whole
 
 _KIND = "release"
 _COORDINATOR = "coordinator"
+#: What every label of parties that follow together assumes.
+ASSUMED = (
+    "each person's choices are held by one party, or each party's promise is added",
+    "whether a party's new ratings can be read is public, and no party has more than 2^24 - 1 users a year",
+)
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
 

@@ -23,7 +23,7 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
 from discreet.federated.transport import RoundAnswers, Transport, collect, promised
 from discreet.federated.wire import FederationError, Message
-from discreet.follow.agreement import FARTHEST, FollowAgreement
+from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
@@ -126,10 +126,13 @@ class FollowCoordinator:
             settings, epsilon=max(one[0] for one in states), delta=max(one[1] for one in states)
         )
         promise = weakest.promise(facts)
-        held = "each person's choices are held by one party, or each party's promise is added"
         promise = replace(
             promise,
-            assumes=(*promise.assumes, *self._agreement.noise.assumes(weakest.epsilon, weakest.delta), held),
+            assumes=(
+                *promise.assumes,
+                *self._agreement.noise.assumes(weakest.epsilon, weakest.delta),
+                *ASSUMED,
+            ),
             notes=(*promise.notes, "the weakest promise of all parties; each keeps its own ledger"),
         )
         simulated = any(one[2] for one in states)
