@@ -11,9 +11,11 @@ from discreet.core.checks import BudgetError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise
+from discreet.federated.keeper import ask_masks
 from discreet.federated.wire import FederationError, decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
+from discreet.follow import party as party_module
 from discreet.follow import releases as drawing
 from discreet.follow.agreement import ReleaseQuestion
 from discreet.follow.coordinator import completed
@@ -296,6 +298,29 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     for show in (alone.model, alone.current, lambda: alone.add(None)):
         with pytest.raises(PrivacyError, match="share"):
             show()
+
+
+def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatch):
+    question = SHARED.question(0, ITEMS)
+
+    def revealed(folder, names):
+        parties, keeper = founded(folder, SHARED)
+        answers = [asked(one, question) for one in parties.values()]
+        size = sum(array.size for array in answers[0].arrays.values())
+        masks = ask_masks(keeper, question.run, question.step, question.digest(), list(names), size)
+        return isinstance(masks, np.ndarray)
+
+    assert revealed(tmp_path / "all", NAMES)
+    with pytest.raises(FederationError, match="did not reveal"):
+        revealed(tmp_path / "few", NAMES[:2])
+    # The twin: two are enough if parties ask for as many as must keep their noise; one of them may tell.
+    honest = party_module.hand_key
+
+    def modest(line, message):
+        honest(line, replace(message, fields={**message.fields, "least": SHARED.noise.least_parties}))
+
+    monkeypatch.setattr(party_module, "hand_key", modest)
+    assert revealed(tmp_path / "twin", NAMES[:2])
 
 
 def test_shares_add_up_to_the_noise(tmp_path):

@@ -28,6 +28,7 @@ from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.keeper import Line, fingerprint, hand_key, masked
+from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
 from discreet.follow.agreement import ASSUMED, FollowAgreement
 from discreet.follow.batches import Source, batches, check_kind
@@ -169,7 +170,8 @@ class FollowParty:
             "delta": settings.delta,
             "simulated": any(one.simulated for one in found.releases),
         }
-        if self._keeper is not None and self.agreement.noise.masked:
+        noise = self.agreement.noise
+        if self._keeper is not None and isinstance(noise, SharedNoise):
             # One key for one question: the same numbers never leave behind the same mask with others.
             key = hmac.new(found.secret, _MASK + question.digest().encode(), hashlib.sha256).digest()
             arrays = dict(masked({name: one.view(np.uint64) for name, one in arrays.items()}, key))
@@ -177,7 +179,8 @@ class FollowParty:
             sealed: dict[str, Value] = {
                 "key": key.hex(),
                 "question": question.digest(),
-                "least": found.shares,
+                # A sum over fewer would have less noise once those who may reveal theirs are among them.
+                "least": noise.parties,
             }
             hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
         return replace(question, sender=self.name, fields=fields, arrays=arrays)
