@@ -356,3 +356,34 @@ def test_promises_that_differ_are_labeled_by_the_weakest(tmp_path):
     model = coordinated({**ours, "east": theirs}).release().model
     assert model.guarantee.epsilon == 2.0 and model.guarantee.proof == "proofs/follow.md"
     assert "the weakest promise of all parties; each keeps its own ledger" in model.guarantee.notes
+
+
+def test_promises_that_no_year_can_have_are_refused_before_they_are_kept(tmp_path, monkeypatch):
+    ours, _ = founded(tmp_path, names=("north", "east"))
+    stated = {}
+
+    def lying(raw):
+        answer = decode(ours["east"].answer(raw))
+        return encode(replace(answer, fields={**answer.fields, **stated}))
+
+    def coordinator(name):
+        ask = {"north": ours["north"].answer, "east": lying}
+        return coordinated(ours, endpoints=ask, state=tmp_path / name)
+
+    here = coordinator("here")
+    wrong = [("inf", 1e-6), (1e6, 1e-6), (33.0, 1e-6), (2.0, 0.0), (2.0, 1e-300)]
+    for release, (epsilon, delta) in enumerate(wrong, start=1):
+        stated.update(epsilon=epsilon, delta=delta)
+        found = here.release()
+        assert found.release == release and found.left_out == {"east": "out of range"}
+    # Nothing of it was kept, so the party is back once it says what it is held to.
+    stated.clear()
+    last = here.release()
+    assert last.counted == ("north", "east") and last.model.guarantee.epsilon == 2.0
+    # The twin: what is kept unseen breaks this release and all later ones.
+    monkeypatch.setattr(FollowAgreement, "check_answer", lambda self, answer: None)
+    stated.update(epsilon=33.0)
+    there = coordinator("there")
+    for _ in range(2):
+        with pytest.raises(ParameterError, match="epsilon"):
+            there.release()
