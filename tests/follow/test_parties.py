@@ -279,6 +279,10 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     coordinator = coordinated(parties, keeper, SHARED, {name: ask(name) for name in parties})
     with pytest.raises(FederationError, match="waits for south"):
         coordinator.release()
+    # Other items would make another question of this release, which the keeper has no second key for.
+    with pytest.raises(FederationError, match="Release 1 was asked for and is not complete"):
+        coordinator.declare(Vocabulary.of(["new"]))
+    assert coordinator.catalog == ITEMS
     away.clear()
     found = coordinator.release()
     assert found.model.guarantee.is_private and found.counted == NAMES
@@ -291,6 +295,8 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     for party in parties.values():
         party.declare(Vocabulary.of(["new"]))
     wider = Vocabulary.of([*ITEMS.ids.tolist(), "new"])
+    coordinator.declare(Vocabulary.of(["new"]))
+    assert coordinator.catalog == wider and coordinator.release().release == 2
     assert asked(parties["north"], SHARED.question(0, wider)).fields == {"reason": "declined"}
     # A share is never shown alone.
     alone = Following(parties["north"].path)
