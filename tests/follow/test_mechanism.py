@@ -122,6 +122,35 @@ def test_scaled_ratings_are_no_longer_than_their_weights():
     assert (longer > allowed).any()
 
 
+def test_a_mean_is_no_longer_than_its_weight(monkeypatch):
+    """Whatever floats make of a mean, whole numbers hold what enters."""
+    above = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 1.0, -1.0, 0.3])
+    users, new = np.arange(above.size), np.ones(above.size, dtype=np.int64)
+    before = entry_book.Earlier(np.zeros_like(new), np.zeros(above.size, dtype=bool), np.zeros(0, dtype=bool))
+
+    def squares():
+        when = {"release": 0, "releases": 1}
+        found = entry_book._levels(Pace(start=1.0), before, users, new, above, when)
+        weights = found.weights.astype(object)
+        assert min(weights) > 0 and found.items.max() < 0
+        length = found.counts.astype(object) ** 2 + found.values.astype(object) ** 2
+        return length - (weights**2 << 2 * PART_BITS), found
+
+    over, found = squares()
+    assert max(over) <= 0 and found.values[0] == 0 and found.values[5] > 0 > found.values[6]
+    # A mean that would be too long contributes zeros.
+    monkeypatch.setattr(entry_book, "LEVEL_VALUE", 1000)
+    over, found = squares()
+    assert max(over) <= 0 and found.counts[5] == found.values[5] == 0 and found.counts[7] > 0
+    # The twin: without a check it would be longer, and what a cast makes of no number is anything.
+    assert LEVEL_COUNT**2 + 1000**2 > 1 << 2 * PART_BITS
+    honest = np.isfinite
+    monkeypatch.setattr(np, "isfinite", lambda numbers: honest(numbers) | True)
+    monkeypatch.setattr(np, "trunc", lambda numbers: np.where(honest(numbers), numbers, -(2.0**31)))
+    over, found = squares()
+    assert max(over) <= 0 and found.counts[0] == found.values[0] == 0
+
+
 @pytest.mark.parametrize("facts", [STARS, CHOICES], ids=["ratings", "choices"])
 @pytest.mark.parametrize(("releases", "half_life"), YEARS)
 def test_no_hostile_user_is_longer_than_one(releases, half_life, facts):

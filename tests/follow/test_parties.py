@@ -11,9 +11,11 @@ from discreet.core.checks import BudgetError, ParameterError, PrivacyError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated import InProcess, Keeper, OwnNoise, SharedNoise
+from discreet.federated.keeper import ask_masks
 from discreet.federated.wire import FederationError, decode, encode
 from discreet.follow import FollowAgreement, FollowCoordinator, Following, FollowParty, FollowSettings
 from discreet.follow import entries as entry_book
+from discreet.follow import party as party_module
 from discreet.follow import releases as drawing
 from discreet.follow.agreement import ReleaseQuestion
 from discreet.follow.coordinator import completed
@@ -193,7 +195,7 @@ def test_no_order_of_questions_lets_a_pair_enter_twice(tmp_path, monkeypatch):
 
 
 def test_no_row_decides_whether_there_is_an_answer(tmp_path):
-    """Ratings that cannot be read, or are of undeclared items, change nothing about there being an answer."""
+    """Ratings that are no numbers, or of undeclared items, change nothing about there being an answer."""
     wide = batch([("u0", "new", 5), ("u0", "i1", 5)], replace(STARS, n_items=2), Vocabulary.of(["i1", "new"]))
     broken = batch([("u0", "i1", 5)]).with_values(np.array([np.nan]), STARS)
     supplied = [broken, wide, batch([("u0", "i2", 4)])]
@@ -277,6 +279,10 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     coordinator = coordinated(parties, keeper, SHARED, {name: ask(name) for name in parties})
     with pytest.raises(FederationError, match="waits for south"):
         coordinator.release()
+    # Other items would make another question of this release, which the keeper has no second key for.
+    with pytest.raises(FederationError, match="Release 1 was asked for and is not complete"):
+        coordinator.declare(Vocabulary.of(["new"]))
+    assert coordinator.catalog == ITEMS
     away.clear()
     found = coordinator.release()
     assert found.model.guarantee.is_private and found.counted == NAMES
@@ -289,6 +295,8 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     for party in parties.values():
         party.declare(Vocabulary.of(["new"]))
     wider = Vocabulary.of([*ITEMS.ids.tolist(), "new"])
+    coordinator.declare(Vocabulary.of(["new"]))
+    assert coordinator.catalog == wider and coordinator.release().release == 2
     assert asked(parties["north"], SHARED.question(0, wider)).fields == {"reason": "declined"}
     # A share is never shown alone.
     alone = Following(parties["north"].path)
@@ -296,6 +304,29 @@ def test_shared_noise_leaves_behind_masks_and_waits_for_all(tmp_path):
     for show in (alone.model, alone.current, lambda: alone.add(None)):
         with pytest.raises(PrivacyError, match="share"):
             show()
+
+
+def test_masks_of_fewer_than_all_parties_are_never_revealed(tmp_path, monkeypatch):
+    question = SHARED.question(0, ITEMS)
+
+    def revealed(folder, names):
+        parties, keeper = founded(folder, SHARED)
+        answers = [asked(one, question) for one in parties.values()]
+        size = sum(array.size for array in answers[0].arrays.values())
+        masks = ask_masks(keeper, question.run, question.step, question.digest(), list(names), size)
+        return isinstance(masks, np.ndarray)
+
+    assert revealed(tmp_path / "all", NAMES)
+    with pytest.raises(FederationError, match="did not reveal"):
+        revealed(tmp_path / "few", NAMES[:2])
+    # The twin: two are enough if parties ask for as many as must keep their noise; one of them may tell.
+    honest = party_module.hand_key
+
+    def modest(line, message):
+        honest(line, replace(message, fields={**message.fields, "least": SHARED.noise.least_parties}))
+
+    monkeypatch.setattr(party_module, "hand_key", modest)
+    assert revealed(tmp_path / "twin", NAMES[:2])
 
 
 def test_shares_add_up_to_the_noise(tmp_path):
@@ -331,3 +362,34 @@ def test_promises_that_differ_are_labeled_by_the_weakest(tmp_path):
     model = coordinated({**ours, "east": theirs}).release().model
     assert model.guarantee.epsilon == 2.0 and model.guarantee.proof == "proofs/follow.md"
     assert "the weakest promise of all parties; each keeps its own ledger" in model.guarantee.notes
+
+
+def test_promises_that_no_year_can_have_are_refused_before_they_are_kept(tmp_path, monkeypatch):
+    ours, _ = founded(tmp_path, names=("north", "east"))
+    stated = {}
+
+    def lying(raw):
+        answer = decode(ours["east"].answer(raw))
+        return encode(replace(answer, fields={**answer.fields, **stated}))
+
+    def coordinator(name):
+        ask = {"north": ours["north"].answer, "east": lying}
+        return coordinated(ours, endpoints=ask, state=tmp_path / name)
+
+    here = coordinator("here")
+    wrong = [("inf", 1e-6), (1e6, 1e-6), (33.0, 1e-6), (2.0, 0.0), (2.0, 1e-300)]
+    for release, (epsilon, delta) in enumerate(wrong, start=1):
+        stated.update(epsilon=epsilon, delta=delta)
+        found = here.release()
+        assert found.release == release and found.left_out == {"east": "out of range"}
+    # Nothing of it was kept, so the party is back once it says what it is held to.
+    stated.clear()
+    last = here.release()
+    assert last.counted == ("north", "east") and last.model.guarantee.epsilon == 2.0
+    # The twin: what is kept unseen breaks this release and all later ones.
+    monkeypatch.setattr(FollowAgreement, "check_answer", lambda self, answer: None)
+    stated.update(epsilon=33.0)
+    there = coordinator("there")
+    for _ in range(2):
+        with pytest.raises(ParameterError, match="epsilon"):
+            there.release()

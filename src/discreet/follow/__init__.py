@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from discreet.follow.agreement import FollowAgreement as FollowAgreement
+    from discreet.follow.columns import RatingColumns as RatingColumns
     from discreet.follow.coordinator import FollowCoordinator as FollowCoordinator
     from discreet.follow.party import FollowParty as FollowParty
     from discreet.follow.settings import FollowSettings as FollowSettings
@@ -21,6 +22,7 @@ else:
             "discreet.follow.stream": "Following Status",
             "discreet.follow.agreement": "FollowAgreement",
             "discreet.follow.party": "FollowParty",
+            "discreet.follow.columns": "RatingColumns",
             "discreet.follow.coordinator": "FollowCoordinator",
         },
     )

@@ -8,14 +8,15 @@ coordinator decides when releases are made, and nothing else.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, final
 
-from discreet.core.checks import require
+from discreet.core.checks import ParameterError, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.protocols.protocol import Shapes, names_digest, only_fields
+from discreet.federated.transport import promised
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.factorization import MOST_RELEASES
 from discreet.follow.settings import FollowSettings
@@ -23,6 +24,11 @@ from discreet.statistics.domain import DomainError, Stated, Whole
 
 _KIND = "release"
 _COORDINATOR = "coordinator"
+#: What every label of parties that follow together assumes.
+ASSUMED = (
+    "each person's choices are held by one party, or each party's promise is added",
+    "whether a party's new ratings can be read is public, and no party has more than 2^24 - 1 users a year",
+)
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
 
@@ -116,7 +122,15 @@ class FollowAgreement:
         return {**counts, "values": (n_shared,), "level": (2,)} if self.rated else counts
 
     def check_answer(self, answer: Message) -> None:
-        """Refuse numbers that no party can send; behind a mask every number can be."""
+        """Refuse promises and numbers that no party can send; behind a mask every number can be.
+
+        What is kept is part of every later release, so it must be such that a model can be made of it.
+        """
+        epsilon, delta, _ = promised(answer)
+        try:
+            replace(self.settings, epsilon=epsilon, delta=delta)
+        except ParameterError:
+            raise Refused(Refusal.OUT_OF_RANGE) from None
         if self.noise.masked:
             return
         for array in answer.arrays.values():

@@ -20,7 +20,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, instance
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions, refuse_unsound
-from discreet.data.vocabulary import Vocabulary
+from discreet.data.vocabulary import UNKNOWN, Vocabulary
 from discreet.distributed.cluster import ClusterSource, Whereabouts, opened_once
 from discreet.distributed.connection import losses_as_sentences
 from discreet.distributed.shards import ShardFolder
@@ -50,16 +50,21 @@ class Batch:
     def of(
         cls, data: Interactions, catalog: Vocabulary, facts: PublicFacts, *, drop_unknown: bool = False
     ) -> Batch:
-        """Read interactions; ratings of items that were not declared are refused, or left out."""
+        """Read interactions; ratings of items that were not declared are refused, or left out.
+
+        A rating whose value is not finite, or whose item the data's catalog lacks, is left out by itself.
+        """
         if data.users.is_positional:
             raise DataError(
                 "The users of these data are row numbers, which do not say who they are. Name them by "
                 "ids that stay the same all year."
             )
         places = catalog.index_of(data.catalog.series).astype(np.int64)
-        items = places[data.items]
+        usable = (data.items >= 0) & (data.items < places.size) & np.isfinite(data.values)
+        items = np.full(data.items.size, UNKNOWN, dtype=np.int64)
+        items[usable] = places[data.items[usable]]
         known = items >= 0
-        unknown = int(items.size - np.count_nonzero(known))
+        unknown = int(np.count_nonzero(usable & ~known))
         if unknown and not drop_unknown:
             raise DataError(
                 f"{unknown:,} of {items.size:,} ratings are of items that were not declared. Declare those "
@@ -84,13 +89,17 @@ def canonical_ids(users: pl.Series | Sequence[str | int]) -> list[str]:
     return named
 
 
+def check_kind(data: object) -> None:
+    """Refuse what is no data source; no rating is looked at."""
+    if data is not None and not isinstance(data, ShardFolder | ClusterSource):
+        instance("data", data, Interactions, "Read a file with discreet.read, or open shards.")
+
+
 def check_source(data: object) -> None:
     """Refuse what is no data source, and values that no rating can be, before anything is entered."""
-    if data is None or isinstance(data, ShardFolder | ClusterSource):
-        return
-    instance("data", data, Interactions, "Read a file with discreet.read, or open shards.")
-    assert isinstance(data, Interactions)
-    refuse_unsound(data)
+    check_kind(data)
+    if isinstance(data, Interactions):
+        refuse_unsound(data)
 
 
 def batches(

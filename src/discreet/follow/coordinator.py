@@ -23,7 +23,7 @@ from discreet.federated.journal import Journal
 from discreet.federated.keeper import Line, ask_masks, unmasked
 from discreet.federated.transport import RoundAnswers, Transport, collect, promised
 from discreet.federated.wire import FederationError, Message
-from discreet.follow.agreement import FARTHEST, FollowAgreement
+from discreet.follow.agreement import ASSUMED, FARTHEST, FollowAgreement
 from discreet.follow.factorization import FACTOR_BITS, Factorization
 from discreet.follow.model import Kind, current, labeled, refuse_kind, scorer_of
 from discreet.follow.state import ItemSums, Whole
@@ -80,7 +80,18 @@ class FollowCoordinator:
         self._seconds, self._journal = positive("seconds", seconds), Journal(state)
 
     def declare(self, items: Vocabulary) -> None:
-        """Declare items that are new, as all members do between two releases."""
+        """Declare items that are new, as all members do between two releases.
+
+        Raises:
+            FederationError: With shared noise the latest release is not complete. Other items make another
+                question of it, and the keeper takes one key of a mask a release.
+        """
+        wanted = self.made
+        if self._agreement.noise.masked and self._pending(wanted) is not None:
+            raise FederationError(
+                f"Release {wanted + 1} was asked for and is not complete; declare items when it is. Call "
+                "release() until all parties answered."
+            )
         fresh = items.ids[self.catalog.index_of(items.series) < 0].tolist()
         self.catalog = Vocabulary.of([*self.catalog.ids.tolist(), *fresh])
 
@@ -126,10 +137,13 @@ class FollowCoordinator:
             settings, epsilon=max(one[0] for one in states), delta=max(one[1] for one in states)
         )
         promise = weakest.promise(facts)
-        held = "each person's choices are held by one party, or each party's promise is added"
         promise = replace(
             promise,
-            assumes=(*promise.assumes, *self._agreement.noise.assumes(weakest.epsilon, weakest.delta), held),
+            assumes=(
+                *promise.assumes,
+                *self._agreement.noise.assumes(weakest.epsilon, weakest.delta),
+                *ASSUMED,
+            ),
             notes=(*promise.notes, "the weakest promise of all parties; each keeps its own ledger"),
         )
         simulated = any(one[2] for one in states)
@@ -155,13 +169,20 @@ class FollowCoordinator:
 
     def _question(self, release: int) -> Message:
         """Return the question for a release; one that was sent before a crash is repeated bit by bit."""
-        for message in self._journal.messages:
-            if not message.arrays and message.run == self._agreement.run and message.step == release:
-                return message
+        sent = self._pending(release)
+        if sent is not None:
+            return sent
         question = self._agreement.question(release, self.catalog)
         if self._agreement.noise.masked:
             self._journal.keep(question)
         return question
+
+    def _pending(self, release: int) -> Message | None:
+        """Return the question that was sent for a release; it is kept with shared noise."""
+        for message in self._journal.messages:
+            if not message.arrays and message.run == self._agreement.run and message.step == release:
+                return message
+        return None
 
     def _asked(self, wanted: int) -> tuple[dict[str, str], dict[str, int]]:
         """Ask for all releases up to the wanted one that are not known yet; say who lags behind, and why."""

@@ -91,12 +91,17 @@ def _levels(
     """Return the means of users who rate for the first time: each enters once, as an item of its own would.
 
     All items' sums tell the overall mean badly, because each has its own noise; users' means have one.
+    A mean that is no number is taken as zero; whole numbers decide, as for ratings.
     """
     first = np.flatnonzero((new > 0) & ~before.leveled)
     weights = pace.level_weights(before.used[first], **when)
     mean = np.bincount(users, weights=above, minlength=new.size)[first] / new[first]
-    valued = np.trunc(weights * LEVEL_VALUE * np.clip(mean, -1, 1))
-    return Entries.of(first, np.full(first.size, LEVEL), weights, weights * LEVEL_COUNT, valued)
+    mean = np.where(np.isfinite(mean), np.clip(mean, -1, 1), 0.0)
+    counted, valued = weights * LEVEL_COUNT, np.trunc(weights * LEVEL_VALUE * mean).astype(np.int64)
+    fits = counted**2 + valued**2 <= weights**2 << 2 * PART_BITS
+    return Entries.of(
+        first, np.full(first.size, LEVEL), weights, np.where(fits, counted, 0), np.where(fits, valued, 0)
+    )
 
 
 def _scaled(

@@ -4,8 +4,9 @@ A party pays for the whole year in its own ledger when it starts. Its state is t
 who entered what, when and with which weight. Nothing in a question changes what enters or how. A release that
 was made is read from the disk, however often and by whomever it is asked for again.
 
-Once a question is accepted no row can change whether an answer is sent: ratings of undeclared items are left
-out, and ratings that cannot be read enter a later release.
+Once a question is accepted no row can change whether an answer is sent, or what others contribute: a row that
+cannot be used is left out by itself. Should new ratings not be readable at all, because a disk is gone say,
+nothing is entered or drawn, and the question is declined until they are. That is assumed to be public.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from discreet.core.progress import logger
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.keeper import Line, fingerprint, hand_key, masked
+from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
-from discreet.follow.agreement import FollowAgreement
-from discreet.follow.batches import Source, batches, check_source
+from discreet.follow.agreement import ASSUMED, FollowAgreement
+from discreet.follow.batches import Source, batches, check_kind
+from discreet.follow.columns import RatingColumns
 from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.stream import Following
@@ -37,7 +40,7 @@ from discreet.follow.year import OpenYear, begin, declare, make_release, read_ye
 from discreet.privacy.ledger.book import Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
-Supply = Callable[[int], Source | None]
+Supply = Callable[[int], Source | RatingColumns | None]
 # A byte that no text in UTF-8 has, so that no user's fingerprint is a key of a mask.
 _MASK = b"\xffmask\xff"
 
@@ -50,7 +53,9 @@ class FollowParty:
         name: How the coordinator's roster calls this party.
         path: The party's state, which `FollowParty.start` wrote; private to the party.
         agreement: What was agreed, with this party's own epsilon and delta.
-        supply: Returns the new ratings of a release. It is called once a release is asked for the first time.
+        supply: Returns the new ratings of a release that is asked for and was not made. Whether it fails is
+            assumed to be public, so no user's row may decide it: return `RatingColumns`, which are cleaned
+            row by row, not what a reader makes of them that refuses rows.
         keeper: The line to the keeper of masks, for shared noise.
     """
 
@@ -98,10 +103,7 @@ class FollowParty:
             ledger=ledger,
             shares=noise.least_parties,
             run=agreement.run,
-            assumes=(
-                *noise.assumes(settings.epsilon, settings.delta),
-                "each person's choices are held by one party, or each party's promise is added",
-            ),
+            assumes=(*noise.assumes(settings.epsilon, settings.delta), *ASSUMED),
         )
         return cls(name, path, agreement, supply, keeper=keeper, random=random)
 
@@ -140,23 +142,18 @@ class FollowParty:
         return self._sealed(question, found, asked.release)
 
     def _make(self, release: int) -> None:
-        """Enter what is new and draw a release; if that fails, draw it without new ratings.
+        """Enter what is new and draw a release, or do nothing: a release without what is new is never made.
 
-        A transaction that failed is undone, and nobody has seen what was drawn in it.
+        It would say that somebody's rows failed, by everybody's being away. A transaction that failed is
+        undone, and nobody has seen what was drawn in it.
         """
-        try:
-            data = self._supply(release)
-            check_source(data)
-            self._drawn(release, data)
-        except Exception as error:
-            logger.error("New ratings cannot be read (%s); release %s has none.", str(error), release + 1)
-            self._drawn(release, None)
-
-    def _drawn(self, release: int, data: Source | None) -> None:
+        data = self._supply(release)
         with opened(self.path, writing=True) as state:
             found = read_year(state)
             # Another process may have made it since.
             if len(found.releases) == release:
+                data = data.usable(found.catalog, found.facts) if isinstance(data, RatingColumns) else data
+                check_kind(data)
                 given = batches(data, found.catalog, found.facts, drop_unknown=True)
                 make_release(state, found, given, self._random)
 
@@ -173,7 +170,8 @@ class FollowParty:
             "delta": settings.delta,
             "simulated": any(one.simulated for one in found.releases),
         }
-        if self._keeper is not None and self.agreement.noise.masked:
+        noise = self.agreement.noise
+        if self._keeper is not None and isinstance(noise, SharedNoise):
             # One key for one question: the same numbers never leave behind the same mask with others.
             key = hmac.new(found.secret, _MASK + question.digest().encode(), hashlib.sha256).digest()
             arrays = dict(masked({name: one.view(np.uint64) for name, one in arrays.items()}, key))
@@ -181,7 +179,8 @@ class FollowParty:
             sealed: dict[str, Value] = {
                 "key": key.hex(),
                 "question": question.digest(),
-                "least": found.shares,
+                # A sum over fewer would have less noise once those who may reveal theirs are among them.
+                "least": noise.parties,
             }
             hand_key(self._keeper, replace(question, kind="key", sender=self.name, fields=sealed))
         return replace(question, sender=self.name, fields=fields, arrays=arrays)

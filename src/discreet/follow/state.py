@@ -25,7 +25,7 @@ from discreet.core.checks import FileError, PrivacyError
 from discreet.privacy.ledger.locking import locked
 
 # "DSFL" in ASCII, where SQLite keeps a place for the name of the application that owns a file.
-APPLICATION, VERSION = 0x4453464C, 2
+APPLICATION, VERSION = 0x4453464C, 3
 #: What a message calls such a file.
 KIND = "state of a followed year"
 _TABLES = (

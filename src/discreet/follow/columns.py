@@ -1,0 +1,110 @@
+"""Take a party's new ratings as columns and clean them row by row: what a row holds decides about it alone.
+
+A party answers whatever its rows hold: an error that one user's row could cause would take out everybody's
+new ratings, or the answer. So nothing is refused here that one row can hold. Only what is public is refused:
+that a column is missing, of another length or of a type that holds no ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from discreet.core.arrays import Floats
+from discreet.core.checks import DataError
+from discreet.data.encoding import Column
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
+from discreet.data.vocabulary import Vocabulary
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatingColumns:
+    """Hold new ratings as they come: users' ids, items' ids and values, one rating a row.
+
+    A row is left out if its user is missing, its item is not declared or its value is no finite number.
+    Values beyond the scale are clipped to it. Of the rows of one user and item the first one counts.
+
+    Example:
+        >>> new = RatingColumns(users=["ann", "bob", None], items=[1, 1, 2], values=[9, float("nan"), 3])
+        >>> kept = new.usable(Vocabulary.of([1, 2]), PublicFacts(n_items=2, low=1, high=5))
+        >>> kept.users.ids.tolist(), kept.values.tolist()
+        (['ann'], [5.0])
+    """
+
+    users: Column
+    items: Column
+    values: Column | None = None
+
+    def usable(self, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
+        """Return the rows that can enter; whether one does depends on nothing but itself and public facts."""
+        users, items = _texts(self.users, "user ids"), _texts(self.items, "item ids")
+        rated = facts.low != facts.high
+        if rated and self.values is None:
+            raise DataError("This year follows ratings, and there is no column of values; pass values=.")
+        values = np.full(len(users), facts.low) if self.values is None or not rated else _floats(self.values)
+        sizes = {len(users), len(items), values.size}
+        if len(sizes) > 1:
+            raise DataError("The columns of new ratings differ in length; pass one value a rating.")
+        names = Vocabulary.of(catalog.series.cast(pl.String))
+        kept = users.is_not_null().to_numpy() & (names.index_of(items) >= 0) & np.isfinite(values)
+        mask = pl.Series(kept)
+        return Interactions.from_arrays(
+            users.filter(mask),
+            items.filter(mask),
+            np.clip(values[kept], facts.low, facts.high),
+            catalog=names,
+            # Steps, and how many ratings somebody has, are no reason to leave anything out.
+            facts=replace(facts, n_items=len(names), step=None, max_per_user=None, n_users=None),
+            duplicates="first",
+        )
+
+
+def _texts(column: Column, what: str) -> pl.Series:
+    """Return ids as text, each by itself; None where there is no id."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        column = pl.Series(column.astype(np.float64) if column.dtype.kind == "f" else column)
+    if not isinstance(column, pl.Series) or column.dtype == pl.Object:
+        return pl.Series([_text(one) for one in column], dtype=pl.String)
+    if column.dtype.is_float():
+        whole = column.cast(pl.Int64, strict=False)
+        return whole.set(~(whole.cast(pl.Float64) == column).fill_null(False), None).cast(pl.String)
+    if column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        return column.cast(pl.String)
+    raise DataError(f"{what} must be whole numbers or text, not {column.dtype}; convert them first.")
+
+
+def _text(one: Any) -> str | None:
+    """Return an id as text; None if it is none. 7, 7.0 and "7" are one id."""
+    one = one.item() if isinstance(one, np.generic) else one
+    try:
+        if isinstance(one, float) and one.is_integer():
+            one = int(one)
+        text = str(one) if isinstance(one, str | int) and not isinstance(one, bool) else None
+        # Half of a pair of surrogates is no text, and very long numbers cannot be written.
+        return text if text is None else text.encode().decode()
+    except ValueError:
+        return None
+
+
+def _floats(column: Column) -> Floats:
+    """Return values as numbers, each by itself; NaN where there is none."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
+        return column.astype(np.float64)
+    if not isinstance(column, pl.Series) or not (column.dtype.is_numeric() or column.dtype == pl.String):
+        return np.array([_number(one) for one in column], dtype=np.float64)
+    plain = column.str.strip_chars() if column.dtype == pl.String else column
+    found: npt.NDArray[np.float64] = plain.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
+    return found
+
+
+def _number(one: Any) -> float:
+    try:
+        return float(one)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
