@@ -23,7 +23,7 @@ def test_simulate_writes_a_model_with_its_label(discreet, ratings, tmp_path):
     assert code == 0
     told = json.loads(out)
     assert told["guarantee"]["epsilon"] == 8.0 and all(len(r["heard"]) == 4 for r in told["rounds"])
-    assert any("3 of 4 parties" in line for line in told["guarantee"]["assumes"])
+    assert any("in each sum at least 3 add" in line for line in told["guarantee"]["assumes"])
     assert json.loads(discreet("label", model, "--json")[1])["guarantee"] == told["guarantee"]
     assert "8" in discreet("budget", ledger)[1]
 
