@@ -150,7 +150,7 @@ def refuse_one_value(facts: PublicFacts) -> None:
     if facts.low >= facts.high:
         raise ParameterError(
             f"The rating scale from {facts.low:g} to {facts.high:g} has one value only. Declare a scale with "
-            "more."
+            'more, or learn from interactions alone (feedback="implicit", --implicit).'
         )
 
 

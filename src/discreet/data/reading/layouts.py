@@ -194,7 +194,8 @@ def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bo
         if below and not _is_number(field) and all(map(_is_number, below)):
             return True
     raise DataError(
-        f"{name} does not say which column is which; put a first line such as user,item,rating into it."
+        f"{name} does not say which column is which; name its columns with columns (--columns), as in "
+        "user=NAME,item=NAME,rating=NAME, or put a first line such as user,item,rating into it."
     )
 
 
