@@ -81,7 +81,8 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
 
     with (tmp_path / "out").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "discreet", *verb],
+            # Without bytecode: Python would leave a truncated file behind, which later imports read.
+            [sys.executable, "-B", "-m", "discreet", *verb],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

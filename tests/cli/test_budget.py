@@ -128,7 +128,8 @@ def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_pat
 
     ledger = tmp_path / "l.ledger"
     ended = subprocess.run(
-        [sys.executable, "-m", "discreet", "budget", ledger, "--name", "shop", "--epsilon", "1"],
+        # Without bytecode: Python would leave a truncated file behind, which later imports read.
+        [sys.executable, "-B", "-m", "discreet", "budget", ledger, "--name", "shop", "--epsilon", "1"],
         capture_output=True,
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
