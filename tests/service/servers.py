@@ -31,7 +31,7 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "discreet", "serve", str(target), "--port", str(self.port)]
         self._command += ["--per-minute", "0", "--batch-seconds", "0.01", *map(str, options)]
-        # Without bytecode: on a full disk Python would leave truncated files behind, which later imports read.
+        # Without bytecode: on a full disk Python leaves truncated files behind, which later imports read.
         self._environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
         if store is not None:
             self._environment["DISCREET_STORE"] = store
