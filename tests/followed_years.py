@@ -34,3 +34,17 @@ def year(folder, facts=STARS, *, releases=6, epsilon=2.0, **more):
     """Return a new year in a folder."""
     settings = FollowSettings(releases=releases, epsilon=epsilon, half_life=7.0, days=7.0 * releases, **more)
     return Following.start(folder / "year.follow", ITEMS, facts, settings)
+
+
+class Recorder:
+    """Record the exact numbers that noise is put on."""
+
+    def __init__(self):
+        self.given = []
+
+    def passing(self, draw, arguments):
+        self.given.append(arguments["target"].copy())
+        return draw(**arguments)
+
+    def exact(self, mechanism, values):
+        raise AssertionError("whole numbers are drawn on directly")

@@ -23,7 +23,7 @@ from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.weights import Pace
 from discreet.privacy.ledger.book import Ledger
 from discreet.statistics.domain import DomainError
-from followed_years import CHOICES, ITEMS, STARS, batch, weeks
+from followed_years import CHOICES, ITEMS, STARS, Recorder, batch, weeks
 
 NAMES = ("north", "east", "south")
 SETTINGS = FollowSettings(releases=6, epsilon=2.0, half_life=7.0, days=42.0)
@@ -137,20 +137,6 @@ def test_a_question_chooses_nothing_but_the_release(tmp_path):
     cheaper = replace(SETTINGS, epsilon=1.0)
     assert replace(OWN, settings=cheaper).terms() == OWN.terms()
     assert replace(SHARED, settings=cheaper).terms() != SHARED.terms()
-
-
-class Recorder:
-    """Record the exact numbers that noise is put on."""
-
-    def __init__(self):
-        self.given = []
-
-    def passing(self, draw, arguments):
-        self.given.append(arguments["target"].copy())
-        return draw(**arguments)
-
-    def exact(self, mechanism, values):
-        raise AssertionError("whole numbers are drawn on directly")
 
 
 def hostile(folder, given):

@@ -20,7 +20,7 @@ from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.weights import Pace
 from discreet.follow.year import make_release, read_year
-from followed_years import CHOICES, ITEMS, STARS, batch
+from followed_years import CHOICES, ITEMS, STARS, Recorder, batch
 
 GREEDY = FollowSettings(releases=2, epsilon=2.0, pace=Pace(start=1.0, share=1.0, ratings=1))
 OTHERS = [(f"u{k}", f"i{k % 3}", 5) for k in range(40)]
@@ -43,20 +43,6 @@ BAD = {
 }
 # What such a reader takes as text, if other ids are text.
 ODD = {"a fraction": (1.5, "i4", 5), "a number beyond 64 bits": (2**70, "i4", 5), "a truth": (True, "i4", 5)}
-
-
-class Recorder:
-    """Record the exact numbers that noise is put on."""
-
-    def __init__(self):
-        self.given = []
-
-    def passing(self, draw, arguments):
-        self.given.append(arguments["target"].copy())
-        return draw(**arguments)
-
-    def exact(self, mechanism, values):
-        raise AssertionError("whole numbers are drawn on directly")
 
 
 def released(path, supply, facts=STARS, cls=FollowParty):

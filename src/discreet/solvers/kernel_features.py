@@ -1,4 +1,4 @@
-"""Let users' tastes bend: smooth nonlinear functions of item vectors, as further item features.
+"""Compute smooth nonlinear functions of item vectors, as further item features of rating predictions.
 
 A ridge over these features is, up to the directions left out, a Gaussian process over items: what a user
 rated says more about items nearby. They are functions of released numbers alone.

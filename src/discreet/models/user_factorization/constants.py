@@ -207,7 +207,7 @@ CURVE_USERS: Annotated[float, Tuned("users per unit of noise at which that ridge
 )
 CURVE_BESIDE: Annotated[float, Tuned("that ridge is so much larger beside rating factors", CURVES)] = 5.0
 CURVE_LANDMARKS: Annotated[int, Tuned("items from which smooth functions are computed", BOUND)] = 400
-MOST_CURVES: Annotated[int, Tuned("most smooth functions of factors", BOUND)] = 48
+MOST_CURVES: Annotated[int, Tuned("most smooth functions of factors", CURVES)] = 48
 WEIGHT_SPREAD: Annotated[
     float, Tuned("mean squared weight of a row over the squared mean weight", UNRECORDED)
 ] = 1.3

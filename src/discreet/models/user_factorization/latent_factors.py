@@ -77,7 +77,7 @@ def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
 def with_curves(factors: LatentFactors, popularity: Floats, users: float, *, beside: bool) -> LatentFactors:
     """Return the factors with smooth functions of them beside them, for predicting ratings.
 
-    A user's taste need not be linear in what was released about items. The functions follow from released
+    What a user likes need not be linear in what was released about items. The functions follow from released
     numbers, and a user's coefficients for them from that user's own ratings, so they cost nothing. The fewer
     `users` there are per unit of noise, the rougher the factors, and the less is asked of the functions. So
     it is beside rating factors, which leave less to explain. Item quality and popularity alone do not call
