@@ -27,3 +27,11 @@ def test_hidden_ratings_that_are_learned_from_are_counted(discreet, ratings, tmp
     code, out, error = discreet("evaluate", ratings, *arguments)
     one_sentence(code, out, error)
     assert "3 of 3 hidden ratings" in error and "--duplicates" not in error
+
+
+def test_metrics_may_be_repeated_and_none_is_lost(discreet, ratings):
+    arguments = ("evaluate", ratings, "--model", "biases", "--epsilon", "5", "--json")
+    code, out, _ = discreet(*arguments, "--metric", "rmse", "--metric", "hr@5,mrr")
+    assert code == 0 and list(json.loads(out)["metrics"]) == ["rmse", "hr@5", "mrr"]
+    code, out, _ = discreet(*arguments)
+    assert code == 0 and list(json.loads(out)["metrics"]) == ["rmse"]

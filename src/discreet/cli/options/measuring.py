@@ -27,13 +27,14 @@ class Measuring:
         ),
     ] = "random:0.1"
     metric: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--metric",
-            help=f"Comma-separated: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
+            help=f"Comma-separated, or repeated (default: rmse): {', '.join(METRIC_EXAMPLES)}; append :99 to "
+            "rank among 99 sampled items, "
             ":liked to count liked items only, :few or :many for users with few or many ratings.",
         ),
-    ] = "rmse"
+    ] = None
     repeat: Annotated[
         int, typer.Option("--repeat", help="The number of runs, each with a new split and new noise.")
     ] = 1
@@ -51,7 +52,7 @@ class Measuring:
     @property
     def metrics(self) -> list[str]:
         """Return the names of the metrics."""
-        return listed(self.metric)
+        return listed(",".join(self.metric or ["rmse"]))
 
     def files(self, folder: Path | None) -> list[Path]:
         """Return the possible files of a given split; other splits have none."""
