@@ -93,7 +93,7 @@ class FittedModel:
         """Return the `k` best items for a person with this history, best first: (item, score) pairs.
 
         The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
-        `stars`, the rating that the person is expected to give, where the model knows one.
+        `expected_stars`, the rating that the person is expected to give, where the model knows one.
 
         `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
         `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
