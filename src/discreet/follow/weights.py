@@ -88,7 +88,8 @@ class Pace:
         """Return what may still be used by users who have so many ratings of their own."""
         count = _PARTS * np.clip(own, 1, _MOST_OWN)
         allowed = self.allowed(release, releases) * count // (count + _parts(self.reserve))
-        return np.maximum(allowed - used, 0)
+        still_open: Whole = np.maximum(allowed - used, 0)
+        return still_open
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
