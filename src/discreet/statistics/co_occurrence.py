@@ -93,7 +93,7 @@ _LEAST_LENGTH = 1e-200
 
 
 @compiled
-def _taking_part(
+def taking_part(
     positions: Array,
     weights: Array,
     order: Array,
@@ -127,7 +127,7 @@ def _taking_part(
 
 
 @compiled
-def _squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
+def squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
     """Return the squared Frobenius norm of a user's matrix before it is scaled.
 
     A pair has the weight apart + (1 - apart) f. Sums over earlier interactions of 1, f and f^2 times the
@@ -210,8 +210,8 @@ def add_pairs(
         entries = slice(indptr[row], indptr[row + 1])
         mine = order[entries] - indptr[row]
         given = (positions[entries], weights[entries], mine, same[entries], near)
-        count = _taking_part(*given, columns, own, gaps, moved)
-        length = _squared_length(own, gaps, moved, count, apart, back)
+        count = taking_part(*given, columns, own, gaps, moved)
+        length = squared_length(own, gaps, moved, count, apart, back)
         if not (length > _LEAST_LENGTH and np.isfinite(length)):
             continue
         scale, level = ROUNDING / np.sqrt(length) * _UNITS, 0

@@ -49,6 +49,7 @@ WORDS: dict[str, str] = {
     "choices kept": "Latent factors found in co-occurrences of items",
     "factors kept": "Factors used to predict ratings (0: item effects only)",
     "a second moment can show taste": "Can latent factors exceed the noise?",
+    "order informs": "Does the order of interactions in time inform? (no: treated as if there were no times)",
     "directions kept": "Latent factors above the noise",
     "items paired": "Items between which lists use weights",
     "blend of pairs": "Share of a list that follows these weights",
@@ -63,6 +64,8 @@ WORDS: dict[str, str] = {
 _VALUES: dict[object, str] = {
     "taste": "how good items are, and latent factors of what people like",
     "effects": "how good and how popular items are; latent factors would not exceed the noise",
+    "cannot tell": "cannot tell through the noise, so order counts",
+    "not asked": "not asked: there are no times, or they are not used",
     True: "yes",
     False: "no",
 }
