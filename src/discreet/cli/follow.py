@@ -63,7 +63,7 @@ def start(
     """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
     from discreet.data.facts import PublicFacts
     from discreet.follow import Following, FollowSettings
-    from discreet.follow.weights import Pace
+    from discreet.follow.weights import ONCE, Pace
 
     catalog = read_items(items)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
@@ -75,7 +75,8 @@ def start(
         delta=delta,
         half_life=None if half_life is None else days("--half-life", half_life),
         days=days("--year", year),
-        pace=Pace(start=1.0, share=1.0) if come_once else Pace(),
+        # How items are rated does not fade, so nothing is kept back for a later time of the year.
+        pace=ONCE if come_once or scale is not None else Pace(),
     )
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
@@ -261,7 +262,21 @@ def _sentences(status: Status) -> list[str]:
             f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
             f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
         )
+    declared = status.settings.half_life
+    if status.times and declared is not None and status.noise is not None:
+        lines.append(_counted_with(declared, status.half_life))
     return lines
+
+
+def _counted_with(declared: float, used: float | None) -> str:
+    """Say with which half-life lists count now, and why if it is not the declared one."""
+    if used is not None and used <= declared * (1 + 1e-9):
+        return f"Lists count with the declared half-life of {declared:g} days."
+    instead = "nothing fades" if used is None else f"a choice counts half after {used:.4g} days"
+    return (
+        f"With the declared half-life of {declared:g} days lists would be hidden in the noise; until they "
+        f"stand out, {instead}."
+    )
 
 
 def _body(status: Status, title: str) -> list[str]:
