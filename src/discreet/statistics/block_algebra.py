@@ -180,15 +180,22 @@ def invert(matrix: Array, four: Array, rows: Array) -> bool:
 
 
 @compiled
-def add_combination(weights: Array, four: Array, width: int, out: Array) -> None:
-    """Add combinations of four lines to four lines of another flat block."""
-    a0, a1, a2, a3 = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
-    b0, b1, b2, b3 = weights[1, 0], weights[1, 1], weights[1, 2], weights[1, 3]
-    c0, c1, c2, c3 = weights[2, 0], weights[2, 1], weights[2, 2], weights[2, 3]
-    d0, d1, d2, d3 = weights[3, 0], weights[3, 1], weights[3, 2], weights[3, 3]
-    for j in range(width):
-        x0, x1, x2, x3 = four[j], four[j + BLOCK], four[j + 2 * BLOCK], four[j + 3 * BLOCK]
-        out[j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
-        out[j + BLOCK] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
-        out[j + 2 * BLOCK] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
-        out[j + 3 * BLOCK] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
+def multiply(matrix: Array, one: Array, width: int, out: Array) -> None:
+    """Write a matrix times the lines of a block, as lines; the number of lines is a multiple of four."""
+    size = matrix.shape[0]
+    for a in range(0, size, 4):
+        va, vb, vc, vd = matrix[a], matrix[a + 1], matrix[a + 2], matrix[a + 3]
+        four = out[a * BLOCK : (a + 4) * BLOCK]
+        four[:] = 0.0
+        for b in range(0, size, 4):
+            given = one[b * BLOCK : (b + 4) * BLOCK]
+            a0, a1, a2, a3 = va[b], va[b + 1], va[b + 2], va[b + 3]
+            b0, b1, b2, b3 = vb[b], vb[b + 1], vb[b + 2], vb[b + 3]
+            c0, c1, c2, c3 = vc[b], vc[b + 1], vc[b + 2], vc[b + 3]
+            d0, d1, d2, d3 = vd[b], vd[b + 1], vd[b + 2], vd[b + 3]
+            for j in range(width):
+                x0, x1, x2, x3 = given[j], given[j + BLOCK], given[j + 2 * BLOCK], given[j + 3 * BLOCK]
+                four[j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+                four[j + BLOCK] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
+                four[j + 2 * BLOCK] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+                four[j + 3 * BLOCK] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3

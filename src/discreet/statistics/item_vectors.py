@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled, dot
 from discreet.core.rows import require_fit, summed_over_rows
-from discreet.statistics.block_algebra import BLOCK, add_combination, invert, line_products, width_of
+from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, width_of
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
@@ -105,11 +105,9 @@ def _apply(
     """Write the inverse times a block, the leverage of its ratings, and what the solution predicts."""
     leverage[:] = 0.0
     fitted[:] = 0.0
+    multiply(inverse, one, width, out)
     for a in range(0, inverse.shape[0], 4):
         four = out[a * BLOCK : (a + 4) * BLOCK]
-        four[:] = 0.0
-        for b in range(0, inverse.shape[0], 4):
-            add_combination(inverse[a : a + 4, b : b + 4], one[b * BLOCK : (b + 4) * BLOCK], width, four)
         given = one[a * BLOCK : (a + 4) * BLOCK]
         s0, s1, s2, s3 = solution[a], solution[a + 1], solution[a + 2], solution[a + 3]
         for j in range(width):
