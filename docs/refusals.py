@@ -35,6 +35,7 @@ class Source:
     kinds: set[str] = field(default_factory=set)
     functions: dict[str, list[ast.FunctionDef]] = field(default_factory=dict)
     enums: dict[str, dict[str, str]] = field(default_factory=dict)
+    callers: dict[str, list[tuple[ast.Call, ast.Module]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> Source:
@@ -44,11 +45,13 @@ class Source:
 
     @classmethod
     def of_trees(cls, trees: dict[Path, ast.Module]) -> Source:
-        """Collect the classes of errors, the functions and the words of enumerations."""
+        """Collect the classes of errors, the functions, their callers and the words of enumerations."""
         source = cls(trees)
         bases: dict[str, set[str]] = {}
-        for node in (node for tree in trees.values() for node in ast.walk(tree)):
-            if isinstance(node, ast.FunctionDef):
+        for module, node in ((tree, node) for tree in trees.values() for node in ast.walk(tree)):
+            if isinstance(node, ast.Call):
+                source.callers.setdefault(_name(node.func), []).append((node, module))
+            elif isinstance(node, ast.FunctionDef):
                 source.functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.ClassDef):
                 bases[node.name] = {_name(base) for base in node.bases}
@@ -125,12 +128,10 @@ class Source:
     def _handed(self, name: str, function: ast.FunctionDef) -> Iterator[str]:
         """Yield what callers of a function give to its parameter."""
         given = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
-        for tree in self.trees.values() if name in given else ():
-            for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-                if _name(call.func) == function.name:
-                    named = [one.value for one in call.keywords if one.arg == name]
-                    for value in (*call.args[given.index(name) :][:1], *named):
-                        yield from self._texts(value, None, tree)
+        for call, tree in self.callers.get(function.name, []) if name in given else ():
+            named = [one.value for one in call.keywords if one.arg == name]
+            for value in (*call.args[given.index(name) :][:1], *named):
+                yield from self._texts(value, None, tree)
 
     def _returned(self, call: ast.Call, function: ast.FunctionDef | None, tree: ast.Module) -> Iterator[str]:
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("format", "join"):

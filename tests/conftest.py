@@ -1,5 +1,6 @@
 """What happens once before all tests: which examples are drawn, which kernels are run, and on what noise."""
 
+import gc
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,17 @@ def pytest_addoption(pluginmanager):
     forget_stale(Path(find_spec("discreet").origin).parent)
     # A plugin of its own: the hooks of this file are not called for doctests of the package.
     pluginmanager.import_plugin("seeded_noise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for garbage among what tests make, and not again and again among all that was imported."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

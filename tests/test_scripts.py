@@ -56,7 +56,7 @@ def committed():
 
 
 @pytest.fixture
-def start(monkeypatch, capsys):
+def start(monkeypatch, capsys, nothing_committed_changes):
     """Return a function that runs a script in this process and returns its names and what it printed."""
 
     def run(script, *arguments):
@@ -71,7 +71,7 @@ def start(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def nothing_committed_changes():
     before = committed()
     yield
@@ -128,7 +128,7 @@ def test_a_slow_script_parses_its_options(script, start, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(SLOW))
-def test_a_slow_script_runs(script):
+def test_a_slow_script_runs(script, nothing_committed_changes):
     if script in ("benchmarks/bundle.py", "docs/make_screenshots.py") and CHROMIUM is None:
         pytest.skip("Chromium is not installed; `make browser` brings it")
     arguments = ["--toy", *(["--json"] if script.startswith("benchmarks/") else [])]
@@ -148,7 +148,7 @@ def test_a_job_may_have_a_process_of_its_own(monkeypatch):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
+def test_an_example_runs(path, tmp_path, monkeypatch, capsys, nothing_committed_changes):
     """Run it in a folder of its own; it says something."""
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,7 +75,12 @@ def test_ctrl_c_while_libraries_are_loaded_is_no_traceback(discreet, monkeypatch
     assert discreet("models")[0] == 130
 
 
-@pytest.mark.parametrize("verb", [("datasets",), ("datasets", "--json"), ("--version",)], ids=" ".join)
+# A verb that starts quickly, printing for people and for programs.
+LABEL = ("label", str(Path(__file__).parents[1] / "formats" / "v0.1" / "popularity.discreet"))
+PRINTING = {"label": LABEL, "label --json": (*LABEL, "--json")}
+
+
+@pytest.mark.parametrize("verb", [*PRINTING.values(), ("--version",)], ids=[*PRINTING, "--version"])
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     """A limit on the size of files stands for a full disk."""
     import resource
@@ -92,7 +98,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path, verb):
     assert "standard output" in ended.stderr
 
 
-@pytest.mark.parametrize("verb", [("datasets",), ("datasets", "--json")], ids=" ".join)
+@pytest.mark.parametrize("verb", PRINTING.values(), ids=PRINTING)
 def test_a_reader_who_leaves_early_is_no_error(verb):
     reading, writing = os.pipe()
     os.close(reading)

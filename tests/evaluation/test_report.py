@@ -137,7 +137,7 @@ def test_comparing_gives_each_the_metrics_that_fit_it():
     assert turns == ["biases", "popularity"]
     assert [list(each.metrics) for each in found] == [["rmse", "hr@5"], ["hr@5"]]
     assert [bool(each.references) for each in found] == [True, False]
-    with pytest.raises(ParameterError, match="never reads any"):
+    with pytest.raises(ParameterError, match="predicts no ratings"):
         compare(estimators, data, metrics="rmse")
     with pytest.raises(ParameterError, match="at least one"):
         compare([], data)

@@ -12,6 +12,13 @@ needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed; `make browser` brings it"
 )
 PATIENCE = 300
+# Both widths and both colors are seen by default; among the slow tests each width in each color.
+LOOKS = [
+    (1280, "light"),
+    (390, "dark"),
+    pytest.param(1280, "dark", marks=pytest.mark.slow),
+    pytest.param(390, "light", marks=pytest.mark.slow),
+]
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -1,6 +1,8 @@
 """A model answers from a history that comes with the request; nothing of it stays."""
 
 import json
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
@@ -102,3 +104,51 @@ def test_a_bundle_is_tried_once_for_each_model(answering, tmp_path, monkeypatch,
             found, _, body = ask(f"{service.url}/bundle/label.json")
             assert found == status and words in body.decode() and b"secret" not in body
         assert len(tried) == 1
+
+
+def test_refusals_speak_http(answering):
+    url = answering[0].url
+    status, _, raw = ask(f"{url}/recommend")
+    told = json.loads(raw)
+    assert status == 405 and "POST /recommend" in told["error"]
+    assert ask_json(f"{url}/recommend", told["example"])[0] == 200
+    status, told = ask_json(f"{url}/recommend", {**told["example"], "history": [["nobody sells this", 3.0]]})
+    assert status == 422 and '"ignore_unknown": true' in told["error"] and "--" not in told["error"]
+    status, _, raw = ask(f"{url}/label", b"{}", "application/json")
+    assert status == 405 and "with GET" in json.loads(raw)["error"]
+
+
+@pytest.fixture
+def filters_put_back(monkeypatch):
+    """Let another thread end a block of its own whenever somebody sets a warning aside.
+
+    What is warned of belongs to the process: ending a block puts back, for all threads, what was before it.
+    """
+    real = warnings.simplefilter
+    with ThreadPoolExecutor(1) as other:
+
+        def begin():
+            block = warnings.catch_warnings()
+            other.submit(block.__enter__).result()
+
+            def simplefilter(*arguments, **named):
+                real(*arguments, **named)
+                other.submit(block.__exit__, None, None, None).result()
+                begin()
+
+            monkeypatch.setattr(warnings, "simplefilter", simplefilter)
+
+        yield begin
+
+
+def test_an_application_is_built_whatever_other_threads_do_about_warnings(filters_put_back, tmp_path):
+    filters_put_back()
+    assert answering_app(tmp_path / "none.discreet").routes
+
+
+def test_without_a_filter_the_library_would_fail_then(filters_put_back, tmp_path):
+    """The twin: FastAPI alone cannot keep its warning aside."""
+    warnings.simplefilter("error")
+    filters_put_back()
+    with pytest.raises(UserWarning, match="Field"):
+        answering_app(tmp_path / "none.discreet")

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from decimal import Decimal, localcontext
+from functools import cache
 
 import numpy as np
 import pytest
@@ -70,24 +71,39 @@ def rows_of(campaign):
     return list(words.reshape(len(draws["ratings"]), -1))
 
 
-@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
-def test_rows_are_searched_as_the_kernel_does_at_and_beside_every_threshold(campaign):
+def asked_together(cases):
+    """Ask the questions of all cases in one process, which takes longer to start than to answer."""
+    answers = iter(ask(*(question for questions in cases.values() for question in questions)))
+    return {name: [next(answers) for _ in questions] for name, questions in cases.items()}
+
+
+def row_scripts(campaign):
+    """Return rows, each with words at and beside its thresholds and anywhere."""
     rng = np.random.default_rng(1)
-    questions, expected = [], []
     for row in rows_of(campaign)[:6]:
         near = [int(start) + shift for start in row[:120] for shift in (-1, 0, 1)]
         near += [0, 1, WORDS - 2, WORDS - 1, *(int(word) for word in rng.integers(0, WORDS, 300, np.uint64))]
-        scripts = [word.to_bytes(8, "big") for word in near if 0 <= word < WORDS]
-        questions.append(
-            {
-                "what": "rows",
-                "starts": [str(start) for start in row],
-                "scripts": [script.hex() for script in scripts],
-            }
-        )
+        yield row, [word.to_bytes(8, "big") for word in near if 0 <= word < WORDS]
+
+
+@cache
+def searched_rows():
+    def question(row, scripts):
+        starts = [str(start) for start in row]
+        return {"what": "rows", "starts": starts, "scripts": [script.hex() for script in scripts]}
+
+    return asked_together(
+        {name: [question(*one) for one in row_scripts(campaign)] for name, campaign in CAMPAIGNS.items()}
+    )
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_rows_are_searched_as_the_kernel_does_at_and_beside_every_threshold(name):
+    expected = []
+    for row, scripts in row_scripts(CAMPAIGNS[name]):
         played = PrivacyRandom.scripted(b"".join(scripts) + bytes(1 << 14))
         expected.append(draw_from_table(row[None, :], np.zeros(len(scripts), np.int64), played).tolist())
-    assert ask(*questions) == expected
+    assert expected and searched_rows()[name] == expected
 
 
 def tied_scripts(high, low, rng):
@@ -106,31 +122,53 @@ def tied_scripts(high, low, rng):
     return scripts
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.5, 1.9, 37.5, 1e6, 2.0**40])
+SCALES = (0.05, 0.5, 1.9, 37.5, 1e6, 2.0**40)
+
+
+def gap_scripts(scale):
+    return tied_scripts(*geometric_digits(scale), np.random.default_rng(2))
+
+
+@cache
+def drawn_gaps():
+    def question(scale):
+        high, low = ([str(word) for word in digits] for digits in geometric_digits(scale))
+        scripts = [script.hex() for script in gap_scripts(scale)]
+        return {"what": "gaps", "high": high, "low": low, "scripts": scripts}
+
+    return asked_together({scale: [question(scale)] for scale in SCALES})
+
+
+@pytest.mark.parametrize("scale", SCALES)
 def test_gaps_are_those_of_the_kernel_ties_included(scale):
-    high, low = geometric_digits(scale)
-    scripts = tied_scripts(high, low, np.random.default_rng(2))
+    scripts = gap_scripts(scale)
     expected = [int(geometric(scale, 1, PrivacyRandom.scripted(script))[0]) for script in scripts]
-    (found,) = ask(
-        {
-            "what": "gaps",
-            "high": [str(word) for word in high],
-            "low": [str(word) for word in low],
-            "scripts": [script.hex() for script in scripts],
-        }
-    )
+    (found,) = drawn_gaps()[scale]
     assert found == expected and len(scripts) > 200 and (scale < 0.4 or len(set(found)) > 1)
 
 
-@pytest.mark.parametrize("bound", [1, 2, 3, 5, 255, 256, 257, 10_000])
-def test_numbers_below_a_bound_are_those_of_the_kernel(bound):
+BOUNDS = (1, 2, 3, 5, 255, 256, 257, 10_000)
+
+
+def bound_scripts(bound):
     rng = np.random.default_rng(3)
     scripts = [bytes(64), b"\xff" * 3 + bytes(64), *(rng.bytes(64) for _ in range(200))]
-    if bound & (bound - 1) == 0:
-        scripts.append(b"\xff" * 64)
+    return [*scripts, b"\xff" * 64] if bound & (bound - 1) == 0 else scripts
+
+
+@cache
+def drawn_below():
+    def question(bound):
+        return {"what": "uniform", "bound": bound, "scripts": [one.hex() for one in bound_scripts(bound)]}
+
+    return asked_together({bound: [question(bound)] for bound in BOUNDS})
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_numbers_below_a_bound_are_those_of_the_kernel(bound):
+    scripts = bound_scripts(bound)
     expected = [int(uniform_below(bound, 1, PrivacyRandom.scripted(script))[0]) for script in scripts]
-    (found,) = ask({"what": "uniform", "bound": bound, "scripts": [script.hex() for script in scripts]})
-    assert found == expected
+    assert drawn_below()[bound] == [expected]
 
 
 def test_powers_of_e_are_enclosed_in_a_hair():
@@ -143,9 +181,16 @@ def test_powers_of_e_are_enclosed_in_a_hair():
             assert Decimal(above) - Decimal(below) < exact * Decimal(2) ** -290
 
 
-@pytest.mark.parametrize("campaign", CAMPAIGNS.values(), ids=CAMPAIGNS)
-def test_a_campaign_is_opened_with_its_name_and_its_exact_loss(campaign):
-    (found,) = ask({"what": "open", "text": text_of(campaign)})
+@cache
+def opened():
+    return asked_together(
+        {name: [{"what": "open", "text": text_of(campaign)}] for name, campaign in CAMPAIGNS.items()}
+    )
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_campaign_is_opened_with_its_name_and_its_exact_loss(name):
+    campaign, (found,) = CAMPAIGNS[name], opened()[name]
     assert found["digest"] == campaign.digest.hex() and len(campaign.digest) == 32
     top, bottom = map(int, found["ratio"])
     with localcontext(prec=60):
@@ -183,9 +228,19 @@ def lies():
     }
 
 
-@pytest.mark.parametrize(("name", "record"), lies().items(), ids=list(lies()))
-def test_a_campaign_that_lies_is_refused_in_one_sentence(name, record):
-    (found,) = ask({"what": "open", "text": json.dumps(record)})
+LIES = lies()
+
+
+@cache
+def opened_lies():
+    return asked_together(
+        {name: [{"what": "open", "text": json.dumps(record)}] for name, record in LIES.items()}
+    )
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_campaign_that_lies_is_refused_in_one_sentence(name):
+    (found,) = opened_lies()[name]
     assert found["known"] and found["refused"].endswith("."), found
 
 

@@ -16,7 +16,7 @@ from discreet.privacy.mechanisms.bounded import BoundedLaplace
 from discreet.service.admission import submission, unseal
 from discreet.service.refitting import fit_store
 from evidence import cumulative, follows, gap, samples_to_separate
-from service.browser import cards, needs_browser, rate
+from service.browser import LOOKS, cards, needs_browser, rate
 
 pytestmark = needs_browser
 
@@ -236,8 +236,7 @@ def surprise(codes, mechanism):
     return float(-chi2.logsf(((counts - expected) ** 2 / expected).sum(), 11))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_no_violation_of_accessibility_rules_at_any_size(clean, collecting, films, tmp_path, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 

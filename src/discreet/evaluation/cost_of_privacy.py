@@ -54,6 +54,12 @@ def cost_of_privacy(found: Sequence[Evaluation], metric: str) -> list[str]:
     return [*sentences, *_against_baselines(found, private, metric, sign)]
 
 
+def ran_once(found: Sequence[Evaluation]) -> str:
+    """Return a warning if every model ran once; empty otherwise."""
+    once = all(len(score.values) == 1 for one in found for score in one.metrics.values())
+    return "Every model ran once, so small differences may be luck; --repeat 3 shows the spread." * once
+
+
 def _sentence(
     named: Sequence[tuple[Evaluation, str]],
     metric: str,

@@ -17,7 +17,14 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import ParameterError, one_of
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
-from discreet.follow.releases import Estimate, Normal, estimate_counts, estimate_level, estimate_values
+from discreet.follow.releases import (
+    Estimate,
+    Normal,
+    estimate_counts,
+    estimate_level,
+    estimate_recent,
+    estimate_values,
+)
 from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
 from discreet.models.fitted import FittedModel
@@ -77,7 +84,7 @@ def current(
     """
     noise = settings.multiplier if multiplier is None else multiplier
     rated = facts.low != facts.high
-    recent = estimate_counts(settings, drawn, settings.half_life_in_releases, noise, rated=rated)
+    recent = estimate_recent(settings, drawn, noise, rated=rated)
     if not rated:
         return Current(recent=recent, effects=None, mean=0.0)
     counted = estimate_counts(settings, drawn, None, noise, rated=True)

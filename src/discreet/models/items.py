@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,3 +85,37 @@ def checked(names: object, texts: list[object], count: int) -> PublicColumns:
             raise DataError("A public column has another length than the catalog.")
         found[name] = column
     return found
+
+
+# So many items are searched for names like an unknown one, so many of them closely, and so many are named.
+_MOST_SEARCHED, _MOST_COMPARED, _MOST_NAMED, _LONGEST_ASKED = 100_000, 5_000, 3, 100
+
+
+def unknown_item(item: ItemId, catalog: Vocabulary, columns: PublicColumns) -> str:
+    """Return a sentence about an item that the catalog lacks, with the ids and titles most like it."""
+    asked = str(item)[:_LONGEST_ASKED]
+    ids = [str(one) for one in catalog.ids[:_MOST_SEARCHED].tolist()]
+    titles = next(iter(columns.values()), ())[:_MOST_SEARCHED]
+    near = _titled(asked, ids, titles) or _alike(asked, ids)
+    said = f" Did you mean {' or '.join(near)}?" if near else f" An id looks like {ids[0]}."
+    return f"{asked!r} is not in the model's catalog of {len(catalog):,} items.{said}"
+
+
+def _titled(asked: str, ids: Sequence[str], titles: Sequence[str]) -> list[str]:
+    """Return the ids of titles that hold these words."""
+    words = asked.casefold()
+    found = ((one, title) for one, title in zip(ids, titles, strict=False) if words in title.casefold())
+    return [f"{one} ({title})" for one, title in islice(found, _MOST_NAMED)]
+
+
+def _alike(asked: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids most like this one: the same but for case, then longer or shorter, then misspelled."""
+    small = asked.casefold()
+    same = [one for one in ids if one.casefold() == small]
+    longer = sorted((one for one in ids if small and small in one.casefold()), key=len)
+    if found := list(dict.fromkeys([*same, *longer])):
+        return found[:_MOST_NAMED]
+    from difflib import get_close_matches
+
+    near = [one for one in ids if one[:1].casefold() == small[:1]][:_MOST_COMPARED]
+    return get_close_matches(asked, near, n=_MOST_NAMED, cutoff=0.7)

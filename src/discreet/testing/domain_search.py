@@ -165,8 +165,13 @@ def rows_of_kinds(rng: np.random.Generator, n_items: int) -> Iterator[tuple[str,
         "ends": lambda size: rng.choice([-_LARGEST_SINGLE, _LARGEST_SINGLE], size),
         "subnormal": lambda size: rng.choice([-1e-45, 1e-45, 0.0], size),
     }
-    for items, (name, made) in itertools.product((everything[:0], some, everything), values.items()):
-        for times in (None, np.zeros(items.size), np.arange(items.size)):
+    # Without an item there are no values to differ in, and one item has one order.
+    for times in (None, np.zeros(0)):
+        yield "empty", person(everything[:0], np.zeros(0), times, n_items)
+    chosen = (some, everything) if some.size < n_items else (everything,)
+    for items, (name, made) in itertools.product(chosen, values.items()):
+        orders = (None, np.zeros(items.size), np.arange(items.size))
+        for times in orders if items.size > 1 else orders[:2]:
             yield name, person(items, made(items.size), times, n_items)
 
 
