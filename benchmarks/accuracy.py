@@ -2,6 +2,7 @@
 
     python benchmarks/accuracy.py                             what is not measured yet, cheapest data first
     python benchmarks/accuracy.py --datasets jester --models user-factorization,als --again
+    python benchmarks/accuracy.py --groups later --again      only what is chosen after one moment
     python benchmarks/accuracy.py --search                    a wide search over the bars' settings
     python benchmarks/accuracy.py --generated 500000          a generated file with a known best error
     python benchmarks/accuracy.py --check                     only say which cells fail
@@ -15,6 +16,8 @@ default settings, on the whole catalog, everybody's latest (or without times a r
 are of a random tenth of all ratings. `amazon-sports` and `gowalla` are read from the folder that
 DISCREET_DATA names; there lists are those of 3,000 people, and Gowalla has its published split and
 recall@20. `choices-only` is user-factorization that reads only what was chosen.
+Metrics with `later:` before their names are of everything that is chosen after one moment, which cuts off
+the latest tenth; there the models called `recent-` fade with a half-life of 30 days, which was not tuned.
 Bars are not private: their numbers stand under epsilon inf alone.
 """
 
@@ -28,6 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,23 +60,35 @@ FILES = {"amazon-sports": "choices.parquet", "gowalla": "train.parquet"}
 TESTED = 3_000
 LISTS = "hr@10,ndcg@10,hr@10:liked,coverage@10,novelty@10"
 RATINGS = "rmse"
+# What is chosen next: one moment cuts off the latest tenth of all interactions. These metrics are kept with
+# "later:" before their names.
+LATER, LATEST_SHARE, HALF_LIFE = "later", 0.1, 30.0
 # Of files without ratings, and of a published split.
 LISTED, PUBLISHED = "hr@10,ndcg@10", "recall@20,ndcg@20"
 # What is measured of each model.
 MODELS = {
-    "user-factorization": (LISTS, RATINGS),
-    "choices-only": (LISTS,),
-    "popularity": (LISTS,),
+    "user-factorization": (LISTS, RATINGS, LATER),
+    "choices-only": (LISTS, LATER),
+    "recent-choices": (LATER,),
+    "popularity": (LISTS, LATER),
+    "recent-popularity": (LATER,),
     "implicit-objective": (LISTS,),
     "biases": (RATINGS,),
     "covariance-svd": (RATINGS,),
     "frank-wolfe": (RATINGS,),
     "als": (RATINGS,),
     "implicit-als": (LISTS,),
-    "ease": (LISTS,),
-    "item-knn": (LISTS,),
-    "markov-chain": (LISTS,),
+    "ease": (LISTS, LATER),
+    "item-knn": (LISTS, LATER),
+    "markov-chain": (LISTS, LATER),
 }
+# Models under another name: the name they have in the package, and settings.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "choices-only": ("user-factorization", {"feedback": "implicit"}),
+    "recent-choices": ("user-factorization", {"feedback": "implicit", "half_life": HALF_LIFE}),
+    "recent-popularity": ("popularity", {"half_life": HALF_LIFE}),
+}
+GROUPS = {"lists": LISTS, "ratings": RATINGS, "later": LATER}
 BARS = ("als", "implicit-als", "ease", "item-knn", "markov-chain")
 # Wide enough that the best point lies inside.
 SEARCHES: dict[str, list[dict[str, Any]]] = {
@@ -99,9 +115,8 @@ def make(model: str, epsilon: str, settings: dict[str, Any] | None = None):
     """Return the estimator; everything but epsilon and delta is its default."""
     from discreet import recipes
 
-    given: dict[str, Any] = {"epsilon": float(epsilon), **(settings or {})}
-    if model == "choices-only":
-        model, given["feedback"] = "user-factorization", "implicit"
+    model, own = VARIANTS.get(model, (model, {}))
+    given: dict[str, Any] = {"epsilon": float(epsilon), **own, **(settings or {})}
     if model not in BARS:
         given["delta"] = DELTA
     return recipes.estimator(model, given)
@@ -119,6 +134,21 @@ def score(estimator, data, metrics: str, seed: int) -> dict[str, float]:
         split = random_split(data, 0.1, seed) if metrics == RATINGS else leave_one_out(data, seed)
     model = estimator.fit(split.train, random=PrivacyRandom.simulate(seed))
     return measure(model, split.train, tested(split.test), metrics, seed=seed)
+
+
+def score_later(model: str, epsilon: str, data, seed: int) -> dict[str, float]:
+    """Return what one fit with simulated noise finds of everything that is chosen after one moment."""
+    from discreet.core.randomness import PrivacyRandom
+    from discreet.data.splits import time_split
+    from discreet.evaluation.scoring import measure
+
+    split = time_split(data, LATEST_SHARE)
+    # The last day of the training part stands for the public date of a fit.
+    day = datetime.fromtimestamp(float(split.train.times.max()), UTC).date().isoformat()
+    settings = {"now": day} if "half_life" in VARIANTS.get(model, ("", {}))[1] else {}
+    fitted = make(model, epsilon, settings).fit(split.train, random=PrivacyRandom.simulate(seed))
+    found = measure(fitted, split.train, tested(split.test), LISTED, seed=seed)
+    return {f"later:{metric}": value for metric, value in found.items()}
 
 
 def load(name: str, *, toy: bool):
@@ -159,19 +189,38 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
                 yield name, model, epsilon
 
 
+def asked(name: str, model: str, data, groups: list[str]) -> list[str]:
+    """Return the metrics of a model that a data set allows, one text for each split."""
+    from discreet.data.interactions import Interactions
+
+    timed = isinstance(data, Interactions) and data.times is not None
+    wanted = [metrics for metrics in MODELS[model] if metrics in [GROUPS[group] for group in groups]]
+    own = [metrics for metrics in wanted if metrics != LATER]
+    # Files of interactions have no ratings.
+    kept = [LISTED] if own and name in FILES else own
+    return kept + [LATER] * (LATER in wanted and timed)
+
+
 def run(options: argparse.Namespace, results: Results) -> None:
     """Measure what is missing."""
     loaded: dict[str, Any] = {}
     for name, model, epsilon in cells(options):
-        if not options.again and results.known(name, model, epsilon):
+        if not options.again and results.known(name, model, epsilon, options.groups):
             continue
         data = loaded.get(name) or load(name, toy=options.toy)
         loaded = {name: data}
         start, found = time.process_time(), {}
-        for metrics in (LISTED,) if name in FILES else MODELS[model]:
-            for seed in range(options.seeds):
-                for metric, value in score(make(model, epsilon), data, metrics, seed).items():
+        for metrics in asked(name, model, data, options.groups):
+            # Baselines draw nothing, so that one fit on one split is all there is.
+            for seed in range(1 if metrics == LATER and model in BARS else options.seeds):
+                if metrics == LATER:
+                    values = score_later(model, epsilon, data, seed)
+                else:
+                    values = score(make(model, epsilon), data, metrics, seed)
+                for metric, value in values.items():
                     found.setdefault(metric, []).append(value)
+        if not found:
+            continue
         results.keep(lambda all_, cell=(name, model, epsilon), runs=found: _put(all_, *cell, runs))
         people = TESTED if name in FILES else int(np.count_nonzero(np.diff(data.indptr) > 1))
         results.keep(lambda all_, name=name, people=people: all_["people"].update({name: people}))
@@ -213,9 +262,10 @@ class Results:
         parts = ("people", "means", "spreads", "runs", "search", "generated")
         return {"delta": DELTA, **{part: {} for part in parts}}
 
-    def known(self, name: str, model: str, epsilon: str) -> bool:
+    def known(self, name: str, model: str, epsilon: str, groups: list[str]) -> bool:
         """Tell whether a cell was measured."""
-        return epsilon in self.read()["means"].get(name, {}).get(model, {})
+        cell = self.read()["means"].get(name, {}).get(model, {}).get(epsilon, {})
+        return any(metric.startswith("later:") == (groups == ["later"]) for metric in cell)
 
     def keep(self, change: Callable[[dict[str, Any]], object]) -> None:
         """Change the results in one step, also if another process does so at the same time."""
@@ -235,7 +285,7 @@ def _put(all_: dict[str, Any], name: str, model: str, epsilon: str, runs: dict[s
     mean = {metric: float(np.mean(values)) for metric, values in runs.items()}
     for key, numbers in (("means", mean), ("spreads", spread), ("runs", runs)):
         rounded = {m: np.round(values, 6).tolist() for m, values in numbers.items()}
-        all_[key].setdefault(name, {}).setdefault(model, {})[epsilon] = rounded
+        all_[key].setdefault(name, {}).setdefault(model, {}).setdefault(epsilon, {}).update(rounded)
 
 
 def _put_search(all_: dict[str, Any], name: str, bar: str, label: str, found: dict[str, float]) -> None:
@@ -276,6 +326,7 @@ def main() -> None:
     parser.add_argument("--models", type=_listed, default=list(MODELS))
     parser.add_argument("--epsilons", type=_listed, default=list(EPSILONS))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--groups", type=_listed, default=list(GROUPS), help="lists, ratings, later")
     parser.add_argument("--again", action="store_true", help="also what was measured before")
     parser.add_argument("--search", action="store_true", help="search over the bars' settings")
     parser.add_argument("--generated", type=int, help="measure on this many generated people")

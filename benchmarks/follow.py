@@ -1,6 +1,7 @@
 """Replay a year: a model from its start, refits, a followed year, and no privacy, at one yearly budget.
 
     python benchmarks/follow.py [--json] [--dataset movietweetings-100k] [--draws 3] [--out FILE]
+        [--keep benchmarks/results/follow.json]
 
 Ratings are replayed in the order of their times and cut into releases. After each release, from the second
 month on, what comes until the next one is asked for: HR@10 of the first item that every active user chooses
@@ -12,6 +13,8 @@ half-life is chosen on the second half of the first month, which is not measured
   with the same half-life;
 - follow: `discreet.follow`, one charge;
 - without privacy: a fit before every release.
+
+`--keep` takes all but the followed year from earlier results, which changes in following do not touch.
 """
 
 from __future__ import annotations
@@ -142,7 +145,27 @@ def cadences(stream: Stream) -> tuple[int, ...]:
     return (*CADENCES, weekly) if weekly not in CADENCES else CADENCES
 
 
-def hit_rates(stream: Stream, epsilons: list[float], half_life: float, draws: int) -> dict[str, Any]:
+def others(
+    stream: Stream,
+    counts: tuple[int, ...],
+    draws: int,
+    way: Callable[[int, int], tuple[float, list[float]]],
+) -> dict[str, Any]:
+    """Return the stale model and refits; `way` replays so many fits with a seed."""
+    cell: dict[str, Any] = {"refits": {}}
+    for count in counts:
+        runs = [way(count, seed) for seed in range(draws)]
+        told = spread([mean for mean, _ in runs])
+        if count == 1:
+            cell["stale"], cell["stale_by_release"] = told, runs[0][1]
+        else:
+            cell["refits"][str(count)] = told
+    return cell
+
+
+def hit_rates(
+    stream: Stream, epsilons: list[float], half_life: float, draws: int, kept: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return HR@10 of all ways, and along the year for a picture."""
 
     def of_vector(release: int, vector: np.ndarray) -> np.ndarray:
@@ -151,54 +174,57 @@ def hit_rates(stream: Stream, epsilons: list[float], half_life: float, draws: in
     def of_model(release: int, model: discreet.FittedModel) -> np.ndarray:
         return hits(stream, release, model.scorer.popularity)
 
-    free, _ = refits(stream, len(asked(stream)), popular(stream, math.inf, half_life, 0), of_vector)
-    found: dict[str, Any] = {
-        "half_life_days": half_life,
-        "releases": stream.releases,
-        "without_privacy": free,
-    }
+    found: dict[str, Any] = {"half_life_days": half_life, "releases": stream.releases}
+    if kept is None:
+        every = len(asked(stream))
+        free = popular(stream, math.inf, half_life, 0)
+        found["without_privacy"] = refits(stream, every, free, of_vector)[0]
+    else:
+        found["without_privacy"] = kept["without_privacy"]
     for epsilon in epsilons:
-        cell: dict[str, Any] = {"refits": {}}
-        for count in cadences(stream):
+
+        def way(count: int, seed: int, epsilon: float = epsilon) -> tuple[float, list[float]]:
             each = schedule(epsilon, DELTA, count).per_release.epsilon
-            runs = [
-                refits(stream, count, popular(stream, each, half_life, seed), of_vector)
-                for seed in range(draws)
-            ]
-            told = spread([mean for mean, _ in runs])
-            if count == 1:
-                cell["stale"], cell["stale_by_release"] = told, runs[0][1]
-            else:
-                cell["refits"][str(count)] = told
+            return refits(stream, count, popular(stream, each, half_life, seed), of_vector)
+
+        name = f"{epsilon:g}"
+        cell = others(stream, cadences(stream), draws, way) if kept is None else kept[name]
         runs = [
             followed(stream, epsilon, half_life, seed, rated=False, score=of_model) for seed in range(draws)
         ]
-        cell["follow"], cell["follow_by_release"] = spread([mean for mean, _ in runs]), runs[0][1]
-        found[f"{epsilon:g}"] = cell
+        found[name] = {
+            **cell,
+            "follow": spread([mean for mean, _ in runs]),
+            "follow_by_release": runs[0][1],
+        }
     return found
 
 
-def rating_errors(stream: Stream, epsilons: list[float], half_life: float, draws: int) -> dict[str, Any]:
+def rating_errors(
+    stream: Stream, epsilons: list[float], half_life: float, draws: int, kept: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the RMSE of all ways."""
+
     def score(release: int, model: discreet.FittedModel) -> np.ndarray:
         return squared_errors(stream, release, model)
 
-    free, _ = refits(stream, 12, effects(stream, math.inf, 0), score)
-    found: dict[str, Any] = {"without_privacy": math.sqrt(free)}
+    if kept is None:
+        free = math.sqrt(refits(stream, 12, effects(stream, math.inf, 0), score)[0])
+    found: dict[str, Any] = {"without_privacy": free if kept is None else kept["without_privacy"]}
     for epsilon in epsilons:
-        cell: dict[str, Any] = {"refits": {}}
-        for count in CADENCES:
+
+        def way(count: int, seed: int, epsilon: float = epsilon) -> tuple[float, list[float]]:
             each = schedule(epsilon, DELTA, count).per_release.epsilon
-            runs = [refits(stream, count, effects(stream, each, seed), score)[0] for seed in range(draws)]
-            told = spread([math.sqrt(mean) for mean in runs])
-            if count == 1:
-                cell["stale"] = told
-            else:
-                cell["refits"][str(count)] = told
+            mean, parts = refits(stream, count, effects(stream, each, seed), score)
+            return math.sqrt(mean), parts
+
+        name = f"{epsilon:g}"
+        cell = others(stream, CADENCES, draws, way) if kept is None else kept[name]
+        cell.pop("stale_by_release", None)
         runs = [
             followed(stream, epsilon, half_life, seed, rated=True, score=score)[0] for seed in range(draws)
         ]
-        cell["follow"] = spread([math.sqrt(mean) for mean in runs])
-        found[f"{epsilon:g}"] = cell
+        found[name] = {**cell, "follow": spread([math.sqrt(mean) for mean in runs])}
     return found
 
 
@@ -242,6 +268,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 2.0, 5.0])
     parser.add_argument("--out", type=Path, help="also write the result to this file")
+    parser.add_argument("--keep", type=Path, help="take all but following from these results")
     parser.add_argument("--parts", nargs="+", default=["weekly", "rmse", "combined", "daily"])
     options = harness.options(parser, toy={"draws": 1, "epsilons": [2.0]})
     stream = load(options.dataset, toy=options.toy)
@@ -250,14 +277,18 @@ def main() -> None:
         **stream.summary(),
     }
     middle = options.epsilons[len(options.epsilons) // 2]
-    half_life = chosen_half_life(stream, middle, options.draws)
+    earlier = {} if options.keep is None else json.loads(options.keep.read_text())[options.dataset]
+    if "weekly" in earlier:
+        half_life = earlier["weekly"]["half_life_days"]
+    else:
+        half_life = chosen_half_life(stream, middle, options.draws)
     daily = replace(stream, period=1.0)
     epsilons, draws = options.epsilons, options.draws
     steps: dict[str, Callable[[], Any]] = {
-        "weekly": lambda: hit_rates(stream, epsilons, half_life, draws),
-        "rmse": lambda: rating_errors(stream, epsilons, half_life, draws),
+        "weekly": lambda: hit_rates(stream, epsilons, half_life, draws, earlier.get("weekly")),
+        "rmse": lambda: rating_errors(stream, epsilons, half_life, draws, earlier.get("rmse")),
         "combined": lambda: combining(stream, middle, half_life, draws),
-        "daily": lambda: hit_rates(daily, epsilons, half_life, draws),
+        "daily": lambda: hit_rates(daily, epsilons, half_life, draws, earlier.get("daily")),
     }
     for name in options.parts:
         result[name] = steps[name]()

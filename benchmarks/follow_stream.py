@@ -21,17 +21,13 @@ from discreet.data.datasets import catalog
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.vocabulary import Vocabulary
-from discreet.follow.weights import Pace
+from discreet.follow.weights import ONCE, Pace
 
 DAY, MONTH = 86400, 30
 DAYS = 365.0
 # How interactions and ratings enter. Most users of MovieLens come once, which is public; those of
-# MovieTweetings rate a few films. Its pace for ratings was chosen on the first month, which is not measured.
-ONCE = Pace(start=1.0, share=1.0)
-DATASETS = {
-    "movietweetings-100k": (Pace(), Pace(start=1.0, share=1.0, ratings=3)),
-    "movielens-1m": (ONCE, ONCE),
-}
+# MovieTweetings come back. Ratings do not fade, so nothing is kept back for a later time of the year.
+DATASETS = {"movietweetings-100k": (Pace(), ONCE), "movielens-1m": (ONCE, ONCE)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

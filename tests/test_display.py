@@ -130,3 +130,18 @@ def test_a_notebook_has_a_bar_if_it_can_redraw_one(monkeypatch, kernel, widgets,
     with progress.terminal_progress(None) as report:
         assert (report is not progress.silent) is shown
         report("fitting", 1, 2)
+
+
+def test_a_ledger_is_a_frame_of_its_spendings(data):
+    ledger = discreet.Ledger.in_memory()
+    assert ledger.to_frame().height == 0
+    discreet.Biases(epsilon=0.5).fit(data, ledger=ledger)
+    discreet.Popularity(epsilon=0.25).fit(data, ledger=ledger)
+    frame = ledger.to_frame()
+    assert frame.columns == ["time", "data", "release", "epsilon", "delta", "unit", "trust", "state"]
+    assert frame["release"].to_list() == ["biases", "popularity"] and frame["epsilon"].to_list() == [
+        0.5,
+        0.25,
+    ]
+    assert isinstance(ledger.to_frame("pandas"), pd.DataFrame)
+    assert ledger.to_frame(dataset="others").height == 0

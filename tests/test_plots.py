@@ -49,6 +49,18 @@ def test_an_evaluation_is_bars_of_the_model_and_its_baselines():
         one.plot("mae")
 
 
+def test_each_metric_has_a_panel_of_its_own(compared):
+    one = six_models()[0]
+    for drawn, panels in ((one, 2), (compared, 2), (measured("biases", 1.0), 1)):
+        ax = drawn.plot()
+        assert len(ax.figure.axes) == panels and ax.figure.axes[0] is ax
+    names = [panel.get_xlabel() for panel in one.plot().figure.axes]
+    assert names == ["rmse", "ndcg@10"]
+    # On given axes, or of one metric, there is one panel.
+    assert one.plot(ax=matplotlib.pyplot.figure().add_subplot()).get_xlabel() == "rmse"
+    assert len(one.plot("ndcg@10").figure.axes) == 1
+
+
 def test_a_comparison_is_a_line_for_each_model(compared):
     ax = compared.plot("ndcg@10")
     names = legend(ax)

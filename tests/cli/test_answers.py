@@ -49,7 +49,11 @@ def test_neighbors_say_how_sure_and_what_is_not_known(said):
     show_similar(_Model(), 7, near, 5, {7: {"title": "Alien"}, 8: {"title": "Aliens"}, 9: {"title": "Heat"}})
     text = said()
     assert "Similar to Alien (7):" in text and "> 99 %" in text and "70 %" in text and "0.91" in text
-    assert "2 latent factors" in text and "so few of them" in text and "Only 2 of 5 stand out" in text
+    assert (
+        "all that the model released" in text
+        and "so few latent factors" in text
+        and "Only 2 of 5 stand out" in text
+    )
 
 
 def test_no_neighbors_does_not_say_that_there_are_none(said):

@@ -70,6 +70,7 @@ def test_nothing_weaker_than_asked_for_is_recommended_silently(sees, hides, feed
 
 def test_the_command_runs_as_it_is_printed(discreet, ratings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "clicks.csv").write_text(ratings.read_text())
     for feedback in ("ratings", "clicks"):
         for more in (["--wants", "lists"], ["--wants", "lists", "--people", "200"], ["--wants", "stars"]):
             answers = ("--sees", "us", "--hides", "person", "--from", feedback, *more)
@@ -91,7 +92,7 @@ def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
 
 
 def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):
-    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --out")):
+    for typed, said in (("3,000", "--people 3000"), ("", "--implicit --duplicates last --out")):
         answers = io.StringIO(f"us\n1\nclicks\nmany\n0\n{typed}\n")
         answers.isatty = lambda: True
         monkeypatch.setattr("sys.stdin", answers)
@@ -109,3 +110,10 @@ def test_few_people_get_the_simple_thing():
     assert advise(sees="us", hides="person", feedback="clicks", people=200).model == "popularity"
     many = advise(sees="us", hides="person", feedback="ratings", people=5_000_000)
     assert many.model == "user-factorization" and "--delta 2e-08" in many.command
+
+
+def test_clicks_have_a_file_of_their_own_and_repeat():
+    found = advise(sees="us", hides="person", feedback="clicks", wants="lists").command
+    assert found.startswith("discreet fit clicks.csv") and "--implicit --duplicates last" in found
+    rated = advise(sees="us", hides="person", feedback="ratings", wants="lists").command
+    assert "ratings.csv" in rated and "--duplicates" not in rated

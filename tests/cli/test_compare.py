@@ -54,7 +54,7 @@ def test_settings_a_table_and_going_on_where_it_was_stopped(discreet, ratings, t
     text = "".join(out.split()).replace("│", "")
     assert code == 0 and error.count("at epsilon") == 5, error
     assert "4 of 5: user-factorization feedback=implicit at epsilon 4" in error
-    assert all(word in text for word in ("implicit", "PRIVATE", "reference", "rmse")), out
+    assert all(word in text for word in ("implicit", "PRIVATE", "baseline", "rmse")), out
     assert "Withawholeuserprotected,thebestmodelreaches" in text
     assert max(map(len, out.splitlines())) <= 80
     first = page.read_text()
@@ -87,3 +87,31 @@ def test_a_level_is_no_setting_of_one_model(discreet, ratings, tmp_path):
     wrong = ("compare", ratings, "--epsilons", "1", "--out", tmp_path / "page.html", "--models")
     one_sentence(*discreet(*wrong, "biases:epsilon=3"))
     one_sentence(*discreet(*wrong, "biases:nonsense=3"))
+
+
+def test_compare_needs_only_data(discreet, ratings, tmp_path):
+    code, out, error = discreet("compare", ratings, "--implicit", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["report"] is None, error
+    assert {one["model"] for one in found["evaluations"]} == {"user-factorization", "popularity"}
+    assert all(list(one["metrics"]) == ["ndcg@10", "hr@10"] for one in found["evaluations"])
+    page = tmp_path / "page.html"
+    code, out, error = discreet(
+        "compare", ratings, "--models", "biases,popularity", "--epsilons", "inf", "--out", page
+    )
+    assert code == 0 and "held out: a random 10 %" in out and "ran once" in out, error
+    # Each is scored by what fits it, and the page says interactions where nothing else was asked.
+    assert "rmse" in out and "hr@10" in out and "ratings without noise" in page.read_text()
+    discreet(
+        "compare",
+        ratings,
+        "--implicit",
+        "--models",
+        "popularity",
+        "--epsilons",
+        "inf",
+        "--out",
+        page,
+        "--force",
+    )
+    assert "interactions without noise" in page.read_text()

@@ -35,3 +35,52 @@ def test_metrics_may_be_repeated_and_none_is_lost(discreet, ratings):
     assert code == 0 and list(json.loads(out)["metrics"]) == ["rmse", "hr@5", "mrr"]
     code, out, _ = discreet(*arguments)
     assert code == 0 and list(json.loads(out)["metrics"]) == ["rmse"]
+
+
+def test_lists_are_asked_for_hits_and_ratings_for_errors(discreet, ratings):
+    asked = ("evaluate", ratings, "--epsilon", "inf")
+    for more, metrics in (
+        (("--implicit",), ["ndcg@10", "hr@10"]),
+        (("--for", "lists"), ["ndcg@10", "hr@10"]),
+        (("--model", "biases"), ["rmse"]),
+    ):
+        code, out, error = discreet(*asked, *more, "--json")
+        assert code == 0 and list(json.loads(out)["metrics"]) == metrics, error
+        assert all(set(one) <= set(metrics) for one in json.loads(out)["references"].values())
+    code, out, error = discreet(*asked, "--for", "lists", "--metric", "rmse")
+    one_sentence(code, out, error)
+    assert "predicts no ratings" in error and "ndcg@10" in error
+
+
+def test_the_table_says_which_way_is_better_and_what_a_simple_baseline_reaches(discreet, ratings):
+    asked = (
+        "evaluate",
+        ratings,
+        "--model",
+        "biases",
+        "--epsilon",
+        "inf",
+        "--metric",
+        "rmse,hr@5,diversity@5",
+    )
+    code, out, _ = discreet(*asked, "--split", "leave-one-out")
+    rows = {line.split()[1]: line for line in out.splitlines() if line.startswith("│")}
+    assert code == 0 and "one row of each user" in out and "--repeat" in out
+    assert "lower" in rows["rmse"] and "mean)" in rows["rmse"] and "higher" in rows["hr@5"]
+    assert "(" not in rows["diversity@5"], "chance is as diverse as can be"
+
+
+def test_splits_need_no_number_and_given_files_have_the_same_columns(discreet, ratings, tmp_path):
+    odd = ratings.read_text().replace("userId,movieId,rating", "who,what,stars")
+    (tmp_path / "odd.csv").write_text(odd)
+    lines = odd.splitlines()
+    (tmp_path / "train.csv").write_text("\n".join(lines[:-50]) + "\n")
+    (tmp_path / "test.csv").write_text("\n".join([lines[0], *lines[-50:]]) + "\n")
+    asked = ("evaluate", tmp_path / "odd.csv", "--model", "biases", "--epsilon", "inf")
+    named = ("--columns", "user=who,item=what,rating=stars")
+    for split in ("random", "kfold", f"given:{tmp_path / 'train.csv'},{tmp_path / 'test.csv'}"):
+        code, _, error = discreet(*asked, *named, "--split", split)
+        assert code == 0, error
+    code, out, error = discreet(*asked, *named, "--split", "time")
+    one_sentence(code, out, error)
+    assert "no times" in error

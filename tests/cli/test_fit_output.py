@@ -1,5 +1,6 @@
 """What fit writes, where, and what it never replaces."""
 
+import json
 import os
 import stat
 
@@ -74,3 +75,38 @@ def test_what_a_fit_decided_is_said_in_words(discreet, ratings, tmp_path):
         assert ("a row says only that something was chosen" in " ".join(shown.split())) == bool(more)
         names |= set(library.load(out).scorer.explain())
     assert len(names) > 5 and names <= set(WORDS)
+
+
+def test_a_dry_run_explains_how_the_data_are_read(discreet, ratings, tmp_path):
+    asked = ("fit", ratings, "--epsilon", "1", "--out", tmp_path / "m.discreet", "--dry-run", "--explain")
+    code, shown, error = discreet(*asked)
+    said = " ".join(shown.split())
+    assert code == 0 and "from movieId" in said and "decides from released numbers" in said, error
+    code, shown, error = discreet(*asked, "--json")
+    assert code == 0 and json.loads(shown)["reading"]["user"] == "from userId", error
+    code, shown, _ = discreet(*asked[:-1])
+    assert code == 0 and "movieId" not in shown
+
+
+def test_counted_clicks_need_no_scale(discreet, ratings, tmp_path):
+    lines = ratings.read_text().splitlines(keepends=True)
+    clicks = tmp_path / "clicks.csv"
+    clicks.write_text("".join([*lines, *lines[1:9]]))
+    asked = (
+        "fit",
+        clicks,
+        "--out",
+        tmp_path / "m.discreet",
+        "--force",
+        "--epsilon",
+        "1",
+        "--duplicates",
+        "count",
+    )
+    for lists in ("--implicit", "--for=lists"):
+        code, shown, error = discreet(*asked, lists)
+        assert code == 0 and "PRIVATE, if the catalog is public" in shown and "--scale" not in error, error
+    # The twin learns the counts, and says where its scale comes from.
+    code, shown, error = discreet(*asked)
+    assert code == 0 and "the catalog and the scale are public" in " ".join(shown.split()), error
+    assert "(--items, --scale)" in " ".join(error.split())

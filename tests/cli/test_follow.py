@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+import typer
+
 import discreet as library
 from command_line import one_sentence
+from discreet.cli.follow import days
 
 WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
 
@@ -52,6 +56,9 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
         and "2 of 52 releases" in " ".join(out.split())
         and "A followed year: shop" in page.read_text()
     )
+    # Four ratings cannot stand out of the noise, whatever is drawn: lists remember longer than declared, or a
+    # draw that happens to stand out is counted as declared. Either way it is said.
+    assert "half-life of 7 days" in " ".join(out.split())
     code, out, _ = discreet("follow", "status", state, "--json", "--out", tmp_path / "again.discreet")
     assert code == 0 and json.loads(out)["left"] == 50
     assert (tmp_path / "again.discreet").read_bytes() == model.read_bytes()
@@ -113,3 +120,20 @@ def test_shards_are_added_and_other_things_are_refused(discreet, tmp_path):
     one_sentence(*discreet("follow", "add", state, tmp_path / "week", "--out", model, "--drop-unknown"))
     code, out, _ = discreet("follow", "add", state, tmp_path / "week", "--out", model, "--json")
     assert code == 0 and json.loads(out)["not_public"]["entered"] == 3
+
+
+def test_a_month_is_thirty_days_and_says_so(discreet, tmp_path):
+    assert [days("--half-life", text) for text in ("36h", "7", "2w", "1m", "1y")] == [1.5, 7, 14, 30, 365]
+    with pytest.raises(typer.BadParameter, match="30 days"):
+        days("--half-life", "1 moon")
+
+
+def test_clicks_are_not_called_ratings(discreet, tmp_path):
+    state, week = tmp_path / "shop.follow", tmp_path / "week.csv"
+    week.write_text("user,item\nann,a\nbob,a\n")
+    asked = ("--items", items(tmp_path), "--epsilon", "2", "--releases", "4")
+    assert discreet("follow", "start", state, *asked)[0] == 0
+    code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "m.discreet")
+    assert code == 0 and "2 interactions entered" in out and "ratings" not in out, error
+    code, out, error = discreet("follow", "erase", state, "ann")
+    assert code == 0 and "1 interactions were taken out" in out and "rating" not in out, error

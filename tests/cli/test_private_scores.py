@@ -52,3 +52,20 @@ def test_what_cannot_be_scored_privately_is_one_sentence(discreet, ratings, tmp_
     one_sentence(*discreet(*evaluate, "--model", "one-bit-input", "--metric", "rmse", "--private"))
     one_sentence(*discreet(*evaluate, "--model", "biases", "--ledger", tmp_path / "x.ledger"))
     one_sentence(*discreet(*evaluate, "--model", "biases", "--private", "--share", "2"))
+
+
+def test_private_scores_of_lists_are_hits_and_refuse_what_they_would_ignore(discreet, ratings):
+    asked = ("evaluate", ratings, "--implicit", "--epsilon", "30", "--private")
+    code, out, error = discreet(*asked, "--json")
+    assert code == 0 and list(json.loads(out)["scores"]) == ["hr@10"], error
+    # No scale is public where none is read.
+    assert "--scale" not in error and not any(
+        "ratings lie" in one for one in json.loads(out)["guarantee"]["assumes"]
+    )
+    for option, value in (("--split", "time"), ("--repeat", "3"), ("--seed", "1")):
+        code, out, error = discreet(*asked, option, value)
+        one_sentence(code, out, error)
+        assert option in error
+    code, out, error = discreet("compare", ratings, "--private", "--epsilons", "1,2")
+    one_sentence(code, out, error)
+    assert "one epsilon" in error

@@ -70,3 +70,18 @@ def test_what_cannot_be_done_is_one_sentence(discreet, model, ratings, tmp_path)
         *discreet("fit", ratings, "--model", "biases", "--epsilon", "1", "--for-synthesis", "--out", out)
     )
     assert not out.exists()
+
+
+def test_real_data_are_read_before_anything_is_written(discreet, ratings, tmp_path):
+    model, out, page = tmp_path / "m.discreet", tmp_path / "s.csv", tmp_path / "s.html"
+    assert discreet("fit", ratings, "--implicit", "--epsilon", "5", "--out", model)[0] == 0
+    odd = tmp_path / "odd.csv"
+    lines = ratings.read_text().splitlines()[1:]
+    # Clicks repeat, and the file has an item that the model does not know.
+    odd.write_text("\n".join(["who,what,stars", *lines, lines[0], "1,unknown,3"]) + "\n")
+    asked = ("synthesize", model, "--users", "9", "--length", "5", "--out", out, "--page", page)
+    one_sentence(*discreet(*asked, "--compare-with", odd))
+    assert not out.exists() and not page.exists()
+    one_sentence(*discreet(*asked, "--columns", "user=who,item=what"))
+    code, _, error = discreet(*asked, "--compare-with", odd, "--columns", "user=who,item=what")
+    assert code == 0 and out.exists() and "your data" in page.read_text(), error

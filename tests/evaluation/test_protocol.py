@@ -161,8 +161,8 @@ def test_every_run_is_paid_for(data):
 @pytest.mark.parametrize(
     ("estimator", "metrics", "match"),
     [
-        (Choices(), "hr@5,rmse", "never reads any.*hr@10"),
-        (Choices(), "accuracy", "never reads any"),
+        (Choices(), "hr@5,rmse", "predicts no ratings.*hr@10"),
+        (Choices(), "accuracy", "predicts no ratings"),
         (Verdicts(), "accuracy,rmse", "liked or not.*accuracy"),
         (Verdicts(), "are", "liked or not"),
         (NoisyItemMeans(), "auc", "not known"),

@@ -137,7 +137,7 @@ def test_comparing_gives_each_the_metrics_that_fit_it():
     assert turns == ["biases", "popularity"]
     assert [list(each.metrics) for each in found] == [["rmse", "hr@5"], ["hr@5"]]
     assert [bool(each.references) for each in found] == [True, False]
-    with pytest.raises(ParameterError, match="never reads any"):
+    with pytest.raises(ParameterError, match="predicts no ratings"):
         compare(estimators, data, metrics="rmse")
     with pytest.raises(ParameterError, match="at least one"):
         compare([], data)
@@ -193,6 +193,19 @@ def test_the_cost_of_privacy_is_a_sentence(evaluations):
     assert "no difference beyond the spread" in cost_of_privacy(paired, "rmse")[0]
     apart = (paired[0], evaluation("biases", 1.0, {"rmse": (0.95, 1.05)}))
     assert "5.3 % worse" in cost_of_privacy(apart, "rmse")[0]
+
+
+def test_a_private_fit_that_is_ahead_is_no_gain_from_privacy():
+    """The twin is behind: it has a cost, and no sentence about chance."""
+    free = evaluation("ease", math.inf, {"ndcg@10": (0.2,)})
+    ahead, behind = (evaluation("biases", 1.0, {"ndcg@10": (score,)}) for score in (0.27, 0.19))
+    said = " ".join(cost_of_privacy([free, ahead], "ndcg@10"))
+    assert "(biases, no worse)" in said and "better model without privacy was not measured" in said
+    assert "%" not in said
+    twin = " ".join(cost_of_privacy([free, behind], "ndcg@10"))
+    assert "(biases, 5 % worse)" in twin and "Noise does not improve" not in twin
+    nothing = evaluation("ease", math.inf, {"ndcg@10": (0.0,)})
+    assert "as good" in cost_of_privacy([nothing, replace(nothing, guarantee=behind.guarantee)], "ndcg@10")[0]
 
 
 def test_chance_is_in_the_table_and_flattens_no_chart(evaluations):

@@ -76,7 +76,7 @@ def test_shards_enter_bit_by_bit_as_a_file_does(tmp_path):
 
 def test_one_user_in_several_batches_stays_within_a_year(tmp_path):
     """Each batch knows what earlier ones of the same release used, and which pairs entered."""
-    started = year(tmp_path, pace=Pace(start=1.0, share=1.0, ratings=1))
+    started = year(tmp_path, pace=Pace(start=1.0, reserve=0.0))
     given = [
         Batch.of(batch([("ann", f"i{k}", 5) for k in range(start, start + 4)]), ITEMS, STARS)
         for start in (0, 2, 4)

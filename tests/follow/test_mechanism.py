@@ -80,17 +80,19 @@ def longest(settings, facts, new, rule=None):
         (one.whole.astype(object) ** 2).sum(axis=0) for one in (settings.counts(rated=rated), settings.values)
     ]
     used, norms = np.zeros(len(new), dtype=np.int64), np.zeros(len(new), dtype=object)
+    own = new.cumsum(axis=1)
     leveled = np.zeros(len(new), dtype=bool)
     part = 1 << (2 * PART_BITS)
     for release in range(settings.releases):
         when = {"release": release, "releases": settings.releases}
         active = new[:, release] > 0
         if rated:
-            level = np.where(active & ~leveled, settings.pace.level_weights(used, **when), 0)
+            weights = settings.pace.level_weights(used, **when, own=own[:, release])
+            level = np.where(active & ~leveled, weights, 0)
             leveled |= active
             used += level**2
             norms += (level**2).astype(object) * part * squares[1][release]
-        weights = (rule or settings.pace.weights)(used, new[:, release], **when)
+        weights = (rule or settings.pace.weights)(used, new[:, release], **when, own=own[:, release])
         used += new[:, release] * weights**2
         worst = max(squares[0][release], squares[1][release]) if rated else squares[0][release]
         norms += (new[:, release].astype(object) * weights.astype(object) ** 2) * part * worst
@@ -107,7 +109,7 @@ def test_scaled_ratings_are_no_longer_than_their_weights():
         [kinds == 0, kinds == 1, kinds == 2], [-1.4, 0.0, rng.choice([-1.4, 0.6], users.size)], 0.0
     )
     above = np.where(kinds == 3, rng.uniform(-1.4, 0.6, users.size), above)
-    weights = Pace(start=1.0, share=1.0, ratings=1).weights(new * 0, new, release=0, releases=1)
+    weights = Pace(start=1.0, reserve=0.0).weights(new * 0, new, release=0, releases=1)
     counted, valued = entry_book._scaled(weights, users, new, above)
     length = np.zeros(new.size, dtype=object)
     np.add.at(length, users, counted.astype(object) ** 2 + valued.astype(object) ** 2)
@@ -126,7 +128,8 @@ def test_a_mean_is_no_longer_than_its_weight(monkeypatch):
     """Whatever floats make of a mean, whole numbers hold what enters."""
     above = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 1.0, -1.0, 0.3])
     users, new = np.arange(above.size), np.ones(above.size, dtype=np.int64)
-    before = entry_book.Earlier(np.zeros_like(new), np.zeros(above.size, dtype=bool), np.zeros(0, dtype=bool))
+    zeros, nobody = np.zeros_like(new), np.zeros(above.size, dtype=bool)
+    before = entry_book.Earlier(zeros, zeros, nobody, np.zeros(0, dtype=bool))
 
     def squares():
         when = {"release": 0, "releases": 1}
@@ -156,7 +159,14 @@ def test_a_mean_is_no_longer_than_its_weight(monkeypatch):
 def test_no_hostile_user_is_longer_than_one(releases, half_life, facts):
     # 16 times 1,300 are 20,800 users over all C and both kinds of years.
     rng = np.random.default_rng(releases)
-    pace = [Pace(), Pace(start=1.0, share=1.0, ratings=1), Pace(start=0.0), Pace(share=1.0)][releases % 4]
+    paces = [
+        Pace(),
+        Pace(start=1.0, reserve=0.0),
+        Pace(start=0.0, share=0.5, ratings=10, reserve=0.0),
+        Pace(reserve=0.0),
+        Pace(start=1.0, reserve=1000.0),
+    ]
+    pace = paces[(releases + (facts is STARS)) % len(paces)]
     settings = FollowSettings(
         releases=releases, epsilon=1.0, half_life=half_life, days=float(releases), pace=pace
     )
@@ -169,12 +179,30 @@ def test_no_hostile_user_is_longer_than_one(releases, half_life, facts):
 
 
 def test_pace_never_uses_more_than_all():
-    pace = Pace(start=1.0, share=1.0, ratings=1)
+    pace = Pace(start=1.0, reserve=0.0)
     weights = pace.weights(np.array([0, WHOLE - 1, WHOLE]), np.array([1, 1, 5]), release=0, releases=1)
     assert weights.tolist() == [2**WEIGHT_BITS, 1, 0]
-    for setting in ({"start": 1.1}, {"share": 0.0}, {"ratings": 0}):
+    for setting in ({"start": 1.1}, {"share": 0.0}, {"ratings": 0}, {"reserve": -0.1}, {"reserve": math.inf}):
         with pytest.raises(ValueError):
             Pace(**setting)
+
+
+def test_a_reserve_leaves_something_for_ratings_that_come_later():
+    pace, when = Pace(start=1.0), {"release": 0, "releases": 52}
+    used, found = np.array([0]), []
+    for own in range(1, 200):
+        weights = pace.weights(used, np.array([1]), **when, own=np.array([own]))
+        used = used + weights**2
+        assert used[0] * (2 * own + 1) <= WHOLE * 2 * own
+        found.append(int(weights[0]))
+    assert found[0] > found[1] > found[50] > found[-1] > 0
+    # One batch of all of them uses no more than single ones may; a bound by the number of ratings is no cap.
+    together = pace.weights(np.array([0]), np.array([199]), **when)
+    assert 199 * together[0] ** 2 * (2 * 199 + 1) <= WHOLE * 2 * 199 < 2**62
+    huge = pace.weights(np.array([0]), np.array([2**40]), **when)
+    assert huge[0] == 0
+    assert Pace.from_json({"start": 0.3, "share": 0.5, "ratings": 10}).reserve == 0
+    assert Pace.from_json(pace.to_json()) == pace
 
 
 class Recorder:
@@ -243,7 +271,7 @@ def pairs(tmp_path, batches, **options):
     return joint_norm(here, gone)
 
 
-GREEDY = {"pace": Pace(start=1.0, share=1.0, ratings=1)}
+GREEDY = {"pace": Pace(start=1.0, reserve=0.0)}
 
 
 def test_a_whole_year_differs_by_at_most_one_user(tmp_path):

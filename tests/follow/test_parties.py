@@ -142,7 +142,7 @@ def test_a_question_chooses_nothing_but_the_release(tmp_path):
 def hostile(folder, given):
     """Ask in every order, again and ahead, while the same pairs are supplied; return what was drawn."""
     folder.mkdir()
-    greedy = replace(OWN, settings=replace(SETTINGS, pace=Pace(start=1.0, share=1.0, ratings=1)))
+    greedy = replace(OWN, settings=replace(SETTINGS, pace=Pace(start=1.0, reserve=0.0)))
     recording = Recorder()
     party = FollowParty.start(
         "north",

@@ -22,7 +22,7 @@ from discreet.follow.weights import Pace
 from discreet.follow.year import make_release, read_year
 from followed_years import CHOICES, ITEMS, STARS, Recorder, batch
 
-GREEDY = FollowSettings(releases=2, epsilon=2.0, pace=Pace(start=1.0, share=1.0, ratings=1))
+GREEDY = FollowSettings(releases=2, epsilon=2.0, pace=Pace(start=1.0, reserve=0.0))
 OTHERS = [(f"u{k}", f"i{k % 3}", 5) for k in range(40)]
 # What one user's rows may hold, each of which a reader of whole tables refuses.
 BAD = {
@@ -73,10 +73,10 @@ def read(rows):
 class Falling(FollowParty):
     """The twin: make a release without anything new if entering fails, as was done once."""
 
-    def _make(self, release):
+    def _make(self, release, catalog):
         try:
             check_source(self._supply(release))
-            super()._make(release)
+            super()._make(release, catalog)
         except Exception:
             with opened(self.path, writing=True) as state:
                 make_release(state, read_year(state), [], self._random)

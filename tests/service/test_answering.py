@@ -106,6 +106,18 @@ def test_a_bundle_is_tried_once_for_each_model(answering, tmp_path, monkeypatch,
         assert len(tried) == 1
 
 
+def test_refusals_speak_http(answering):
+    url = answering[0].url
+    status, _, raw = ask(f"{url}/recommend")
+    told = json.loads(raw)
+    assert status == 405 and "POST /recommend" in told["error"]
+    assert ask_json(f"{url}/recommend", told["example"])[0] == 200
+    status, told = ask_json(f"{url}/recommend", {**told["example"], "history": [["nobody sells this", 3.0]]})
+    assert status == 422 and '"ignore_unknown": true' in told["error"] and "--" not in told["error"]
+    status, _, raw = ask(f"{url}/label", b"{}", "application/json")
+    assert status == 405 and "with GET" in json.loads(raw)["error"]
+
+
 @pytest.fixture
 def filters_put_back(monkeypatch):
     """Let another thread end a block of its own whenever somebody sets a warning aside.

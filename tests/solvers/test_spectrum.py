@@ -59,14 +59,19 @@ def test_the_diagonal_that_was_told_is_not_looked_at():
     np.testing.assert_array_equal(one.values, two.values)
 
 
-def test_many_columns_find_the_same_as_few(monkeypatch):
+@pytest.mark.parametrize("first", [1, 4, 12])
+def test_many_columns_find_the_same_as_few(first, monkeypatch):
+    """Also if fewer directions are looked for at first than there are, and the limit cuts some off."""
     draw = np.random.default_rng(5)
-    moment = bare(signal(200, [90.0, 60.0, 50.0], draw)[0]) + release(200, 1.0, draw)
-    whole = outstanding(moment, 1.0, 0.0, most=5)
-    monkeypatch.setattr("discreet.solvers.spectrum._SMALL", 10)
-    part = outstanding(moment, 1.0, 0.0, most=5)
-    assert whole.values.size == 3
-    np.testing.assert_allclose(part.strengths, whole.strengths, rtol=1e-6)
+    moment = bare(signal(200, [90.0, 60.0, 50.0, 45.0, 40.0], draw)[0]) + release(200, 1.0, draw)
+    whole = {most: outstanding(moment, 1.0, 0.0, most=most) for most in (3, 20)}
+    assert [whole[most].values.size for most in (3, 20)] == [3, 5]
+    for name, value in (("_FEW", 10), ("_SMALL", 10), ("_FIRST", first)):
+        monkeypatch.setattr(f"discreet.solvers.spectrum.{name}", value)
+    for most, expected in whole.items():
+        part = outstanding(moment, 1.0, 0.0, most=most)
+        np.testing.assert_allclose(part.strengths, expected.strengths, rtol=1e-6)
+        np.testing.assert_allclose(part.vectors, expected.vectors, atol=1e-5)
 
 
 def test_an_empty_moment_has_no_directions():

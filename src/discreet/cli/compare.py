@@ -20,33 +20,42 @@ from discreet.cli.options.declared import (
     refuse_without_ratings,
 )
 from discreet.cli.options.measuring import Measuring, Privately
-from discreet.cli.options.parsing import complete_models, listed, numbers
+from discreet.cli.options.parsing import complete_models, listed, numbers, parse_columns
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
+from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
+    from discreet.data.interactions import Interactions
+    from discreet.evaluation.comparison import Comparison
     from discreet.models.estimator import Estimator
 
 
 def compare(
     data: Data,
-    models: Annotated[
-        str,
-        typer.Option(
-            "--models",
-            help="Models, comma-separated. Settings may follow: user-factorization:feedback=implicit.",
-            autocompletion=complete_models,
-        ),
-    ],
-    epsilons: Annotated[
-        str, typer.Option("--epsilons", help="Values of epsilon, comma-separated; inf means no privacy.")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the report (HTML).")],
     measuring: Measuring,
     reading: Reading,
     privately: Privately,
     paying: Paying,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            "--models",
+            help="Models, comma-separated. Settings may follow: user-factorization:feedback=implicit. "
+            "Default: user-factorization and the simplest model beside it.",
+            autocompletion=complete_models,
+        ),
+    ] = None,
+    epsilons: Annotated[
+        str | None,
+        typer.Option(
+            "--epsilons", help="Values of epsilon, comma-separated; inf means no privacy. Default: 1,5,inf."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write a report (HTML). Default: none.")
+    ] = None,
     delta: Delta = None,
     purpose: Purpose = None,
     resume: Annotated[
@@ -58,48 +67,116 @@ def compare(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare several models on the same splits and write an HTML report."""
-    from discreet.core.pages import is_page
-    from discreet.data.inputs import files_of, folder_of
-    from discreet.evaluation.comparison import compare as measure
-    from discreet.evaluation.report import KIND, write_report
-    from discreet.recipes import estimators
-
-    levels = numbers("--epsilons", epsilons)
-    chosen = estimators(listed(models), levels, delta, implicit=reading.implicit, purpose=purpose)
-    if reading.implicit:
-        refuse_without_ratings(chosen)
+    """Compare several models on the same held-out part of the data, in a table and on an HTML page."""
+    chosen = _chosen(models, epsilons, delta, purpose, reading, private=privately.private)
     if privately.asked(paying):
         measure_privately(chosen, data, measuring, reading, privately, paying, as_json=as_json)
+        if out is not None:
+            remark("discreet: private scores are printed; --out was not used.")
         return
+    from discreet.data.inputs import folder_of
+
     folder = folder_of(data, reading.layout)
-    read = [*files_of(data, reading.layout), *measuring.files(folder), *reading.files()]
-    refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
+    if out is not None:
+        _refuse_report(out, data, measuring, reading, folder, force=force)
     interactions = reading.load(data)
     remark_on_delta(chosen, interactions.facts)
-    found = measure(
+    found = _measured(chosen, interactions, measuring, reading, folder, resume)
+    if out is not None:
+        from discreet.evaluation.report import write_report
+
+        write_report(found, out, title=f"Models on {data}", force=force)
+    if as_json:
+        emit(
+            {
+                "report": None if out is None else str(out),
+                "evaluations": [one.to_json() for one in found],
+            }
+        )
+    else:
+        _show(found, data, measuring.split, out)
+
+
+_USUAL_EPSILONS = "1,5,inf"
+# The first models of the README, by what they learn from.
+_USUAL_MODELS = {False: "user-factorization,biases", True: "user-factorization,popularity"}
+
+
+def _chosen(
+    models: str | None,
+    epsilons: str | None,
+    delta: float | None,
+    purpose: str | None,
+    reading: Reading,
+    *,
+    private: bool,
+) -> list[Estimator]:
+    """Return every model at every epsilon; refuse what does not go together."""
+    from discreet.recipes import estimators
+
+    levels = numbers("--epsilons", ("1" if private else _USUAL_EPSILONS) if epsilons is None else epsilons)
+    if private and len(levels) != 1:
+        raise ParameterError(
+            "--private pays for all models together, at one epsilon. Give one, as in --epsilons 1."
+        )
+    lists = reading.implicit or purpose == "lists"
+    named = listed(_USUAL_MODELS[lists] if models is None else models)
+    chosen = estimators(named, levels, delta, implicit=reading.implicit, purpose=purpose)
+    if reading.implicit:
+        refuse_without_ratings(chosen)
+    return chosen
+
+
+def _refuse_report(
+    out: Path, data: str, measuring: Measuring, reading: Reading, folder: Path | None, *, force: bool
+) -> None:
+    """Refuse, before anything is measured, a page that would overwrite something else."""
+    from discreet.core.pages import is_page
+    from discreet.data.inputs import files_of
+    from discreet.evaluation.report import KIND
+
+    read = [*files_of(data, reading.layout), *measuring.files(folder), *reading.files()]
+    refuse_output(out, force=force, kind=KIND, is_ours=partial(is_page, kind=KIND), inputs=read)
+
+
+def _measured(
+    chosen: Sequence[Estimator],
+    data: Interactions,
+    measuring: Measuring,
+    reading: Reading,
+    folder: Path | None,
+    resume: Path | None,
+) -> Comparison:
+    from discreet.evaluation.comparison import compare as measure
+
+    return measure(
         chosen,
-        interactions,
+        data,
         split=measuring.split,
         metrics=measuring.metrics,
         repeat=measuring.repeat,
         seed=measuring.seed,
         item_features=measuring.item_features,
         folder=folder,
+        columns=parse_columns(reading.columns),
         announce=lambda one: remark(_progress(one, chosen)),
         keep=resume,
     )
-    write_report(found, out, title=f"Models on {data}", force=force)
-    if as_json:
-        emit({"report": str(out), "evaluations": [one.to_json() for one in found]})
-    else:
-        from discreet.cli.output.tables import comparison_table
-        from discreet.evaluation.cost_of_privacy import cost_of_privacy
 
-        metrics = dict.fromkeys(name for one in found for name in one.metrics)
-        said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
-        last = f"Written to {out}. The scores have no noise: do not publish them."
-        show(comparison_table(found), *said, last)
+
+def _show(found: Comparison, data: str, split: str, out: Path | None) -> None:
+    """Print the scores, and below them what privacy costs by each metric."""
+    from discreet.cli.output.tables import comparison_table
+    from discreet.data.splits import parse_split
+    from discreet.evaluation.cost_of_privacy import cost_of_privacy, ran_once
+
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
+    luck = [ran_once(found)] if ran_once(found) else []
+    page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
+    title = f"Models on {data}; held out: {parse_split(split).held_out}"
+    show(comparison_table(found, title), *said, *luck)
+    show(f"{page} The scores have no noise: do not publish them.")
 
 
 def _progress(one: Estimator, chosen: Sequence[Estimator]) -> str:

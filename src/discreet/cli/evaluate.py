@@ -1,14 +1,21 @@
-"""`discreet evaluate`: measure one model on held-out ratings."""
+"""`discreet evaluate`: measure one model on held-out ratings or interactions."""
 
 from __future__ import annotations
 
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from discreet.cli.options.declared import AsJson, Data, Learning, Paying, Reading
 from discreet.cli.options.measuring import Measuring, Privately
+from discreet.cli.options.parsing import parse_columns
 from discreet.cli.options.sources import On, opened
 from discreet.cli.output.printing import emit, remark_on_delta, show
 from discreet.cli.private_scores import measure_privately
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from discreet.evaluation.results import Evaluation
+    from discreet.models.estimator import Estimator
 
 
 def evaluate(
@@ -21,19 +28,41 @@ def evaluate(
     on: On = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on held-out ratings. Do not publish scores without --private: they have no noise."""
+    """Evaluate a model on a held-out part of the data, beside simple baselines.
+
+    Do not publish scores without --private: they have no noise.
+    """
     estimator = learning.estimator(implicit=reading.implicit)
     if privately.asked(paying):
         measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
         return
+    result = _measured(estimator, data, measuring, reading, on)
+    if as_json:
+        emit(result.to_json())
+        return
+    from discreet.data.splits import parse_split
+
+    runs = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
+    what = "interactions" if reading.implicit else "ratings"
+    show(
+        _table(result, f"{estimator.name} on {data}; held out: {parse_split(measuring.split).held_out}"),
+        f"The fits are not kept, and their noise comes from --seed: {result.guarantee.short()}",
+        f"The scores are computed from held-out {what} without noise: do not publish them.{runs}",
+    )
+
+
+def _measured(
+    estimator: Estimator, data: str, measuring: Measuring, reading: Reading, on: str | None
+) -> Evaluation:
     from discreet.core.progress import terminal_progress
     from discreet.data.inputs import folder_of
+    from discreet.data.interactions import Interactions
     from discreet.distributed.shards import is_shard_folder
     from discreet.evaluation.protocol import evaluate as measure
 
     with terminal_progress(None) as report, opened(data, reading, None, on, report) as source:
         remark_on_delta([estimator], source.facts)
-        result = measure(
+        return measure(
             estimator,
             source,
             split=measuring.split,
@@ -42,17 +71,35 @@ def evaluate(
             seed=measuring.seed,
             item_features=measuring.item_features,
             progress=report,
+            # They are fitted on rows in memory.
+            references=isinstance(source, Interactions),
             folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
+            columns=parse_columns(reading.columns),
         )
-    if as_json:
-        emit(result.to_json())
-        return
-    table = Table("metric", "mean", "std", "runs", title=f"{estimator.name} on {data}, {measuring.split}")
+
+
+def _table(result: Evaluation, title: str) -> Table:
+    """Return a row for each metric: the model's score, which way is better, and the best baseline."""
+    from rich.table import Table
+
+    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
+    from discreet.evaluation.metrics import Metric
+    from discreet.evaluation.references import PREFIX
+
+    table = Table("metric", "mean", "std", "runs", "better", "best simple baseline", title=title)
     for name, score in result.metrics.items():
-        spread = f"{score.std:.4f}" if len(score.values) > 1 else "-"
-        table.add_row(name, f"{score.mean:.4f}", spread, str(len(score.values)))
-    show(
-        table,
-        f"The noise of these fits was {result.guarantee.short()}",
-        "The scores are computed from held-out ratings without noise: do not publish them.",
-    )
+        metric = Metric.parse(name)
+        lower = metric.lower_is_better
+        # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
+        told = isinstance(metric.definition, ListMetric | RatingMetric)
+        simple = [(known[name].mean, of) for of, known in result.references.items() if told and name in known]
+        value, of = (min if lower else max)(simple, default=(0.0, ""))
+        table.add_row(
+            name,
+            f"{score.mean:.4f}",
+            f"{score.std:.4f}" if len(score.values) > 1 else "-",
+            str(len(score.values)),
+            "lower" if lower else "higher",
+            f"{value:.4f} ({of.removeprefix(PREFIX)})" if of else "-",
+        )
+    return table

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -71,37 +72,24 @@ def fit(
 ) -> None:
     """Fit a model and write it, with its privacy label, to a file."""
     from discreet.core.progress import terminal_progress
-    from discreet.data.inputs import files_of
-    from discreet.distributed.shards import is_shard_folder
     from discreet.models.items import beside_chosen, moved, read_columns, read_table
     from discreet.models.private_facts import PrivateFacts
-    from discreet.models.storage import KIND, is_model
 
-    estimator = learning.estimator(implicit=reading.implicit)
-    if for_synthesis:
-        estimator = _for_synthesis(estimator)
-    if estimator.answers_in_process:
-        raise ParameterError(
-            f"{estimator.name} answers only in the process that fitted it. Use it from Python."
-        )
+    estimator = _wanted(learning.estimator(implicit=reading.implicit), for_synthesis=for_synthesis)
     if use_titles:
         estimator = _with_titles(estimator, titles)
     paying.check()
-    files = [] if is_shard_folder(data) else files_of(data, reading.layout)
-    read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
-    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
-    if private_catalog and reading.items is not None:
-        raise ParameterError(
-            "--items declares the catalog and --private-catalog selects it. Leave one of them out."
-        )
-    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
+    _refuse_options(data, out, reading, paying, titles, force=force, private_catalog=private_catalog)
+    with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as opened_data:
+        source = estimator.without_unread(opened_data)
         remark_on_delta([estimator], source.facts)
         chosen = PrivateFacts()
         if private_catalog:
             estimator, chosen = _sharing(estimator, catalog_share, source.facts)
         book = paying.book(source.name)
+        how_read: Mapping[str, str] | None = getattr(source, "how_read", {}) if explain else None
         if dry_run:
-            show_price(estimator, source, book, chosen=chosen, as_json=as_json)
+            show_price(estimator, source, book, chosen=chosen, how_read=how_read, as_json=as_json)
             return
         # An unreadable table is refused before payment; a privately selected catalog is not known then.
         table = None if titles is None else read_table(titles)
@@ -110,28 +98,52 @@ def fit(
             fitted = estimator.fit(
                 source, select_items=chosen.catalog, select_scale=chosen.scale, ledger=book, progress=report
             )
-    remark_on_conditions(fitted.guarantee)
+    remark_on_conditions(fitted.guarantee, selects=True)
     if private_catalog and table is not None:
         public = beside_chosen(table, fitted.catalog)
     else:
         public = moved(public, source.catalog, fitted.catalog)
     fitted = replace(fitted, public=public)
     fitted.save(out, force=force)
-    how_read = getattr(source, "how_read", {})
-    decisions = {"decisions": fitted.scorer.explain(), "reading": dict(how_read)} if explain else {}
     if as_json:
-        written = {"model": estimator.name, "file": str(out), "name": source.name}
-        emit({**written, "guarantee": fitted.guarantee.to_json(), **decisions})
-        return
-    if explain and how_read:
-        show(reading_table(how_read))
-    _show_fit(fitted, decisions.get("decisions"))
-    if private_catalog:
-        low, high = fitted.facts.low, fitted.facts.high
-        show(f"{fitted.facts.n_items:,} items were selected, with ratings from {low:g} to {high:g}.")
-    show(
-        " ".join(filter(None, [f"Written to {out}.", paying.paid(source.name), fitted.guarantee.sentence()]))
-    )
+        _emit_fit(fitted, out, source.name, how_read)
+    else:
+        _show_fit(fitted, how_read, chosen, f"Written to {out}. {paying.paid(source.name)}".strip())
+
+
+def _wanted(estimator: Estimator, *, for_synthesis: bool) -> Estimator:
+    """Return the estimator with what else it shall release; refuse one whose model cannot be written."""
+    if for_synthesis:
+        estimator = _for_synthesis(estimator)
+    if estimator.answers_in_process:
+        raise ParameterError(
+            f"{estimator.name} answers only in the process that fitted it. Use it from Python."
+        )
+    return estimator
+
+
+def _refuse_options(
+    data: str,
+    out: Path,
+    reading: Reading,
+    paying: Paying,
+    titles: Path | None,
+    *,
+    force: bool,
+    private_catalog: bool,
+) -> None:
+    """Refuse, before anything is read, an output that would overwrite an input, and contradictions."""
+    from discreet.data.inputs import files_of
+    from discreet.distributed.shards import is_shard_folder
+    from discreet.models.storage import KIND, is_model
+
+    files = [] if is_shard_folder(data) else files_of(data, reading.layout)
+    read = [*files, *reading.files(), *paying.files(), *([] if titles is None else [titles])]
+    refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=read)
+    if private_catalog and reading.items is not None:
+        raise ParameterError(
+            "--items declares the catalog and --private-catalog selects it. Leave one of them out."
+        )
 
 
 def _with_titles(estimator: Estimator, titles: Path | None) -> Estimator:
@@ -170,12 +182,29 @@ def _sharing(estimator: Estimator, share: float, facts: PublicFacts) -> tuple[Es
     return estimator.clone(epsilon=rest[0], delta=rest[1]), chosen
 
 
-def _show_fit(fitted: FittedModel, decisions: dict[str, Any] | None) -> None:
+def _emit_fit(fitted: FittedModel, out: Path, name: str, how_read: Mapping[str, str] | None) -> None:
+    written = {"model": fitted.name, "file": str(out), "name": name}
+    explained = {} if how_read is None else {"decisions": fitted.scorer.explain(), "reading": dict(how_read)}
+    emit({**written, "guarantee": fitted.guarantee.to_json(), **explained})
+
+
+def _show_fit(
+    fitted: FittedModel, how_read: Mapping[str, str] | None, chosen: PrivateFacts, written: str
+) -> None:
+    """Print the label and, if `how_read` is there, what was read and decided."""
     from discreet.cli.output.label import label_table
     from discreet.cli.output.tables import decisions_table
 
+    if how_read:
+        show(reading_table(how_read))
     show(label_table(fitted.guarantee, f"Privacy facts: {fitted.name}"))
-    if decisions == {}:
-        show("This model makes no decisions during the fit; its settings determine it.")
-    elif decisions is not None:
+    decisions = fitted.scorer.explain()
+    if how_read is not None and decisions:
         show(decisions_table(decisions))
+    elif how_read is not None:
+        show("This model makes no decisions during the fit; its settings determine it.")
+    facts = fitted.facts
+    rated = "" if chosen.scale is None else f", with ratings from {facts.low:g} to {facts.high:g}"
+    if chosen.catalog is not None:
+        show(f"{facts.n_items:,} items were selected{rated}.")
+    show(f"{written} {fitted.guarantee.sentence()}")

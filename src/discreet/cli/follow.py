@@ -44,7 +44,11 @@ def start(
     releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
     half_life: Annotated[
         str | None,
-        typer.Option("--half-life", help="After which time a choice counts half: 7d, 2w; default: never."),
+        typer.Option(
+            "--half-life",
+            help="After which time a choice counts half: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
+            "Default: never.",
+        ),
     ] = None,
     year: Annotated[str, typer.Option("--year", help="How long all releases together take.")] = "365d",
     scale: Annotated[
@@ -59,7 +63,7 @@ def start(
     """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
     from discreet.data.facts import PublicFacts
     from discreet.follow import Following, FollowSettings
-    from discreet.follow.weights import Pace
+    from discreet.follow.weights import ONCE, Pace
 
     catalog = read_items(items)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
@@ -71,7 +75,8 @@ def start(
         delta=delta,
         half_life=None if half_life is None else days("--half-life", half_life),
         days=days("--year", year),
-        pace=Pace(start=1.0, share=1.0) if come_once else Pace(),
+        # How items are rated does not fade, so nothing is kept back for a later time of the year.
+        pace=ONCE if come_once or scale is not None else Pace(),
     )
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
@@ -85,10 +90,12 @@ def start(
 
 
 def days(option: str, text: str) -> float:
-    """Read a time such as 7d, 36h, 2w; a bare number means days."""
+    """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
     if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(f"{option} must be a time such as 7d, 36h or 2w.")
+        raise typer.BadParameter(
+            f"{option} must be a time such as 36h, 7d, 2w, 1m (30 days) or 1y (365 days)."
+        )
     return float(found[1]) * _DAYS[found[2]]
 
 
@@ -131,6 +138,7 @@ def add(
     with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
         added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
     added.model.save(out, force=force)
+    what = _called(year)
     if as_json:
         counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
         emit(
@@ -146,10 +154,16 @@ def add(
         printing.show(f"Release {added.release} was made already; nothing was drawn again.")
     else:
         printing.show(
-            f"Release {added.release}. For you alone: {added.entered:,} ratings entered, "
+            f"Release {added.release}. For you alone: {added.entered:,} {what} entered, "
             f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
         )
     printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
+
+
+def _called(year: Following) -> str:
+    """Return what a followed year is made of."""
+    facts = year.catalog()[1]
+    return "interactions" if facts.low == facts.high else "ratings"
 
 
 @contextmanager
@@ -248,7 +262,21 @@ def _sentences(status: Status) -> list[str]:
             f"The noise on an item's current count has a standard deviation of {status.noise:.3g}; "
             f"{status.stands_out:,} of {status.items:,} items stand out of it by three times that."
         )
+    declared = status.settings.half_life
+    if status.times and declared is not None and status.noise is not None:
+        lines.append(_counted_with(declared, status.half_life))
     return lines
+
+
+def _counted_with(declared: float, used: float | None) -> str:
+    """Say with which half-life lists count now, and why if it is not the declared one."""
+    if used is not None and used <= declared * (1 + 1e-9):
+        return f"Lists count with the declared half-life of {declared:g} days."
+    instead = "nothing fades" if used is None else f"a choice counts half after {used:.4g} days"
+    return (
+        f"With the declared half-life of {declared:g} days lists would be hidden in the noise; until they "
+        f"stand out, {instead}."
+    )
 
 
 def _body(status: Status, title: str) -> list[str]:
@@ -286,17 +314,18 @@ def erase(
     if as_json:
         emit({"taken_out": taken, "influence_left": counts, "influence_left_on_ratings": values})
         return
-    gone = f"{taken:,} ratings were taken out of the year and do not enter again."
-    none = "No rating of this user is in the year. Should some come, they do not enter."
+    what = _called(year)
+    gone = f"{taken:,} {what} were taken out of the year and do not enter again."
+    none = f"No {what} of this user are in the year. Should some come, they do not enter."
     printing.show(
         f"{gone if taken else none} A fingerprint of the id stays in the private state, so that the same "
-        "user is known if new ratings come."
+        f"user is known if new {what} come."
     )
     if not (taken and counts):
         return
     printing.show(
-        "What was released stays released, and the promise covers it. If a rating entered at the first "
-        f"release, later counts are still off by {_shares(counts)} of it."
+        f"What was released stays released, and the promise covers it. If one of these {what} entered at the "
+        f"first release, later counts are still off by {_shares(counts)} of it."
     )
     if values:
         printing.show(f"What items are rated does not fade; it is still off by {_shares(values)} of it.")

@@ -52,7 +52,8 @@ def plan(
         bool, typer.Option("--follow", help="Compare one fit, refits and `discreet follow` over a year.")
     ] = False,
     half_life: Annotated[
-        str, typer.Option("--half-life", help="With --follow: when a choice counts half, as in 7d.")
+        str,
+        typer.Option("--half-life", help="With --follow: when a choice counts half: 7d, 2w, 1m (30 days)."),
     ] = "30d",
     come_once: Annotated[
         bool,
@@ -216,7 +217,7 @@ def _commands(found: dict[str, Any], people: int | None, metric: str) -> list[st
     with localcontext(prec=4, rounding=ROUND_FLOOR):
         epsilon = f"{float(+Decimal(each['epsilon'])):g}"
     known = "" if people is None else f" --people {people}"
-    what = "clicks.csv --implicit" if metric == "hr@10" else "ratings.csv"
+    what = "clicks.csv --implicit --duplicates last" if metric == "hr@10" else "ratings.csv"
     budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
     return [
         f"  discreet budget year.ledger --name shop {budget}",

@@ -40,6 +40,11 @@ def measure_privately(
     if not privately.private:
         show("Without --private the scores cost nothing; they have no noise and must not be published.")
         return
+    if unused := measuring.unused_privately:
+        raise ParameterError(
+            f"{' and '.join(unused)} cannot be used with --private, which holds out one item of each person "
+            "and runs once, with real noise. Leave it out."
+        )
     with terminal_progress(None) as report, opened(data, reading, paying.name, on, report) as source:
         remark_on_delta(estimators, source.facts)
         book = paying.book(source.name)
@@ -48,7 +53,11 @@ def measure_privately(
             return
         with saying_what_was_paid(book, paying.ledger):
             found = fit_and_evaluate(
-                estimators, source, metrics=measuring.metrics, share=privately.share, ledger=book
+                estimators,
+                source,
+                metrics=measuring.metrics or _usual(estimators),
+                share=privately.share,
+                ledger=book,
             )
     remark_on_conditions(found.guarantee)
     names = _names(estimators)
@@ -58,6 +67,11 @@ def measure_privately(
     _show(found, names)
     if paid := paying.paid(source.name):
         show(paid)
+
+
+def _usual(estimators: Sequence[Estimator]) -> list[str]:
+    """Return what is measured if nobody says: one metric, because each more adds noise to all."""
+    return ["rmse"] if all(one.predicts_ratings for one in estimators) else ["hr@10"]
 
 
 def _names(estimators: Sequence[Estimator]) -> list[str]:

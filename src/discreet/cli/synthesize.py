@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Force, ModelFile
+from discreet.cli.options.declared import AsJson, Columns, Force, ModelFile
+from discreet.cli.options.parsing import parse_columns
 from discreet.cli.output.printing import emit, remark_on_conditions, show
 from discreet.core.checks import ParameterError
 
@@ -49,6 +50,7 @@ def synthesize(
             "holder of the data only.",
         ),
     ] = None,
+    columns: Columns = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -65,18 +67,28 @@ def synthesize(
 
     if compare_with is not None and page is None:
         raise ParameterError("--compare-with is shown on a page. Add --page FILE, or leave it out.")
+    if columns is not None and compare_with is None:
+        raise ParameterError(
+            "--columns names columns of the file of --compare-with. Add it, or leave it out."
+        )
     refuse_target(out, force=force, inputs=(file,))
     if page is not None:
         from discreet.synthesis.page import refuse_page
 
         refuse_page(page, force=force, inputs=(file, out, label_path(out)))
     fitted = load(file)
+    real = None
+    if compare_with is not None:
+        from discreet.synthesis.page import read_real
+
+        # Before anything is written: what cannot be read is refused while nothing has happened.
+        real = read_real(fitted, compare_with, parse_columns(columns))
     made = make(fitted, users, length=length, order=order, seed=seed)
     label = write_synthetic(fitted, made, out, force=force)
     if page is not None:
         from discreet.synthesis.page import write_page
 
-        write_page(fitted, made, page, real=compare_with, force=force)
+        write_page(fitted, made, page, real=real, force=force)
     remark_on_conditions(fitted.guarantee)
     if as_json:
         emit({"file": str(out), "interactions": made.data.n_ratings, **label})

@@ -150,11 +150,27 @@ def one_of(name: str, value: object, allowed: Collection[Any], do: str = "") -> 
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" with the most similar known word; empty if none is similar."""
+    """Return "Did you mean ...?" with the most similar known word; empty if none is similar.
+
+    An abbreviation, such as usr-fact, is similar to the shortest word that has its letters in this order.
+    """
     from difflib import get_close_matches
 
-    close = get_close_matches(word.lower(), list(known), n=1, cutoff=0.7)
+    words, asked = list(known), word.lower()[:_LONGEST_WORD]
+    close = get_close_matches(asked, words, n=1, cutoff=0.7)
+    close = close or sorted((one for one in words if _abbreviates(asked, one)), key=len)
     return f" Did you mean {close[0]}?" if close else ""
+
+
+# Nothing longer has a name that is similar; an abbreviation of two letters could be of anything.
+_LONGEST_WORD, _SHORTEST_ABBREVIATION = 100, 3
+
+
+def _abbreviates(short: str, word: str) -> bool:
+    letters = iter(word)
+    return (
+        len(short) >= _SHORTEST_ABBREVIATION and short[0] == word[:1] and all(one in letters for one in short)
+    )
 
 
 def finite_array(name: str, array: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -41,6 +41,14 @@ def axes_for(ax: Axes | None) -> Axes:
     return cast("Axes", pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")[1])
 
 
+def panels_for(count: int, height: float) -> list[Axes]:
+    """Return the axes of a new figure with so many panels of this height, one below the other."""
+    require_matplotlib()
+    pyplot: Any = import_module("matplotlib.pyplot")
+    size = (6.4, height * count)
+    return list(pyplot.subplots(count, 1, figsize=size, layout="constrained", squeeze=False)[1][:, 0])
+
+
 def plot_lines(ax: Axes, lines: Sequence[ChartLine], *, title: str, x: Axis, y: Axis) -> Axes:
     """Draw the lines of a chart with their spreads, and a legend in the order in which they end."""
     before, drawn = ax.get_legend_handles_labels()[0], list[Any]()

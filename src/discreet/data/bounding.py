@@ -12,7 +12,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.encoding import cells_of_rows, sort_runs
+from discreet.core.checks import DataError
+from discreet.data.encoding import cells_of_rows, count_not_finite, sort_runs
+from discreet.data.facts import Declarations
 from discreet.data.vocabulary import Vocabulary
 
 _BLOCK = 1 << 22
@@ -133,3 +135,14 @@ def _blocks(lengths: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     cuts = np.flatnonzero(np.diff(ends // _BLOCK, prepend=0)).tolist()
     edges = [0, *[cut for cut in cuts if cut > 0], lengths.size]
     return list(pairwise(edges))
+
+
+def clip_counts(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDArray[np.float32]:
+    """Return counts within a declared scale: nobody knows beforehand how often something will be clicked."""
+    facts = declared.get("facts")
+    low = declared.get("low") if facts is None else facts.low
+    high = declared.get("high") if facts is None else facts.high
+    kept = clip_to_scale(counts, -np.inf if low is None else low, np.inf if high is None else high)
+    if count_not_finite(kept):
+        raise DataError("Weights of events add up to more than a number can hold; declare the scale.")
+    return kept

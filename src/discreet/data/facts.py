@@ -91,6 +91,11 @@ class PublicFacts:
         caps = [cap for cap in (self.max_per_user, max_per_user) if cap is not None]
         return replace(self, max_per_user=min(caps)) if caps else self
 
+    def without_scale(self) -> PublicFacts:
+        """Return the facts of the same rows if each says only that something was chosen."""
+        kept = tuple(name for name in self.from_file if name not in (SCALE, CHOSEN_SCALE))
+        return replace(self, low=1.0, high=1.0, step=None, from_file=kept)
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""
         return {

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import USER, Choice
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
@@ -69,36 +70,52 @@ History: TypeAlias = (
 )
 
 
-def accept(data: Any, *, implicit: bool, duplicates: Duplicates = "refuse") -> Interactions:
+def accept(
+    data: Any, *, implicit: bool, columns: Choice | None = None, duplicates: Duplicates = "refuse"
+) -> Interactions:
     """Return `data` as interactions; facts that only `read` and `from_frame` accept are taken from it.
 
-    With `implicit` ratings are not read. The message of a refusal names the type and nothing of the content.
+    With `implicit` ratings are not read; `columns` names the columns of a file or a frame. The message of a
+    refusal names the type and nothing of the content.
     """
-    if isinstance(data, Interactions):
-        return data
     if isinstance(data, str | Path):
-        return open_data(str(data), implicit=implicit, duplicates=duplicates)
-    from discreet.data.reading.readers import from_frame, from_scipy
-
-    if hasattr(data, "tocoo"):
-        return from_scipy(data, duplicates=duplicates)
+        return open_data(str(data), implicit=implicit, columns=columns, duplicates=duplicates)
     arrow, lazy = hasattr(data, "__arrow_c_stream__"), hasattr(data, "collect_schema")
     if arrow or lazy or (hasattr(data, "columns") and hasattr(data, "__getitem__")):
-        return from_frame(data, implicit=implicit, duplicates=duplicates)
+        from discreet.data.reading.readers import from_frame
+
+        return from_frame(data, implicit=implicit, columns=columns, duplicates=duplicates)
+    refuse_columns(columns, data)
+    if isinstance(data, Interactions):
+        return data
+    if hasattr(data, "tocoo"):
+        from discreet.data.reading.readers import from_scipy
+
+        return from_scipy(data, duplicates=duplicates)
     raise ParameterError(
         f"data must be interactions, a path, a data frame or a scipy matrix, not {type(data).__name__}."
     )
 
 
-def accept_history(history: Any, *, implicit: bool = False) -> UserHistory:
+def refuse_columns(columns: Choice | None, data: object) -> None:
+    """Refuse names of columns for something that has none."""
+    if columns is not None:
+        raise ParameterError(
+            f"columns= names the columns of a file or a data frame; a {type(data).__name__} has none. "
+            "Leave it out."
+        )
+
+
+def accept_history(history: Any, *, implicit: bool = False, columns: Choice | None = None) -> UserHistory:
     """Return one user's history from any form; the rule above says whether it has an order."""
+    # A series is a stream of arrow's, too, but no table.
+    if hasattr(history, "columns") or hasattr(history, "collect_schema"):
+        return _of_frame(history, columns, implicit=implicit)
+    refuse_columns(columns, history)
     if isinstance(history, UserHistory):
         return history
     if isinstance(history, Interactions):
         return of_row(history)
-    # A series is a stream of arrow's, too, but no table.
-    if hasattr(history, "columns") or hasattr(history, "collect_schema"):
-        return _of_frame(history, implicit=implicit)
     if isinstance(history, str | bytes) or not isinstance(history, Iterable):
         raise DataError(f"{_FORMS}.")
     # A series of pandas is a mapping that does not say so.
@@ -125,14 +142,17 @@ def of_row(data: Interactions, row: int | None = None) -> UserHistory:
     )
 
 
-def _of_frame(frame: Any, *, implicit: bool) -> UserHistory:
+def _of_frame(frame: Any, columns: Choice | None, *, implicit: bool) -> UserHistory:
     """Read a data frame of one user; without a user column all rows belong to that user."""
     from discreet.data.reading.readers import from_frame
 
     try:
-        named = from_frame(frame, implicit=implicit, duplicates="last")
+        named = from_frame(frame, columns=columns, implicit=implicit, duplicates="last")
     except DataError:
-        alone = from_frame(frame, columns={"user": None}, implicit=implicit, duplicates="last")
+        if (columns or {}).get(USER) is not None:
+            raise
+        one = {**(columns or {}), USER: None}
+        alone = from_frame(frame, columns=one, implicit=implicit, duplicates="last")
         return replace(of_row(alone), user=None)
     return of_row(named)
 
@@ -190,7 +210,7 @@ def _moments(times: list[Any]) -> list[int]:
 def open_data(
     source: str,
     *,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Choice | None = None,
     name: str | None = None,
     implicit: bool = False,
     zeros: Zeros = "ratings",
@@ -211,10 +231,7 @@ def open_data(
             f"`discreet datasets` lists {', '.join(catalog.DATASETS)}."
         )
     data = catalog.load(source, max_per_user=options.get("max_per_user"), name=name)
-    if not implicit:
-        return data
-    chosen = replace(data.facts, low=1.0, high=1.0, step=None)
-    return data.with_values(np.ones(data.n_ratings, dtype=np.float32), facts=chosen)
+    return data.without_ratings() if implicit else data
 
 
 def files_of(source: str, layout: str | None = None) -> list[Path]:

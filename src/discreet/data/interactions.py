@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from discreet.core.checks import DataError, ParameterError, require
 from discreet.core.exports import Later
-from discreet.data.bounding import clip_to_scale, keep_per_user
+from discreet.data.bounding import clip_counts, clip_to_scale, keep_per_user
 from discreet.data.encoding import (
     Column,
     Index,
@@ -159,7 +159,7 @@ class Interactions:
         data = sort_ratings(columns, size, duplicates)
         counted = duplicates == "count"
         if counted:
-            data = replace(data, values=_clipped(data.values, declared))
+            data = replace(data, values=clip_counts(data.values, declared))
         seen = data.values if seen is None else seen
         facts = settle_facts(seen, *size, implicit and not counted, declared)
         check_scale(seen, facts)
@@ -301,6 +301,13 @@ class Interactions:
         """Return the same ratings under other facts; `bounded` clips to a narrower scale."""
         return replace(self, facts=facts)
 
+    def without_ratings(self) -> Interactions:
+        """Return the same interactions, each with the value 1: no scale is needed, or public, for them."""
+        facts = self.facts.without_scale()
+        if facts == self.facts:
+            return self
+        return self.with_values(np.ones(self.n_ratings, dtype=np.float32), facts=facts)
+
     def _pick(
         self, which: npt.NDArray[Any], indptr: npt.NDArray[np.int64], users: Vocabulary | None = None
     ) -> Interactions:
@@ -342,17 +349,6 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _clipped(counts: npt.NDArray[np.float32], declared: Declarations) -> npt.NDArray[np.float32]:
-    """Return counts within a declared scale: nobody knows beforehand how often something will be clicked."""
-    facts = declared.get("facts")
-    low = declared.get("low") if facts is None else facts.low
-    high = declared.get("high") if facts is None else facts.high
-    kept = clip_to_scale(counts, -np.inf if low is None else low, np.inf if high is None else high)
-    if count_not_finite(kept):
-        raise DataError("Weights of events add up to more than a number can hold; declare the scale.")
-    return kept
 
 
 def _numbered(

@@ -23,6 +23,12 @@ from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
+_TIMELESS = (
+    "The ratings have no times, so they cannot be split by time; name their column (--columns time=NAME, "
+    "columns=), or use leave-one-out."
+)
+# These need no number.
+_BARE: dict[str, Kind] = {"random": "random", "kfold": "kfold", "time": "time"}
 _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1, time:2026-01-31 or given:TRAIN,TEST"
 
 
@@ -98,7 +104,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
     share = real("fraction", fraction)
     require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
     if data.times is None:
-        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+        raise DataError(_TIMELESS)
     moments, counts = np.unique(data.times, return_counts=True)
     if moments.size < 2:
         raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
@@ -113,7 +119,7 @@ def date_split(data: Interactions, date: str) -> Split:
     Times are seconds since 1970; the date is in UTC unless it says otherwise.
     """
     if data.times is None:
-        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+        raise DataError(_TIMELESS)
     moment = datetime.fromisoformat(date)
     cut = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     later = data.times >= cut
@@ -193,6 +199,19 @@ class SplitPlan:
     files: tuple[str, str] = ("", "")
     date: str = ""
 
+    @property
+    def held_out(self) -> str:
+        """Return in words what is held out."""
+        share = f"{100 * self.fraction:.3g} %"
+        words = {
+            "random": f"a random {share}",
+            "kfold": f"each of {self.folds} parts in turn",
+            "leave-one-out": "one row of each user",
+            "time": f"what came from {self.date} on" if self.date else f"the latest {share}",
+            "given": self.files[1],
+        }
+        return words[self.kind]
+
     def digests(self, folder: str | Path | None = None) -> list[str]:
         """Return the checksum of each given file; none for other splits."""
         found = [_find(name, folder) for name in self.files if name]
@@ -232,11 +251,15 @@ class SplitPlan:
 def parse_split(text: str) -> SplitPlan:
     """Read `random:0.1`, `kfold:10`, `leave-one-out`, `time:0.1`, `time:2026-01-31` or `given:TRAIN,TEST`.
 
+    `random` and `time` alone hold out a tenth, and `kfold` alone has ten folds.
+
     Example:
         >>> parse_split("kfold:5").folds
         5
     """
     kind, _, value = text.strip().partition(":")
+    if text.strip() in _BARE:
+        return SplitPlan(kind=_BARE[text.strip()])
     try:
         if kind == "time" and "-" in value:
             datetime.fromisoformat(value)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, final
 
 from discreet.core.checks import ParameterError
 from discreet.core.display import FrameKind, to_frame
+from discreet.data.facts import Duplicates
+from discreet.data.inputs import accept
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.data.reading.item_words import item_words
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.protocol import evaluate
 from discreet.evaluation.results import Evaluation, KeptEvaluations, digest, key_of, scores_table
-from discreet.evaluation.scoring import refuse_meaningless
+from discreet.evaluation.scoring import refuse_meaningless, usual_metrics
 from discreet.models.estimator import Estimator
 
 if TYPE_CHECKING:
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
 
 def compare(
     estimators: Iterable[Estimator],
-    data: Interactions,
+    data: Interactions | object,
     *,
     split: str | SplitPlan | Split = "random:0.1",
-    metrics: str | Iterable[str | Metric] = "rmse",
+    metrics: str | Iterable[str | Metric] | None = None,
     repeat: int = 1,
     seed: int = 0,
     above: float | None = None,
@@ -34,19 +37,27 @@ def compare(
     announce: Callable[[Estimator], None] | None = None,
     keep: str | Path | None = None,
     item_features: Any = None,
+    columns: Choice | None = None,
+    duplicates: Duplicates = "refuse",
 ) -> Comparison:
     """Return one evaluation per estimator, all on the same held-out ratings: a tuple with `to_frame`.
 
-    An estimator is scored by the metrics that fit it, and refused if none does. The first estimator of each
+    An estimator is scored by the metrics that fit it, and refused if none does; without `metrics` by those
+    that `evaluate` takes for each of them. The first estimator of each
     kind of feedback also carries the baselines. `announce` is called with each estimator before it is fitted.
     Results are written to the file `keep` at once, and results found there are not measured again.
-    `item_features` is a public table by which metrics such as content-diversity@10 compare items.
+    `item_features` is a public table by which metrics such as content-diversity@10 compare items. `data` may
+    be a path or a data frame; `columns` and `duplicates` say how it is read, as in `fit`.
     """
-    chosen = parse_metrics(metrics)
-    competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
-    if not competitors:
+    estimators = list(estimators)
+    if not estimators:
         raise ParameterError("estimators must name at least one to compare.")
+    chosen = parse_metrics(usual_metrics(estimators) if metrics is None else metrics)
+    competitors = [(estimator, _fitting(estimator, chosen)) for estimator in estimators]
     refuse_without_table(chosen, item_features)
+    if not isinstance(data, Interactions):
+        implicit = all(one.feedback == "implicit" for one in estimators)
+        data = accept(data, implicit=implicit, columns=columns, duplicates=duplicates)
     kept = None if keep is None else KeptEvaluations(keep)
     files = [] if kept is None else _contents(split, folder, item_features, data)
     measured: set[Metric] = set()
@@ -54,7 +65,14 @@ def compare(
     for estimator, fitting in competitors:
         new = not measured.issuperset(fitting)
         measured.update(fitting)
-        asked = {"split": split, "repeat": repeat, "seed": seed, "above": above, "references": new}
+        asked: dict[str, Any] = {
+            "split": split,
+            "repeat": repeat,
+            "seed": seed,
+            "above": above,
+            "references": new,
+        }
+        asked |= {} if columns is None else {"columns": dict(columns)}
         model, names = repr(estimator), [*map(str, fitting)]
         key = "" if kept is None else key_of(data, model=model, metrics=names, files=files, **asked)
         known = None if kept is None else kept.get(key)
@@ -87,8 +105,9 @@ class Comparison(tuple[Evaluation, ...]):
     def plot(
         self, metric: str | None = None, *, definition: str | None = None, ax: Axes | None = None
     ) -> Axes:
-        """Draw one metric, by default the first, by epsilon: a line per model (matplotlib).
+        """Draw each metric by epsilon, a line per model, in a panel of its own (matplotlib).
 
+        The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
         Models with several privacy definitions are drawn apart; `definition` names one.
         """
         from discreet.evaluation.score_charts import plot_comparison

@@ -15,13 +15,15 @@ import numpy as np
 from discreet.core.checks import ParameterError, integer
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom, experiment_generator
+from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.data.splits import Split, SplitPlan, parse_split
 from discreet.evaluation.distributed_scores import hidings, refuse_for_sources, score_source
 from discreet.evaluation.metrics import Metric, parse_metrics, refuse_without_table
 from discreet.evaluation.references import baselines
 from discreet.evaluation.results import Evaluation, Score
-from discreet.evaluation.scoring import check_split, known_words, measure, refuse_meaningless
+from discreet.evaluation.scoring import check_split, known_words, measure, refuse_meaningless, usual_metrics
 from discreet.models.estimator import Estimator
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
@@ -32,10 +34,10 @@ NOT_COVERED = "the scores come from held-out ratings without noise; the promise 
 
 def evaluate(
     estimator: Estimator,
-    data: Interactions | DataSource,
+    data: Interactions | DataSource | object,
     *,
     split: str | SplitPlan | Split = "random:0.1",
-    metrics: str | Iterable[str | Metric] = "rmse",
+    metrics: str | Iterable[str | Metric] | None = None,
     repeat: int = 1,
     seed: int | None = 0,
     ledger: Ledger | None = None,
@@ -45,11 +47,15 @@ def evaluate(
     references: bool = False,
     folder: str | Path | None = None,
     item_features: Any = None,
+    columns: Choice | None = None,
+    duplicates: Duplicates = "refuse",
 ) -> Evaluation:
     """Fit `estimator` on a part of `data` and score it on the rest, `repeat` times.
 
+    `data`, `columns` and `duplicates` are as in `fit`; `columns` holds for the files of a given split, too.
     Each repetition draws a new split (where the split is random), new noise and new sampled items; with
-    `kfold` it runs every fold. With a `seed` everything is repeatable and the promise is marked simulated;
+    `kfold` it runs every fold. Without `metrics` models of ratings are scored by rmse, and models that make
+    lists by ndcg@10 and hr@10. With a `seed` everything is repeatable and the promise is marked simulated;
     `seed=None` takes noise from the operating system and the splits of seed 0. `random` replaces the source
     of noise. Ratings above `above` count as liked, `references` adds simple baselines (NOT PRIVATE), and
     `folder` holds the files of a given split. `item_features` is a public table by which metrics such as
@@ -59,10 +65,15 @@ def evaluate(
     Raises:
         ParameterError: A metric or split is unknown or does not fit the model; nothing was fitted or spent.
     """
-    chosen = parse_metrics(metrics)
+    chosen = parse_metrics(usual_metrics([estimator]) if metrics is None else metrics)
     refuse_meaningless(estimator, chosen)
     refuse_without_table(chosen, item_features)
     integer("repeat", repeat, least=1)
+    data = (
+        data
+        if isinstance(data, Interactions)
+        else estimator.accepted(data, columns=columns, duplicates=duplicates)
+    )
     plan = parse_split(split) if isinstance(split, str) else split
     bench = _Bench(
         estimator=estimator,
@@ -79,7 +90,7 @@ def evaluate(
         if item_features is not None:
             # Before anything is fitted or spent.
             known_words(item_features, data.catalog)
-        splits = _splits(plan, data, repeat, bench.seed, folder)
+        splits = _splits(plan, data, repeat, bench.seed, {"folder": folder, "columns": columns})
         runs = [bench.run(number, parts) for number, parts in enumerate(splits)]
     else:
         refuse_for_sources(chosen, data.facts)
@@ -175,13 +186,13 @@ class _Bench:
 
 
 def _splits(
-    plan: SplitPlan | Split, data: Interactions, repeat: int, seed: int, folder: str | Path | None
+    plan: SplitPlan | Split, data: Interactions, repeat: int, seed: int, where: dict[str, Any]
 ) -> Iterator[Split]:
     for fresh in _seeds(repeat, seed):
         if isinstance(plan, Split):
             yield plan
         else:
-            yield from plan.splits(data, fresh, folder=folder)
+            yield from plan.splits(data, fresh, **where)
 
 
 def _seeds(repeat: int, seed: int) -> Iterator[int]:

@@ -16,7 +16,7 @@ from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 from discreet.core.pages import Html, details, element, facts_table, is_page, page, table
 from discreet.evaluation.comparison import shown_names
-from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises
+from discreet.evaluation.cost_of_privacy import Definition, cost_of_privacy, of_definition, promises, ran_once
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score, spread_text
@@ -63,11 +63,14 @@ def render_report(evaluations: Iterable[Evaluation], *, title: str) -> str:
 
 def _opening(found: Sequence[Evaluation], title: str) -> Iterator[str]:
     data = found[0].data
+    # Where ratings are predicted there are some; lists alone are made of interactions.
+    lists = all(Metric.parse(name).ranks for one in found for name in one.metrics)
+    what = "interactions" if lists else "ratings"
     yield element("h1", title)
     yield element(
-        "p", f"{data['users']:,} people, {data['items']:,} items, {data['ratings']:,} ratings", "quiet"
+        "p", f"{data['users']:,} people, {data['items']:,} items, {data['ratings']:,} {what}", "quiet"
     )
-    said = "The scores come from held-out ratings without noise. No promise on this page covers them."
+    said = f"The scores come from held-out {what} without noise. No promise on this page covers them."
     if any(one.guarantee.simulated for one in found):
         said += (
             " The noise of the models was simulated from a seed, so that this page can be made again. None "
@@ -82,9 +85,8 @@ def _costs(found: Sequence[Evaluation], metrics: Sequence[str]) -> Html:
         for metric in metrics
         if (said := cost_of_privacy(found, metric))
     )
-    once = all(len(score.values) == 1 for one in found for score in one.metrics.values())
-    luck = "Every model ran once, so small differences may be luck; --repeat 3 shows the spread."
-    return Html(f'<ul class="costs">{"".join(lines)}</ul>' + (element("p", luck, "quiet") if once else ""))
+    luck = ran_once(found)
+    return Html(f'<ul class="costs">{"".join(lines)}</ul>' + (element("p", luck, "quiet") if luck else ""))
 
 
 def _scores(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str]:

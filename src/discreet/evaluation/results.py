@@ -86,7 +86,10 @@ class Evaluation:
         return to_frame(self.columns(), kind)
 
     def plot(self, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw one metric, by default the first, as bars: of the model and of its baselines (matplotlib)."""
+        """Draw each metric as bars, of the model and of its baselines, in a panel of its own (matplotlib).
+
+        The first panel is returned. With `metric` only that one is drawn; on `ax`, by default the first.
+        """
         from discreet.evaluation.score_charts import plot_evaluation
 
         return plot_evaluation(self, metric, ax)

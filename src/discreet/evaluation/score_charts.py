@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from discreet.core.charts import COLORS, GRAY, Axis, ChartLine, Point, line_chart
 from discreet.core.checks import ParameterError
 from discreet.core.pages import Html
-from discreet.core.plotting import axes_for, plot_bars, plot_lines
+from discreet.core.plotting import axes_for, panels_for, plot_bars, plot_lines
 from discreet.evaluation.comparison import shown_names
 from discreet.evaluation.cost_of_privacy import PROTECTED, Definition, of_definition, promises
 from discreet.evaluation.metrics import Metric
@@ -38,8 +38,17 @@ def chart(found: Sequence[Evaluation], metric: str, definition: Definition | Non
 def plot_comparison(
     found: Sequence[Evaluation], metric: str | None, definition: str | None, ax: Axes | None
 ) -> Axes:
-    """Draw the chart of one metric with matplotlib."""
-    chosen = _metric(found, metric)
+    """Draw a panel for each metric, or for the one named, with matplotlib; return the first."""
+    of = _definition(found, definition)
+    panels = _panels(found, metric, ax, _LINES_HEIGHT)
+    for chosen, panel in panels.items():
+        lines = chart_lines(found, chosen, of)
+        plot_lines(panel, lines, title=_title(chosen, of), x=_epsilons(found), y=Axis(label=chosen))
+    return next(iter(panels.values()))
+
+
+def _definition(found: Sequence[Evaluation], definition: str | None) -> Definition | None:
+    """Return the privacy definition to draw; refuse to draw several at once."""
     promised = {"/".join(one): one for one in (one.guarantee.definition for one in found if promises(one))}
     if definition is None and len(promised) > 1:
         raise ParameterError(
@@ -50,21 +59,25 @@ def plot_comparison(
         raise ParameterError(
             f"definition={definition!r} must be one of {', '.join(map(repr, promised)) or 'none'}."
         )
-    of = promised[definition] if definition else next(iter(promised.values()), None)
-    lines = chart_lines(found, chosen, of)
-    return plot_lines(axes_for(ax), lines, title=_title(chosen, of), x=_epsilons(found), y=Axis(label=chosen))
+    return promised[definition] if definition else next(iter(promised.values()), None)
 
 
 def plot_evaluation(one: Evaluation, metric: str | None, ax: Axes | None) -> Axes:
-    """Draw a bar for the model and for each of its baselines."""
-    chosen = _metric((one,), metric)
+    """Draw a bar for the model and for each baseline, in a panel for each metric; return the first."""
+    panels = _panels((one,), metric, ax, _BARS_HEIGHT)
+    for chosen, panel in panels.items():
+        _bars(one, chosen, panel)
+    return next(iter(panels.values()))
+
+
+def _bars(one: Evaluation, chosen: str, ax: Axes) -> None:
     cost = f"epsilon {one.guarantee.epsilon:g}" if promises(one) else "NOT PRIVATE"
     named = {f"{one.model}, {cost}": one.metrics}
     named |= {f"{name.removeprefix(PREFIX)}, baseline": scores for name, scores in one.references.items()}
     bars = [
         (name, scores[chosen].mean, scores[chosen].std) for name, scores in named.items() if chosen in scores
     ]
-    return plot_bars(axes_for(ax), bars, title=f"{chosen}: {direction(chosen)}", x=chosen)
+    plot_bars(ax, bars, title=f"{chosen}: {direction(chosen)}", x=chosen)
 
 
 def chart_lines(
@@ -87,16 +100,22 @@ def chart_lines(
     return tuple(lines)
 
 
-def _metric(found: Sequence[Evaluation], metric: str | None) -> str:
-    """Return the metric asked for if it was measured; by default, the first."""
+# Inches that bars of one metric, and lines, are high.
+_BARS_HEIGHT, _LINES_HEIGHT = 2.4, 3.8
+
+
+def _panels(
+    found: Sequence[Evaluation], metric: str | None, ax: Axes | None, height: float
+) -> dict[str, Axes]:
+    """Return the axes for each metric: all of them in a new figure, or one; on `ax` by default the first."""
     measured = list(dict.fromkeys(name for one in found for name in one.metrics))
-    if metric is None and measured:
-        return measured[0]
-    if metric not in measured:
+    if (metric is None and not measured) or (metric is not None and metric not in measured):
         raise ParameterError(
             f"metric={metric!r} was not measured. Measured: {', '.join(measured) or 'none'}."
         )
-    return metric
+    if metric is None and ax is None and len(measured) > 1:
+        return dict(zip(measured, panels_for(len(measured), height), strict=True))
+    return {metric or measured[0]: axes_for(ax)}
 
 
 def _title(metric: str, definition: Definition | None) -> str:

@@ -127,6 +127,21 @@ def _liked(model: Predictor, train: Interactions, above: float | None) -> float:
     return model.above
 
 
+# What one asks of a model by what it answers; the first scores a list by the places of what was chosen.
+_OF_LISTS, _OF_RATINGS, _OF_LIKED = ("ndcg@10", "hr@10"), ("rmse",), ("accuracy",)
+
+
+def usual_metrics(estimators: Iterable[Estimator]) -> tuple[str, ...]:
+    """Return what is measured if nobody says: errors of predicted ratings, and hits of lists."""
+    return tuple(dict.fromkeys(name for one in estimators for name in _usual(one)))
+
+
+def _usual(estimator: Estimator) -> tuple[str, ...]:
+    if estimator.predicts_ratings:
+        return _OF_RATINGS
+    return _OF_LIKED if estimator.feedback == "binary" else _OF_LISTS
+
+
 def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
     """Refuse metrics that do not fit the estimator, before anything is spent."""
     for metric in metrics:
@@ -134,8 +149,8 @@ def refuse_meaningless(estimator: Estimator, metrics: Iterable[Metric]) -> None:
             continue
         if estimator.feedback != "binary":
             raise ParameterError(
-                f"metric={str(metric)!r} compares ratings, but {estimator.name} never reads any. "
-                "Ask for a list metric such as hr@10 or ndcg@10."
+                f"metric={str(metric)!r} compares ratings, but {estimator.named} makes lists and predicts "
+                "no ratings. Ask for a list metric such as ndcg@10 or hr@10."
             )
         if not takes_binary(metric):
             raise ParameterError(

@@ -40,9 +40,13 @@ class Entered(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """Hold what a batch's users did before: squared weight used, whose mean entered, which pairs entered."""
+    """Hold what a batch's users did before.
+
+    That is the squared weight that was used, how many ratings entered, whose mean did, and which pairs did.
+    """
 
     used: npt.NDArray[np.int64]
+    rated: npt.NDArray[np.int64]
     leveled: npt.NDArray[np.bool_]
     seen: npt.NDArray[np.bool_]
 
@@ -73,7 +77,7 @@ def enter(
     when = {"release": release, "releases": settings.releases}
     levels = _levels(settings.pace, before, users, new, above, when) if rated else None
     used = before.used if levels is None else before.used + _squares(levels, n_users)
-    weights = settings.pace.weights(used, new, **when)
+    weights = settings.pace.weights(used, new, **when, own=before.rated + new)
     counted, valued = _scaled(weights, users, new, above) if rated else (weights[users] << PART_BITS, None)
     entries = Entries.of(users, items, weights[users], counted, valued)
     entries = entries if levels is None else entries.joined(levels)
@@ -94,7 +98,8 @@ def _levels(
     A mean that is no number is taken as zero; whole numbers decide, as for ratings.
     """
     first = np.flatnonzero((new > 0) & ~before.leveled)
-    weights = pace.level_weights(before.used[first], **when)
+    own = before.rated[first] + new[first]
+    weights = pace.level_weights(before.used[first], **when, own=own)
     mean = np.bincount(users, weights=above, minlength=new.size)[first] / new[first]
     mean = np.where(np.isfinite(mean), np.clip(mean, -1, 1), 0.0)
     counted, valued = weights * LEVEL_COUNT, np.trunc(weights * LEVEL_VALUE * mean).astype(np.int64)
@@ -153,17 +158,18 @@ def _earlier(
     active = np.zeros(n_users, dtype=np.bool_)
     active[users] = True
     used, seen = np.zeros(n_users, dtype=np.int64), np.zeros(keys.size, dtype=np.bool_)
-    leveled = np.zeros(n_users, dtype=np.bool_)
+    rated, leveled = np.zeros(n_users, dtype=np.int64), np.zeros(n_users, dtype=np.bool_)
     for _, block in state.entries():
         own = block.where(active[block.users])
         used += _squares(own, n_users)
         leveled[own.users[own.items == LEVEL]] = True
         pairs = own.where(own.items != LEVEL)
+        rated += np.bincount(pairs.users, minlength=n_users)
         entered = pairs.users.astype(np.int64) << 32 | pairs.items
         place = np.minimum(np.searchsorted(keys, entered), max(keys.size - 1, 0))
         if keys.size:
             seen[place[keys[place] == entered]] = True
-    return Earlier(used, leveled, seen)
+    return Earlier(used, rated, leveled, seen)
 
 
 # After so many more releases.

@@ -28,6 +28,10 @@ from discreet.follow.state import ItemSums, Whole
 from discreet.privacy.sampling.draws import add_discrete_gaussian
 
 _TOO_FAR = 1 << 62
+# Half-lives that are tried where the declared one leaves a list in the noise, as multiples of it.
+_LONGER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, None)
+# A list of so many items should stand so many standard deviations out of the noise.
+_LISTED, _CLEAR = 10, 4.0
 
 
 def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: bool) -> ItemSums:
@@ -66,11 +70,19 @@ def _mixed(factorization: Factorization, parts: Sequence[Whole]) -> Whole:
 class Estimate:
     """Hold an estimate of items' current sums, and the standard deviation of its noise.
 
-    Sums are in units of a rating that has all of its user's weight.
+    Sums are in units of a rating that has all of its user's weight. `half_life`, in releases, is that of the
+    sums; None: nothing fades.
     """
 
     sums: Floats
     noise: float
+    half_life: float | None = None
+
+    @property
+    def clearness(self) -> float:
+        """Return how many standard deviations the last item of a list stands out of the noise."""
+        place = max(self.sums.size - _LISTED, 0)
+        return float(np.partition(self.sums, place)[place]) / max(self.noise, 1e-150)
 
 
 def estimate_counts(
@@ -82,19 +94,39 @@ def estimate_counts(
     rated: bool,
 ) -> Estimate:
     """Return how much items were chosen of late; `half_life` is in releases, None counts everything."""
-    part = COUNT_PART if rated else 1.0
-    plan = settings.counts(rated=rated)
-    return _estimate(plan, [one.counts for one in drawn], part, half_life, multiplier)
+    plan, part = settings.counts(rated=rated), COUNT_PART if rated else 1.0
+    return _estimate(plan, _numbers([one.counts for one in drawn]), part, half_life, multiplier)
+
+
+def estimate_recent(
+    settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float, *, rated: bool
+) -> Estimate:
+    """Return how much items were chosen of late, with a half-life that the noise allows.
+
+    It is the declared one if a list made with it stands out of the noise, else the shortest longer one of
+    which that is true, else the one whose list stands out most. Releases alone decide.
+    """
+    plan, part = settings.counts(rated=rated), COUNT_PART if rated else 1.0
+    released, declared = _numbers([one.counts for one in drawn]), settings.half_life_in_releases
+    best: Estimate | None = None
+    for multiple in _LONGER if declared is not None else (None,):
+        half_life = None if multiple is None or declared is None else multiple * declared
+        found = _estimate(plan, released, part, half_life, multiplier)
+        if found.clearness >= _CLEAR:
+            return found
+        best = found if best is None or found.clearness > best.clearness else best
+    assert best is not None
+    return best
 
 
 def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Estimate:
     """Return the sums of what items are rated above the usual, which do not fade; the scale is -1 to 1."""
-    return _estimate(settings.values, [one.values for one in drawn], 1.0, None, multiplier)
+    return _estimate(settings.values, _numbers([one.values for one in drawn]), 1.0, None, multiplier)
 
 
 def estimate_level(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Normal:
     """Return users' mean rating above the usual, and its variance: that of the noise on two sums."""
-    found = _estimate(settings.values, [one.level for one in drawn], 1.0, None, multiplier)
+    found = _estimate(settings.values, _numbers([one.level for one in drawn]), 1.0, None, multiplier)
     count, total = found.sums * 2.0**PART_BITS / (LEVEL_COUNT, LEVEL_VALUE)
     noise = found.noise * 2.0**PART_BITS / np.array([LEVEL_COUNT, LEVEL_VALUE])
     count = max(float(count), float(noise[0]))
@@ -116,13 +148,13 @@ class Normal(NamedTuple):
         return cls(mean, float(1 / precision.sum()))
 
 
+def _numbers(drawn: Sequence[Whole]) -> Floats:
+    return np.ldexp(np.stack(drawn).astype(np.float64), -RELEASE_BITS)
+
+
 def _estimate(
-    factorization: Factorization,
-    drawn: Sequence[Whole],
-    part: float,
-    half_life: float | None,
-    multiplier: float,
+    factorization: Factorization, released: Floats, part: float, half_life: float | None, multiplier: float
 ) -> Estimate:
-    weights = factorization.estimator(len(drawn), half_life)
-    sums: Floats = weights @ np.ldexp(np.stack(drawn).astype(np.float64), -RELEASE_BITS)
-    return Estimate(sums=sums / part, noise=multiplier * float(np.linalg.norm(weights)) / part)
+    weights = factorization.estimator(len(released), half_life)
+    noise = multiplier * float(np.linalg.norm(weights)) / part
+    return Estimate(sums=weights @ released / part, noise=noise, half_life=half_life)

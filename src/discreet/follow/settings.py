@@ -39,7 +39,8 @@ class FollowSettings:
     """Say how many releases a year has, what they cost together, and how fast things are out of date.
 
     `days` is how long the year lasts; `half_life`, in days, after which time a choice counts half (None:
-    nothing fades). Item effects (how well an item is rated) do not fade.
+    nothing fades). Lists count with a longer one while the noise would hide them otherwise. Item effects (how
+    well an item is rated) do not fade.
 
     Example:
         >>> year = FollowSettings(releases=52, half_life=7.0, epsilon=2.0)
@@ -66,6 +67,10 @@ class FollowSettings:
     def half_life_in_releases(self) -> float | None:
         """Return the half-life in units of the time between two releases."""
         return None if self.half_life is None else self.half_life * self.releases / self.days
+
+    def in_days(self, half_life: float | None) -> float | None:
+        """Return in days what is given in units of the time between two releases."""
+        return None if half_life is None else half_life * self.days / self.releases
 
     def counts(self, *, rated: bool) -> Factorization:
         """Return how counts are released: best for sums that fade, or beside ratings for all so far.

@@ -27,7 +27,11 @@ _STANDS_OUT = 3.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Say how far a year is. All of it is public: settings, and what releases tell."""
+    """Say how far a year is. All of it is public: settings, and what releases tell.
+
+    `half_life`, in days, is what lists count with now: longer than declared where the noise asks for it, None
+    if nothing fades or nothing was released.
+    """
 
     name: str
     settings: FollowSettings
@@ -38,6 +42,7 @@ class Status:
     guarantee: Guarantee
     noise: float | None
     stands_out: int | None
+    half_life: float | None
 
     @property
     def left(self) -> int:
@@ -56,6 +61,7 @@ class Status:
             "items": self.items,
             "noise": self.noise,
             "items_above_noise": self.stands_out,
+            "half_life_used": self.half_life,
             "guarantee": self.guarantee.to_json(),
         }
 
@@ -194,6 +200,7 @@ class Following:
             guarantee=found.promise,
             noise=None if now is None else now.recent.noise,
             stands_out=out,
+            half_life=None if now is None else found.settings.in_days(now.recent.half_life),
         )
 
     def erase(self, user: str | int) -> int:

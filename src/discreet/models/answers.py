@@ -30,24 +30,29 @@ ItemId = str | int
 class ListedItem(tuple[ItemId, float]):
     """An item and the ranking score that its list is sorted by: `item, score = listed`.
 
-    `stars` is the rating that the person is expected to give, where the model knows one.
+    `expected_stars` is the rating that the person is expected to give, where the model knows one.
     """
 
-    stars: float | None
+    expected_stars: float | None
 
-    def __new__(cls, item: ItemId, score: float, stars: float | None = None) -> Self:
+    def __new__(cls, item: ItemId, score: float, expected_stars: float | None = None) -> Self:
         """Hold the pair, and the stars beside it."""
         made = super().__new__(cls, (item, score))
-        made.stars = stars
+        made.expected_stars = expected_stars
         return made
+
+    @property
+    def stars(self) -> float | None:
+        """Return `expected_stars`, by its earlier name."""
+        return self.expected_stars
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what a copy is made from."""
-        return (*self, self.stars)
+        return (*self, self.expected_stars)
 
     def __repr__(self) -> str:
         """Show all three."""
-        beside = "" if self.stars is None else f", stars={self.stars!r}"
+        beside = "" if self.expected_stars is None else f", expected_stars={self.expected_stars!r}"
         return f"({self[0]!r}, {self[1]!r}{beside})"
 
 
@@ -84,12 +89,12 @@ class Listing(list[Entry]):
     """A list of items, best first, that also is a table: `to_frame` and a view for notebooks."""
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return rank, item and score (or similarity), and beside them stars (or confidence) if known."""
+        """Return rank, item and score (or similarity), and expected_stars (or confidence) where known."""
         return to_frame(self._columns(), kind)
 
     def _columns(self) -> dict[str, list[Any]]:
         similar = bool(self) and isinstance(self[0], SimilarItem)
-        score, extra = ("similarity", "confidence") if similar else ("score", "stars")
+        score, extra = ("similarity", "confidence") if similar else ("score", "expected_stars")
         columns: dict[str, list[Any]] = {
             "rank": list(range(1, len(self) + 1)),
             "item": [one[0] for one in self],

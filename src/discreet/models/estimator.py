@@ -24,8 +24,9 @@ from discreet.core.checks import (
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import Duplicates, PublicFacts
-from discreet.data.inputs import accept
+from discreet.data.inputs import accept, refuse_columns
 from discreet.data.interactions import Interactions, refuse_unsound
+from discreet.data.reading.columns import Choice
 from discreet.models.fitted import FittedModel
 from discreet.models.private_facts import (
     PrivateCatalog,
@@ -122,6 +123,11 @@ class Estimator(ABC):
         return self.feedback == "explicit"
 
     @property
+    def reads_ratings(self) -> bool:
+        """Return whether values of ratings are learned from, rather than that there was an interaction."""
+        return self.predicts_ratings or self.feedback == "binary"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -159,6 +165,7 @@ class Estimator(ABC):
         self,
         data: Interactions | DataSource | object,
         *,
+        columns: Choice | None = None,
         duplicates: Duplicates = "refuse",
         select_items: PrivateCatalog | None = None,
         select_scale: PrivateScale | None = None,
@@ -170,11 +177,12 @@ class Estimator(ABC):
 
         `data` are interactions or can be read as interactions: the path of a file, a dataset's name, a data
         frame (pandas, polars, pyarrow), a scipy matrix. Public facts are then taken from the data, and the
-        label says so; `duplicates` says what becomes of a pair of user and item that comes again, as in
-        `read`. Estimators that need only sums over users also take a folder of shards, by its path or
-        opened, or a cluster that reads one (docs/scale.md). `select_items` and `select_scale` choose the
-        catalog and the scale from the data with noise. This costs budget on top of the model's. The promise
-        is paid for in `ledger` before anything is learned; a crash after that is still paid.
+        label says so; `columns` names the columns of a file or frame, and `duplicates` says what becomes of a
+        pair of user and item that comes again, both as in `read`. Estimators that need only sums over users
+        also take a folder of shards, by its path or opened, or a cluster that reads one (docs/scale.md).
+        `select_items` and `select_scale` choose the catalog and the scale from the data with noise. This
+        costs budget on top of the model's. The promise is paid for in `ledger` before anything is learned; a
+        crash after that is still paid. Ratings that the estimator does not read are left out before all that.
 
         Raises:
             DataError: The data are not sound interactions (a pair comes twice, a row is out of order, a value
@@ -186,9 +194,9 @@ class Estimator(ABC):
             instance("ledger", ledger, Ledger, "Open one with Ledger.open(path).")
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
-        source = self._accepted(data, duplicates)
+        source = self.without_unread(self.accepted(data, columns=columns, duplicates=duplicates))
         random = random or PrivacyRandom.from_os()
-        chosen = PrivateFacts(catalog=select_items, scale=select_scale)
+        chosen = PrivateFacts(catalog=select_items, scale=self._needed_scale(select_scale))
         if chosen.catalog is None:
             self._refuse(source)
         promise = whole_promise(self, source, chosen)
@@ -221,14 +229,19 @@ class Estimator(ABC):
             scorer=scorer,
         )
 
-    def _accepted(self, data: object, duplicates: Duplicates) -> DataSource:
+    @final
+    def accepted(
+        self, data: object, *, columns: Choice | None = None, duplicates: Duplicates = "refuse"
+    ) -> DataSource:
         """Return the data as a data source; refuse shards and clusters if rows are needed in memory."""
         if isinstance(data, str | Path):
             data = open_source(data) or data
         if isinstance(data, Interactions) or not isinstance(data, DataSource):
-            accepted = accept(data, implicit=self.feedback == "implicit", duplicates=duplicates)
+            implicit = self.feedback == "implicit"
+            accepted = accept(data, implicit=implicit, columns=columns, duplicates=duplicates)
             refuse_unsound(accepted)
             return accepted
+        refuse_columns(columns, data)
         reason = self.rows_needed()
         if reason is not None:
             raise ParameterError(
@@ -237,12 +250,28 @@ class Estimator(ABC):
         return data
 
     @final
+    def without_unread(self, data: DataSource) -> DataSource:
+        """Return the data without ratings if they are not learned from: then no scale is public, or needed.
+
+        Shards keep the facts that they were made with.
+        """
+        if self.reads_ratings or not isinstance(data, Interactions):
+            return data
+        return data.without_ratings()
+
+    def _needed_scale(self, asked: PrivateScale | None) -> PrivateScale | None:
+        if asked is not None and not self.reads_ratings:
+            raise ParameterError(f"{self.name} reads no ratings here, so it needs no scale. Leave it out.")
+        return asked
+
+    @final
     def rehearse(self, data: Interactions, random: PrivacyRandom) -> Scorer:
         """Train as `fit` does, without a ledger or a label; for audits, with simulated noise only."""
         if not random.simulated:
             raise PrivacyError("A rehearsal is not paid for, so its noise must be simulated. Call fit.")
         refuse_unsound(data)
         self._refuse(data)
+        data = cast(Interactions, self.without_unread(data))
         return self._train(self._bound(data), random, silent)
 
 

@@ -67,7 +67,8 @@ def _search_parts(model: FittedModel) -> tuple[Floats, Floats]:
     if linear is None:
         raise ParameterError(
             f"Lists of {model.name} are not ordered by inner products, so no vector store can find them. "
-            "Fit user-factorization on implicit feedback, or implicit-als."
+            'Fit user-factorization for lists (--for lists, purpose="lists") or on implicit feedback '
+            "(--implicit), or implicit-als; or export to onnx, which holds the whole way to a list."
         )
     return linear
 

@@ -16,10 +16,11 @@ from discreet.core.display import html_table, like
 from discreet.core.exports import Later
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem
 from discreet.models.histories import History, ItemId, people_rows, person_row
-from discreet.models.items import PublicColumns, beside, read_columns, read_table
+from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.lists import best_items, closed_items, recommend_rows
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
@@ -87,15 +88,17 @@ class FittedModel:
         rank_by: str | None = None,
         diversify: float = 0.0,
         user: ItemId | None = None,
+        columns: Choice | None = None,
     ) -> Listing[ListedItem]:
         """Return the `k` best items for a person with this history, best first: (item, score) pairs.
 
         The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
-        `stars`, the rating that the person is expected to give, where the model knows one.
+        `expected_stars`, the rating that the person is expected to give, where the model knows one.
 
         `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
         `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
-        item to rating and a set have no order; a data frame of one person has one if it has times. The
+        item to rating and a set have no order; a data frame of one person has one if it has times, and
+        `columns` names its columns, as in `{"item": "sku"}`. The
         history is used here and forgotten. `user` says who this is, for models that hold rows of their own
         people. Only items `among` these and not in `exclude` are listed; `ignore_unknown` leaves out items
         of the history that are not in the catalog. A model that knows both orders by `rank_by`: "choice"
@@ -103,7 +106,7 @@ class FittedModel:
         0 to 1 lets items that are unlike the others of the list come forward; the score then is an item's own
         worth, from 0 to 1, less what it shares with those above it.
         """
-        person = self._person(history, user=user, ignore_unknown=ignore_unknown)
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns)
         closed = closed_items(self, among, exclude)
         best = best_items(
             self,
@@ -129,16 +132,17 @@ class FittedModel:
         ignore_unknown: bool = False,
         rank_by: str | None = None,
         diversify: float = 0.0,
+        columns: Choice | None = None,
     ) -> Any:
         """Return the `k` best items for many people: a frame of user, rank, item and score.
 
         The frame is one of pandas if `histories` are, and one of polars otherwise.
 
         Lists are sorted by the score; `expected_stars` stand beside it where the model knows them.
-        `histories` are interactions, a path or a data frame, in order where they have times; the other
-        arguments are those of `recommend`.
+        `histories` are interactions, a path or a data frame, in order where they have times, whose columns
+        `columns` names, as in `{"user": "who"}`; the other arguments are those of `recommend`.
         """
-        people = people_rows(self, histories, ignore_unknown=ignore_unknown)
+        people = people_rows(self, histories, ignore_unknown=ignore_unknown, columns=columns)
         closed = closed_items(self, among, exclude)
         found = recommend_rows(
             self,
@@ -151,14 +155,17 @@ class FittedModel:
         )
         return like(found, histories)
 
-    def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
+    def predict_items(
+        self, history: History, items: Iterable[ItemId], *, columns: Choice | None = None
+    ) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""
         self.require_ratings()
         ids = list(items)
         places = self.catalog.index_of(ids).astype(np.int64)
         if (places < 0).any():
             raise DataError(f"{np.count_nonzero(places < 0)} of the {len(ids)} items are not in the catalog.")
-        found = self.scorer.predict(self._person(history), np.zeros(places.size, dtype=np.int64), places)
+        person = self._person(history, columns=columns)
+        found = self.scorer.predict(person, np.zeros(places.size, dtype=np.int64), places)
         return dict(zip(ids, found.tolist(), strict=True))
 
     def explain(
@@ -168,22 +175,23 @@ class FittedModel:
         *,
         user: ItemId | None = None,
         ignore_unknown: bool = False,
+        columns: Choice | None = None,
     ) -> Explanation:
         """Return why an item stands where it does in this person's list, in parts that add up to its score.
 
         All is told against the average item of the lower half of the person's own ranking: by how much
         popularity, latent factors, the order of the history and expected stars lift the item above it, as far
         as the model knows them, and which of the person's own ratings do. Like a list, this is made from the
-        history that the person brings; nobody else's ratings are looked at.
+        history that the person brings; nobody else's ratings are looked at. `columns` are as in `recommend`.
         """
         from discreet.models.answers import explain_item
 
-        person = self._person(history, user=user, ignore_unknown=ignore_unknown)
+        person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns)
         return explain_item(self, person, self._place(item))
 
-    def fold_in(self, history: History) -> Floats:
+    def fold_in(self, history: History, *, columns: Choice | None = None) -> Floats:
         """Return the latent vector of a user with this history."""
-        vector: Floats = self.scorer.fold_in(self._person(history))[0]
+        vector: Floats = self.scorer.fold_in(self._person(history, columns=columns))[0]
         return vector
 
     def search_vector(self, history: History) -> Singles:
@@ -273,7 +281,7 @@ class FittedModel:
 
     def require_ratings(self) -> None:
         """Refuse if this model cannot predict ratings: there were some, and the fit ignored them."""
-        if self.parameters.get("purpose") == "lists" and self.facts.low < self.facts.high:
+        if self.parameters.get("purpose") == "lists" and self.parameters.get("feedback") == "explicit":
             raise ParameterError(
                 'This model was fitted with purpose="lists": it ignored the ratings and cannot predict any. '
                 'Fit it with purpose="ratings" or "both"; `scores` has what orders its lists.'
@@ -282,15 +290,13 @@ class FittedModel:
     def _place(self, item: ItemId) -> int:
         place = int(self.catalog.index_of([item])[0])
         if place < 0:
-            raise DataError("This item is not in the model's catalog.")
+            raise DataError(unknown_item(item, self.catalog, self.public))
         return place
 
     def _same_catalog(self, histories: Interactions) -> None:
         if histories.catalog is not self.catalog and histories.catalog != self.catalog:
             raise DataError("The histories have another catalog than the model. Pass the model's catalog.")
 
-    def _person(
-        self, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
-    ) -> Interactions:
+    def _person(self, history: History, **how: Any) -> Interactions:
         """Return the row of one user, in the model's catalog."""
-        return person_row(self, history, user=user, ignore_unknown=ignore_unknown)
+        return person_row(self, history, **how)

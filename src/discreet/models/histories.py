@@ -11,6 +11,7 @@ from discreet.core.checks import DataError
 from discreet.data.facts import check_scale
 from discreet.data.inputs import History, ItemId, UserHistory, accept, accept_history
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.data.vocabulary import Vocabulary
 from discreet.models.scorers.scorer import NEWCOMER
 
@@ -23,13 +24,18 @@ _DO = "pass ignore_unknown=True (--ignore-unknown) to leave them out"
 
 
 def person_row(
-    model: FittedModel, history: History, *, user: ItemId | None = None, ignore_unknown: bool = False
+    model: FittedModel,
+    history: History,
+    *,
+    user: ItemId | None = None,
+    ignore_unknown: bool = False,
+    columns: Choice | None = None,
 ) -> Interactions:
     """Return the row of one user, in the model's catalog; its order is kept as times.
 
-    `user` is the user's id; without one the user is a newcomer.
+    `user` is the user's id; without one the user is a newcomer. `columns` names those of a data frame.
     """
-    own = accept_history(history, implicit=not model.scorer.needs_ratings)
+    own = accept_history(history, implicit=not model.scorer.needs_ratings, columns=columns)
     ratings = _ratings(model, own)
     known = model.catalog.index_of(own.items) >= 0
     unknown = int(np.count_nonzero(~known))
@@ -72,14 +78,16 @@ def variants(person: Interactions) -> Interactions:
     )
 
 
-def people_rows(model: FittedModel, histories: Any, *, ignore_unknown: bool = False) -> Interactions:
+def people_rows(
+    model: FittedModel, histories: Any, *, ignore_unknown: bool = False, columns: Choice | None = None
+) -> Interactions:
     """Return the rows of many users in the model's catalog.
 
     `histories` are interactions or can be read as interactions: a path, a data frame. Times are kept; without
     them the rows have no order. If a user rated an item twice, the last rating counts.
     """
     implicit = not model.scorer.needs_ratings
-    data = accept(histories, implicit=implicit, duplicates="last")
+    data = accept(histories, implicit=implicit, columns=columns, duplicates="last")
     if data.catalog is model.catalog or data.catalog == model.catalog:
         if not implicit:
             _check_scale(model, data.values)

@@ -211,11 +211,16 @@ def _wanted(options: list[Option], wants: str) -> tuple[list[Option], list[str]]
 
 def _command(best: Option, people: int | None, wants: str) -> str:
     epsilon = "inf" if best.sees == "everybody" else "1"
-    parts = ["discreet fit ratings.csv", f"--model {best.model}", f"--epsilon {epsilon}"]
+    clicks = best.feedback == "clicks"
+    file = "clicks.csv" if clicks else "ratings.csv"
+    parts = [f"discreet fit {file}", f"--model {best.model}", f"--epsilon {epsilon}"]
     if best.model == "user-factorization" and best.feedback == "ratings":
         parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
-    if best.feedback == "clicks" or best.model in ("popularity", "ease"):
+    if clicks or best.model in ("popularity", "ease"):
         parts.append("--implicit")
+    if clicks:
+        # Logs repeat events, and a model of interactions uses that there was one.
+        parts.append("--duplicates last")
     if people is not None:
         parts.append(f"--people {people}")
         needs_delta = best.sees == "us" and best.hides == "person"

@@ -32,7 +32,7 @@ from discreet.service.questions import (
     question,
 )
 from discreet.service.running import log
-from discreet.service.web_app import add_metrics, new_app
+from discreet.service.web_app import add_metrics, new_app, over_http
 from discreet.service.workers import Workers
 
 _SCHEMAS = "#/components/schemas/"
@@ -142,6 +142,12 @@ def _add_recommend(
                 found.append(NoAnswer(error=refused.sentence, status=refused.status))
         return ManyAnswers(answers=found)
 
+    @app.get("/recommend", include_in_schema=False)
+    def how_to_ask() -> None:
+        """Say how, with a body to copy: a history in an address would be logged on its way."""
+        form = example(newest().model)
+        raise RefusedError(405, "Ask with POST /recommend, and a body such as the example.", form)
+
 
 async def _one(workers: Workers, published: Published, asked: Any, form: dict[str, Any]) -> Answer:
     def work() -> Answer:
@@ -152,7 +158,7 @@ async def _one(workers: Workers, published: Published, asked: Any, form: dict[st
     except RefusedError:
         raise
     except DiscreetError as error:
-        raise RefusedError(422, str(error), form) from error
+        raise RefusedError(422, over_http(str(error)), form) from error
     except Exception as error:
         # Its words and its traceback may quote the history; one person's trouble is nobody else's.
         log("question failed", kind=type(error).__name__)

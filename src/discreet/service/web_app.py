@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import html
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -57,13 +58,14 @@ def _answer_in_sentences(app: FastAPI) -> None:
         return sentence(error.status, error.sentence, error.example)
 
     async def unmendable(_: Request, error: Exception) -> JSONResponse:
-        return sentence(422, str(error))
+        return sentence(422, over_http(str(error)))
 
     async def no_such(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        allowed = (error.headers or {}).get("Allow", "another method")
         words = {
             404: "There is nothing here. GET /docs says what there is.",
-            405: "This cannot be done here.",
+            405: f"Ask this with {allowed}. GET /docs says how.",
         }
         return sentence(error.status_code, words.get(error.status_code, "The request cannot be answered."))
 
@@ -74,6 +76,15 @@ def _answer_in_sentences(app: FastAPI) -> None:
     app.add_exception_handler(DiscreetError, unmendable)
     app.add_exception_handler(HTTPException, no_such)
     app.add_exception_handler(RequestValidationError, invalid)
+
+
+# An option of the command line that a sentence names beside the argument of Python.
+_OPTION = re.compile(r" \(--[^()]*\)")
+
+
+def over_http(text: str) -> str:
+    """Return the library's sentence in the words of HTTP: bodies have keys, not options or arguments."""
+    return _OPTION.sub("", text).replace("ignore_unknown=True", '"ignore_unknown": true')
 
 
 def sentence(status: int, text: str, example: dict[str, Any] | None = None) -> JSONResponse:

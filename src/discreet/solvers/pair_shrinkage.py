@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.core.arrays import Floats
+from discreet.core.arrays import Floats, Indices
 from discreet.solvers.spectrum import outstanding
 
 # Entries are shrunk in this many groups of about equal size, by their expected size.
@@ -18,6 +18,8 @@ _SCALES = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0])
 # The prior of a group is fitted to at most so many entries, starting with so many at zero.
 _MOST_FITTED, _AT_ZERO = 8192, 10.0
 _ROUNDS = 30
+# Posterior means are computed for so many values at once: what that needs stays in the processor's cache.
+_AT_ONCE = 4096
 
 
 def denoised_pairs(pairs: Floats, noise: float, users: float, expected: Floats, *, most: int) -> Floats:
@@ -36,9 +38,9 @@ def denoised_pairs(pairs: Floats, noise: float, users: float, expected: Floats, 
     found = outstanding(even, noise, users, most=most, above_edge=1.0)
     common: Floats = (found.vectors * found.strengths) @ found.vectors.T
     upper = np.triu_indices(len(pairs), 1)
-    sizes = (expected[:, None] * expected)[upper]
-    rest = posterior_means((even - common)[upper], variance, sizes)
-    ahead = posterior_means(odd[upper], variance, sizes)
+    groups = _groups((expected[:, None] * expected)[upper])
+    rest = _means_by_group((even - common)[upper], variance, groups)
+    ahead = _means_by_group(odd[upper], variance, groups)
     np.fill_diagonal(common, 0.0)
     common[upper] += rest + ahead
     common.T[upper] += rest - ahead
@@ -51,11 +53,21 @@ def posterior_means(values: Floats, variance: float, sizes: Floats) -> Floats:
     Their prior is a mixture of normals around zero, fitted by expectation-maximization to each group of
     numbers with similar `sizes`.
     """
+    return _means_by_group(values, variance, _groups(sizes))
+
+
+def _groups(sizes: Floats) -> list[Indices]:
+    return np.array_split(np.argsort(sizes, kind="stable"), _BINS)
+
+
+def _means_by_group(values: Floats, variance: float, groups: list[Indices]) -> Floats:
     means = np.zeros_like(values)
-    for group in np.array_split(np.argsort(sizes, kind="stable"), _BINS):
+    for group in groups:
         if group.size:
-            some = values[group[:: group.size // _MOST_FITTED + 1]]
-            means[group] = _means(values[group], variance, _mixture(some, variance))
+            shares = _mixture(values[group[:: group.size // _MOST_FITTED + 1]], variance)
+            for start in range(0, group.size, _AT_ONCE):
+                few = group[start : start + _AT_ONCE]
+                means[few] = _means(values[few], variance, shares)
     return means
 
 

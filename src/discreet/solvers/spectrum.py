@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
+from scipy.linalg.blas import dsymv
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from discreet.core.arrays import Floats
 
@@ -27,6 +28,9 @@ _ROUNDS = 6
 _FEW = 400
 # Beyond so many columns an iteration finds the largest.
 _SMALL = 1600
+# So many are looked for at first, in a space of so many dimensions. Eigenvalues inside the noise take most of
+# the time, so hardly any are asked for; the precision is that of the least clear one, others are exact.
+_FIRST, _SPACE, _PRECISION = 12, 128, 1e-6
 _TINY = 1e-9
 # Shares of the columns that are tried alone.
 _PARTS_TRIED = tuple(0.7**k for k in range(6))
@@ -66,7 +70,7 @@ def outstanding(
     np.fill_diagonal(filled, 0.0)
     count = -1
     for _ in range(_ROUNDS):
-        values, vectors = _largest(filled, most)
+        values, vectors = _largest(filled, most, least, _FIRST if count < 0 else count + 1)
         kept = values > least
         values, vectors = values[kept], vectors[:, kept]
         strengths = np.sqrt(values**2 - edge**2)
@@ -104,17 +108,34 @@ def clearest_part(
     return max(reversed(tried), key=lambda one: float(one[1].strengths[beyond:].sum()))
 
 
-def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues and their vectors, largest first."""
+def _largest(matrix: Floats, most: int, least: float, likely: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues and their vectors, largest first; those below `least` may be missing.
+
+    About as many as `likely` are above it.
+    """
     size = len(matrix)
     if size <= _FEW or most * 4 > size:
         values, vectors = np.linalg.eigh(matrix)
     elif size <= _SMALL:
         values, vectors = eigh(matrix, subset_by_index=(size - most, size - 1))
     else:
-        values, vectors = eigsh(matrix, k=most, which="LA", v0=np.ones(size))
+        values, vectors = _largest_by_iteration(matrix, most, least, likely)
     order = np.argsort(-values, kind="stable")[:most]
     return values[order], with_fixed_signs(vectors[:, order])
+
+
+def _largest_by_iteration(matrix: Floats, most: int, least: float, likely: int) -> tuple[Floats, Floats]:
+    """Look for ever more eigenvalues, until one is below `least` or there are `most`."""
+    size = len(matrix)
+    # The product reads one triangle only, which takes half the time.
+    product = LinearOperator((size, size), matvec=lambda vector: dsymv(1.0, matrix.T, vector), dtype=float)
+    count = min(likely, most)
+    while True:
+        space = min(max(_SPACE, 2 * count + 1), size)
+        values, vectors = eigsh(product, count, which="LA", v0=np.ones(size), ncv=space, tol=_PRECISION)
+        if count == most or values.min() <= least:
+            return values, vectors
+        count = min(2 * count, most)
 
 
 # Entries this close to the largest count as equal, so that rounding does not choose among them.

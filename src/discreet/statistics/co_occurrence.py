@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, final
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, thread_count
+from discreet.core.kernels import compiled
+from discreet.core.rows import run
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import Length, Number, Numbers, Places, Whole
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROUNDING, Steps
+from discreet.statistics.pair_tiles import PairEntries, add_in_tiles
 from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
 
@@ -54,35 +53,26 @@ class CoOccurrence(Statistic):
         positions = places_among(self.top, self.n_items)[block.items]
         weights = np.append(self.weight, 0.0)[positions]
         order, same = block.in_time()
-        ordered = block.data.times is not None
+        starts = np.append(0, np.cumsum(positions >= 0))[block.indptr]
+        entries, ordered = PairEntries.empty(int(starts[-1])), block.data.times is not None
+        given = (block.indptr, starts, order, same, positions, weights)
 
-        def part(start: int, stop: int, pairs: Steps) -> None:
-            given = (block.indptr, order, same, positions, weights)
-            add_pairs(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, ordered, pairs)
+        def part(start: int, stop: int, _: Floats) -> None:
+            lay_out(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, *entries)
 
+        run(part, block.indptr, entries.scaled)
+        longest = int(block.counts.max(initial=0))
         if ordered:
-            _add_over_rows(part, block.indptr, sums[0])
+            add_in_tiles(entries, longest, self.near, self.apart, ordered, sums[0])
             return
         pairs = np.zeros_like(sums[0])
-        _add_over_rows(part, block.indptr, pairs)
+        add_in_tiles(entries, longest, self.near, self.apart, ordered, pairs)
         sums[0][:] += pairs
         sums[0][:] += pairs.T
 
     def _finish(self, sums: tuple[Steps, ...]) -> None:
         """Weight both directions: until here a row is for later items and a column for earlier ones."""
         weigh_directions(sums[0], BACK_PARTS, self.back)
-
-
-def _add_over_rows(add: Callable[[int, int, Steps], None], indptr: Array, total: Steps) -> None:
-    """Call `add(start, stop, sums)` for ranges of rows; every thread but one has its own sums."""
-    threads = thread_count()
-    cuts = np.searchsorted(indptr, np.linspace(0, indptr[-1], threads + 1))
-    cuts[0], cuts[-1] = 0, indptr.size - 1
-    totals = [total, *(np.zeros_like(total) for _ in range(threads - 1))]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda span, own: add(span[0], span[1], own), pairwise(cuts.tolist()), totals))
-    for own in totals[1:]:
-        total += own
 
 
 _UNITS = 2.0**PRODUCT_BITS / BACK_PARTS
@@ -93,7 +83,7 @@ _LEAST_LENGTH = 1e-200
 
 
 @compiled
-def _taking_part(
+def taking_part(
     positions: Array,
     weights: Array,
     order: Array,
@@ -127,7 +117,7 @@ def _taking_part(
 
 
 @compiled
-def _squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
+def squared_length(own: Array, gaps: Array, moved: Array, count: int, apart: float, back: float) -> float:
     """Return the squared Frobenius norm of a user's matrix before it is scaled.
 
     A pair has the weight apart + (1 - apart) f. Sums over earlier interactions of 1, f and f^2 times the
@@ -162,29 +152,12 @@ def weigh_directions(pairs: Array, forward: int, back: int) -> None:
                     pairs[j, i] = forward * lower + back * upper
 
 
-# A decay below this adds no unit to a weight, and may as well be zero; tiny numbers would be slow.
-_LEAST_DECAY = 1e-200
-
-
 @compiled
-def _directed(
-    own: Array, count: int, here: float, apart: float, gap: float, decays: Array, units: Array
-) -> None:
-    """Write the weights of pairs with the first `count` interactions in fixed point, and let these decay.
-
-    A weight is at most 2^24 units, so 32 bits hold it; processors convert to these faster.
-    """
-    for earlier in range(count):
-        decay = decays[earlier] * gap
-        decays[earlier] = decay if decay > _LEAST_DECAY else 0.0
-        units[earlier] = np.int32(here * own[earlier] * (apart + (1 - apart) * decays[earlier]))
-
-
-@compiled
-def add_pairs(
+def lay_out(
     start: int,
     stop: int,
     indptr: Array,
+    starts: Array,
     order: Array,
     same: Array,
     positions: Array,
@@ -192,40 +165,38 @@ def add_pairs(
     near: float,
     apart: float,
     back: float,
-    ordered: bool,
-    totals: Array,
+    columns: Array,
+    own: Array,
+    scaled: Array,
+    steps: Array,
+    first: Array,
+    level: Array,
 ) -> None:
-    """Add the contributions of a range of rows in fixed point: a row for later, a column for earlier items.
+    """Write the interactions of a range of rows as `PairEntries`; row r begins at `starts[r]`.
 
     `order` holds the positions of each row's interactions in the order of time, `same` whether each has the
-    time of the previous one. Half of a pair at one time is added in both places; if no pair is `ordered`, in
-    one of them. A user without a pair, or with numbers that are not finite, contributes nothing.
+    time of the previous one. A user without a pair, or with numbers that are not finite, contributes nothing.
     """
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
-    columns, own, gaps = np.empty(longest, np.uint32), np.empty(longest), np.empty(longest)
-    moved, decays, units = np.empty(longest, np.bool_), np.empty(longest), np.empty(longest, np.int32)
+    gaps, moved = np.empty(longest), np.empty(longest, np.bool_)
     for row in range(start, stop):
-        entries = slice(indptr[row], indptr[row + 1])
-        mine = order[entries] - indptr[row]
-        given = (positions[entries], weights[entries], mine, same[entries], near)
-        count = _taking_part(*given, columns, own, gaps, moved)
-        length = _squared_length(own, gaps, moved, count, apart, back)
-        if not (length > _LEAST_LENGTH and np.isfinite(length)):
-            continue
-        scale, level = ROUNDING / np.sqrt(length) * _UNITS, 0
-        decays[0] = 1.0
-        for later in range(1, count):
-            line, here = totals[columns[later]], scale * own[later]
-            # Interactions from `level` on have the time of this one.
-            level = later if moved[later] else level
-            _directed(own, level, here, apart, gaps[later], decays, units)
-            decays[later] = 1.0
-            for earlier in range(level):
-                line[columns[earlier]] += units[earlier]
-            for earlier in range(level, later):
-                half = np.int64(here * own[earlier] / 2)
-                line[columns[earlier]] += half
-                if ordered:
-                    totals[columns[earlier], columns[later]] += half
+        given, begin, end = slice(indptr[row], indptr[row + 1]), starts[row], starts[row + 1]
+        mine, tied, places = order[given] - indptr[row], same[given], positions[given]
+        weighed = own[begin:end]
+        count = taking_part(
+            places, weights[given], mine, tied, near, columns[begin:end], weighed, gaps, moved
+        )
+        length = squared_length(weighed, gaps, moved, count, apart, back)
+        usable = length > _LEAST_LENGTH and np.isfinite(length)
+        scale = ROUNDING / np.sqrt(length) * _UNITS if usable else 0.0
+        entry, step, begun = begin, 0, begin
+        for t in range(mine.size):
+            step += not tied[t]
+            if places[mine[t]] >= 0:
+                if entry > begin and steps[entry - 1] != step:
+                    begun = entry
+                steps[entry], first[entry], level[entry] = step, begin, begun
+                scaled[entry] = scale * own[entry]
+                entry += 1

@@ -17,6 +17,7 @@ from discreet.core.files import refuse_output, write_whole
 from discreet.core.pages import Html, bar, bullets, element, is_page, page, table
 from discreet.data.inputs import open_data
 from discreet.data.interactions import Interactions
+from discreet.data.reading.columns import Choice
 from discreet.models.fitted import FittedModel
 from discreet.synthesis.comparison import Profile, agreement, distance, length_names, most_listed
 from discreet.synthesis.labels import NOT_FOR, summary
@@ -33,12 +34,11 @@ def refuse_page(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None
 
 
 def write_page(
-    model: FittedModel, made: Synthetic, path: Path, *, real: str | None = None, force: bool = False
+    model: FittedModel, made: Synthetic, path: Path, *, real: Interactions | None = None, force: bool = False
 ) -> None:
-    """Write the page; with the path or name of `real` data it also shows these, without noise."""
+    """Write the page; with `real` data (see `read_real`) it also shows these, without noise."""
     refuse_page(path, force=force)
-    held = None if real is None else _held(model, real)
-    write_whole(path, render_page(model, made, held).encode())
+    write_whole(path, render_page(model, made, real).encode())
 
 
 def render_page(model: FittedModel, made: Synthetic, real: Interactions | None = None) -> str:
@@ -82,9 +82,19 @@ def _opening(model: FittedModel, made: Synthetic, *, holder_only: bool) -> Itera
         )
 
 
-def _held(model: FittedModel, real: str) -> Interactions:
-    """Return real data with the model's catalog."""
-    data = open_data(real, implicit=not is_rated(model), catalog=model.catalog)
+def read_real(model: FittedModel, real: str, columns: Choice | None = None) -> Interactions:
+    """Return the real data behind a path or a name, as far as the model's catalog has their items.
+
+    Of a pair of user and item that comes again, the last counts.
+    """
+    data = open_data(
+        real,
+        columns=columns,
+        implicit=not is_rated(model),
+        catalog=model.catalog,
+        drop_unknown=True,
+        duplicates="last",
+    )
     if data.catalog.ids.tolist() != model.catalog.ids.tolist():
         raise DataError(f"{real} has another catalog than the model. Compare with the data it learned from.")
     return data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, final
 
@@ -30,8 +30,8 @@ class Measuring:
         list[str] | None,
         typer.Option(
             "--metric",
-            help=f"Comma-separated, or repeated (default: rmse): {', '.join(METRIC_EXAMPLES)}; append :99 to "
-            "rank among 99 sampled items, "
+            help="Comma-separated, or repeated. Default: rmse where ratings are predicted, ndcg@10 and hr@10 "
+            f"for lists. All: {', '.join(METRIC_EXAMPLES)}; append :99 to rank among 99 sampled items, "
             ":liked to count liked items only, :few or :many for users with few or many ratings.",
         ),
     ] = None
@@ -50,9 +50,15 @@ class Measuring:
     ] = None
 
     @property
-    def metrics(self) -> list[str]:
-        """Return the names of the metrics."""
-        return listed(",".join(self.metric or ["rmse"]))
+    def metrics(self) -> list[str] | None:
+        """Return the names of the metrics; None leaves it to what the models answer."""
+        return listed(",".join(self.metric)) if self.metric else None
+
+    @property
+    def unused_privately(self) -> list[str]:
+        """Return the options given here that private scores do not use: these hold out one item of each."""
+        given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
 
     def files(self, folder: Path | None) -> list[Path]:
         """Return the possible files of a given split; other splits have none."""

@@ -69,10 +69,9 @@ def _compared(model: FittedModel) -> str:
         factors = model.scorer.item_vectors().shape[1]
     except DiscreetError:
         return "Items are compared by how often the same people choose both; more is more similar."
-    few = " With so few of them, expect the same broad kind rather than close relatives."
-    several = "" if factors == 1 else "s"
+    few = " With so few latent factors, expect the same broad kind rather than close relatives."
     return (
-        f"Items are compared by {factors:,} latent factor{several}: 1 is the same direction, 0 nothing in "
+        "Items are compared by all that the model released about them: 1 is the same direction, 0 nothing in "
         f"common, -1 the opposite.{few if factors <= _FEW_FACTORS else ''}"
     )
 

@@ -107,12 +107,20 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
         remark(f"discreet: delta={largest:g} is above {rule}; such a promise may publish a person outright.")
 
 
-def remark_on_conditions(promise: Guarantee) -> None:
-    """Warn of a promise that holds only if facts taken from the data are public."""
+# The option that declares each fact.
+_DECLARES = {"the catalog": "--items", "the scale": "--scale"}
+
+
+def remark_on_conditions(promise: Guarantee, *, selects: bool = False) -> None:
+    """Warn of a promise that holds only if facts taken from the data are public.
+
+    `selects` says that the verb can select them with noise.
+    """
     if promise.is_private and promise.conditions:
         were = "was" if len(promise.conditions) == 1 else "were"
+        options = ", ".join(_DECLARES[fact] for fact in promise.conditions)
+        noisily = ", or select it with noise (--private-catalog)" if selects else ""
         remark(
             f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
-            "promise holds only if that is public. Declare it (--items, --scale), or select it with noise "
-            "(--private-catalog)."
+            f"promise holds only if that is public. Declare it ({options}){noisily}."
         )

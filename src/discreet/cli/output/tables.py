@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.statistics.data_source import DataSource
 
 
-def comparison_table(found: Sequence[Evaluation]) -> Table:
+def comparison_table(found: Sequence[Evaluation], title: str | None = None) -> Table:
     """Return the table that `discreet compare` prints; simple baselines come last."""
     from rich.table import Table
 
@@ -28,14 +28,15 @@ def comparison_table(found: Sequence[Evaluation]) -> Table:
     from discreet.evaluation.report import reference_rows, report_rows
 
     names = tuple(dict.fromkeys(name for one in found for name in one.metrics))
-    table = Table("model", "epsilon", "protects", *names)
+    table = Table("model", "epsilon", "protects", *names, title=title)
     table.columns[0].overflow = "fold"
     for column in table.columns[3:]:
         column.justify = "right"
     for row in report_rows(found, names):
         table.add_row(row["model"], row["epsilon"], row["protects"], *row["scores"])
     for row in reference_rows(found, names):
-        table.add_row(row["name"].removeprefix(PREFIX), "-", "reference", *row["scores"], style="dim")
+        called = f"{row['name'].removeprefix(PREFIX)}, baseline"
+        table.add_row(called, "-", "NOT PRIVATE", *row["scores"], style="dim")
     return table
 
 
@@ -43,13 +44,14 @@ def comparison_table(found: Sequence[Evaluation]) -> Table:
 WORDS: dict[str, str] = {
     "people per noise": "People per unit of noise (more people or a larger epsilon raise it)",
     "ratings a person, about": "Typical number of ratings per person",
-    "route": "What is learned",
-    "part explained at a glance": "Share of rating variance explained by latent factors (pilot release)",
-    "factors pay": "Are latent factors of ratings worth the rest of the budget?",
-    "choices kept": "Latent factors found in co-occurrences of items",
-    "factors kept": "Factors used to predict ratings (0: item effects only)",
-    "a second moment can show taste": "Can latent factors exceed the noise?",
-    "directions kept": "Latent factors above the noise",
+    "route": "What was looked for",
+    "part explained at a glance": "Rating variance that latent factors explain (pilot release, rough)",
+    "factors pay": "Were latent factors of ratings found above the noise?",
+    "choices kept": "Latent factors found in co-occurrences of items, for lists",
+    "factors kept": "Features of items that predict ratings (2: quality and popularity alone)",
+    "a second moment can show taste": "Are people enough to look for latent factors?",
+    "order informs": "Does the order of interactions in time inform? (no: treated as if there were no times)",
+    "directions kept": "Latent factors found above the noise",
     "items paired": "Items between which lists use weights",
     "blend of pairs": "Share of a list that follows these weights",
     "weight of similar words": "Weight of public words in lists",
@@ -61,8 +63,10 @@ WORDS: dict[str, str] = {
     "shrinkage": "Shrinkage of similarities with few co-occurrences",
 }
 _VALUES: dict[object, str] = {
-    "taste": "how good items are, and latent factors of what people like",
+    "taste": "how good and how popular items are, and latent factors",
     "effects": "how good and how popular items are; latent factors would not exceed the noise",
+    "cannot tell": "cannot tell through the noise, so order counts",
+    "not asked": "not asked: there are no times, or they are not used",
     True: "yes",
     False: "no",
 }
@@ -89,17 +93,23 @@ def reading_table(how_read: Mapping[str, str]) -> Table:
     return table
 
 
+_UNDECIDED = (
+    "What a fit decides, it decides from released numbers, so nobody knows it before they are paid for."
+)
+
+
 def show_price(
     estimator: Estimator,
     data: DataSource,
     book: Ledger | None,
     *,
     chosen: PrivateFacts | None = None,
+    how_read: Mapping[str, str] | None = None,
     as_json: bool,
 ) -> None:
     """Print the promise of a fit and the budget left after it; nothing is learned or paid.
 
-    It includes the cost of facts that are `chosen` with noise.
+    It includes the cost of facts that are `chosen` with noise. `how_read` is shown if it is asked for.
     """
     from discreet.models.private_facts import PrivateFacts, whole_events, whole_promise
 
@@ -108,8 +118,11 @@ def show_price(
     after = None if book is None else book.price(data.name, promise, whole_events(estimator, data, chosen))
     if as_json:
         left = None if after is None else {**after.left._asdict(), "share_spent": after.share}
-        emit({"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left})
+        priced = {"model": estimator.name, "name": data.name, "guarantee": promise.to_json(), "left": left}
+        emit({**priced, **({} if how_read is None else {"reading": dict(how_read)})})
         return
+    if how_read is not None:
+        show(*([reading_table(how_read)] if how_read else []), _UNDECIDED)
     show(f"Nothing was learned and nothing was paid. The fit would be {promise.short()}")
     if after is None:
         show(f"{data.name!r} has no budget, so its spending has no limit.")

@@ -58,6 +58,8 @@ def fit_and_evaluate(
     require(len(estimators) >= 1 and len(asked) >= 1, "estimators", len(estimators), "must not be empty")
     probability("share", share)
     require(0 < share < 1, "share", share, "must lie strictly between 0 and 1")
+    if isinstance(data, Interactions) and not any(one.reads_ratings for one in estimators):
+        data = data.without_ratings()
     _refuse_other_promises(estimators, data)
     for one in estimators:
         refuse_meaningless(one, asked)

@@ -17,6 +17,7 @@ from discreet.core.arrays import Floats
 from discreet.core.checks import DataError, PrivacyError, require
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import PersonalScores, private_metric, scale_of
 from discreet.models.estimator import check_budget
@@ -103,6 +104,9 @@ def evaluate_privately(
     models = (model,) if against is None else (model, against)
     refuse_other_catalogs(models, data)
     _require_ratings(models, asked)
+    if asked.ranks and isinstance(data, Interactions) and not any(one.scorer.needs_ratings for one in models):
+        # Nothing here reads ratings, so their scale need not be public.
+        data = data.without_ratings()
     random = random or PrivacyRandom.from_os()
     book, what = ledger or Ledger.nowhere(), f"score {asked}"
     promise = promise_of_scores(data, epsilon, delta, book, simulated=random.simulated)

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from discreet.core.checks import BudgetError, DiscreetError, PrivacyError, require
-from discreet.core.display import html_table
+from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.privacy.accounting.events import event_from_json, event_to_json
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.accounts import Account
@@ -44,7 +44,7 @@ from discreet.privacy.ledger.records import (
     read_entry,
     spent_by_definition,
 )
-from discreet.privacy.ledger.report import report_json
+from discreet.privacy.ledger.report import entry_columns, report_json
 from discreet.privacy.ledger.sealing import sealed
 from discreet.privacy.ledger.store import LedgerStore
 
@@ -119,6 +119,10 @@ class Ledger:
         return html_table(
             rows, header=header, caption=f"Ledger {self._store.path or 'in memory'}, latest first"
         )
+
+    def to_frame(self, kind: FrameKind = "polars", *, dataset: str | None = None) -> Any:
+        """Return a data frame with a row for each spending, oldest first; times are UTC."""
+        return to_frame(entry_columns(self, dataset), kind)
 
     def plot(self, dataset: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw what was spent on a dataset over time, and its budget (matplotlib)."""

@@ -1,4 +1,4 @@
-"""Report the contents of a ledger as one JSON object."""
+"""Report the contents of a ledger as one JSON object, or as a table with a row for each spending."""
 
 from __future__ import annotations
 
@@ -55,3 +55,22 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "guarantee": entry.guarantee.to_json(),
         "events": list(entry.events),
     }
+
+
+def entry_columns(ledger: Ledger, dataset: str | None = None) -> dict[str, list[Any]]:
+    """Return a row for each spending, oldest first: when, of which data, for what, and its promise."""
+    rows = [
+        (
+            entry.time.replace(tzinfo=None),
+            entry.dataset,
+            entry.what,
+            entry.guarantee.epsilon,
+            entry.guarantee.delta,
+            entry.guarantee.unit.value,
+            entry.guarantee.trust.value,
+            entry.state.value,
+        )
+        for entry in ledger.entries(dataset)
+    ]
+    names = ("time", "data", "release", "epsilon", "delta", "unit", "trust", "state")
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}

@@ -1,0 +1,120 @@
+"""Data frames with any column names, at every door of Python; and ratings that nobody reads."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet
+from discreet.core.checks import DataError, ParameterError, suggestion
+from discreet.data.facts import SCALE
+from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
+from discreet.models.private_facts import PrivateScale
+from toy import toy_interactions
+
+NAMED = {"user": "who", "item": "what", "rating": "stars"}
+CLICKS = {"user": "who", "item": "what"}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    data = toy_interactions(seed=5)
+    ids = [f"i{item:03}" for item in data.items.tolist()]
+    return pl.DataFrame({"who": data.rows(), "what": ids, "stars": data.values})
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, lambda frame: pd.DataFrame(frame.to_dict(as_series=False))])
+def test_columns_are_named_where_the_frame_is_given(frame, kind):
+    given = kind(frame)
+    model = discreet.Biases(epsilon=math.inf).fit(given, columns=NAMED)
+    assert len(model.catalog) == frame["what"].n_unique()
+    own = kind(frame.filter(pl.col("who") == 3))
+    listed = model.recommend(own, 3, columns=NAMED)
+    assert listed == model.recommend(dict(zip(own["what"], own["stars"], strict=True)), 3)
+    assert (
+        model.recommend(
+            kind(frame.filter(pl.col("who") == 3).drop("who")), 3, columns={**NAMED, "user": None}
+        )
+        == listed
+    )
+    every = model.recommend_all(given, 3, columns=NAMED)
+    assert list(every["user"])[:3] == [0, 0, 0] and type(every) is type(given)
+    assert model.explain(own, "i000", columns=NAMED).item == "i000"
+    found = discreet.evaluate(discreet.Biases(epsilon=math.inf), given, columns=NAMED)
+    same = discreet.evaluate(discreet.Biases(epsilon=math.inf), discreet.from_frame(given, columns=NAMED))
+    assert found.metrics == same.metrics and list(found.metrics) == ["rmse"]
+    both = [discreet.Biases(epsilon=math.inf), discreet.Popularity(epsilon=math.inf)]
+    compared = discreet.compare(both, given, columns=NAMED)
+    assert list(compared[0].metrics) == ["rmse", "ndcg@10", "hr@10"]
+    assert list(compared[1].metrics) == ["ndcg@10", "hr@10"]
+
+
+def test_several_people_are_never_read_as_one(frame):
+    model = discreet.Biases(epsilon=math.inf).fit(frame, columns=NAMED)
+    with pytest.raises(DataError, match="people; give the rows of one"):
+        model.recommend(frame, columns=NAMED)
+    with pytest.raises(DataError, match="no column 'nobody'"):
+        model.recommend(frame, columns={**NAMED, "user": "nobody"})
+    for history in ({"i000": 4.0}, discreet.from_frame(frame.head(1), columns=NAMED)):
+        with pytest.raises(ParameterError, match="columns= names the columns of a file or a data frame"):
+            model.recommend(history, columns=NAMED)
+    with pytest.raises(ParameterError, match="columns="):
+        discreet.Biases(epsilon=1.0).fit(discreet.from_frame(frame, columns=NAMED), columns=NAMED)
+
+
+LISTS = (discreet.UserFactorization(epsilon=9.0, feedback="implicit"), discreet.Popularity(epsilon=9.0))
+
+
+@pytest.mark.parametrize("estimator", [*LISTS, discreet.UserFactorization(epsilon=9.0, purpose="lists")])
+def test_a_scale_that_nobody_reads_is_neither_public_nor_kept(frame, estimator):
+    """Where repeated events are counted, the largest count is somebody's: it may not be in a release."""
+    again = pl.concat([frame, *[frame.head(1)] * 8])
+    counted = discreet.from_frame(again, columns=CLICKS, implicit=True, duplicates="count")
+    assert counted.facts.high == 9.0 and SCALE in counted.facts.from_file
+    for data in (counted, discreet.from_frame(frame, columns=NAMED)):
+        model = estimator.fit(data)
+        assert model.guarantee.conditions == ("the catalog",)
+        assert (model.facts.low, model.facts.high, model.facts.step) == (1.0, 1.0, None)
+        score = evaluate_privately(model, data, epsilon=9.0)
+        together = fit_and_evaluate([estimator], data)
+        assert "the scale" not in {*score.guarantee.conditions, *together.guarantee.conditions}
+    with pytest.raises(ParameterError, match="needs no scale"):
+        estimator.fit(counted, select_scale=PrivateScale(epsilon=0.1))
+    # The twin: a model of ratings reads the scale, and says so.
+    twin = discreet.Biases(epsilon=9.0).fit(counted)
+    assert "the scale" in twin.guarantee.conditions and twin.facts.high == 9.0
+
+
+def test_ratings_are_gone_before_a_model_of_lists_sees_the_data(frame):
+    data = discreet.from_frame(frame, columns=NAMED)
+    for estimator in LISTS:
+        left = estimator.without_unread(data)
+        assert np.all(left.values == 1.0) and left.n_ratings == data.n_ratings
+        assert estimator.without_unread(left) is left
+    assert discreet.Biases(epsilon=1.0).without_unread(data) is data
+
+
+def test_unknown_items_are_named_with_those_most_like_them(frame):
+    model = discreet.Popularity(epsilon=math.inf).fit(frame, columns=CLICKS)
+    for asked, said in (("I001", "Did you mean i001?"), ("i0001", "i001"), ("zzz", "An id looks like")):
+        with pytest.raises(DataError, match=r"is not in the model's catalog\. .* items\.$") as refused:
+            model.explain(["i000"], asked)
+        assert said in str(refused.value) and repr(asked) in str(refused.value)
+    titled = dataclasses.replace(
+        model, public={"title": tuple(f"Dune {k}" for k in range(len(model.catalog)))}
+    )
+    with pytest.raises(DataError, match=r"Did you mean i\d+ \(Dune 7\)"):
+        titled.explain(["i000"], "dune 7")
+    with pytest.raises(DataError) as refused:
+        model.explain(["i000"], "x" * 10_000)
+    assert len(str(refused.value)) < 300
+
+
+def test_an_abbreviation_is_recognized():
+    words = ("user-factorization", "biases", "popularity")
+    assert suggestion("usr-fact", words) == " Did you mean user-factorization?"
+    assert suggestion("pop", words) == " Did you mean popularity?"
+    assert suggestion("xq", words) == suggestion("ur", words) == suggestion("", words) == ""
