@@ -20,7 +20,10 @@ def stars(data):
     """Return a model of both interactions and ratings, with directions that data of this size do not show."""
     model = without_pairs(discreet.UserFactorization(epsilon=math.inf).fit(data))
     crowds = np.random.default_rng(3).normal(size=(data.n_items, 5))
-    return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, crowds=crowds))
+    # Whatever the fit found out about the order of these data, the latest interactions count most here.
+    return dataclasses.replace(
+        model, scorer=dataclasses.replace(model.scorer, crowds=crowds, choice_fading=1.3)
+    )
 
 
 def without_pairs(model):
@@ -33,8 +36,15 @@ def interactions(data):
     return dataclasses.replace(model, scorer=stars(data).scorer.choice)
 
 
+def unordered(data):
+    """Return a model of interactions whose order does not inform."""
+    model = interactions(data)
+    return dataclasses.replace(model, scorer=dataclasses.replace(model.scorer, fading=0.0))
+
+
 MODELS = {
     "interactions": interactions,
+    "unordered": unordered,
     "private": lambda data: without_pairs(
         discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(data, random=noise())
     ),

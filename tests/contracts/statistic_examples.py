@@ -7,6 +7,7 @@ import numpy as np
 
 from discreet.evaluation.metrics import Metric
 from discreet.evaluation.private.user_scores import OneEach
+from discreet.statistics.co_occurrence import CoOccurrence
 from discreet.statistics.counts import ItemResiduals, UserMeans
 from discreet.statistics.profile_sums import ProfileQuestion, Profiles
 from discreet.statistics.recency import Recency
@@ -52,13 +53,13 @@ def examples():
             **scale_of(data),
             **ridge_model(data),
         },
-        "CoOccurrence": lambda data: {
-            "n_items": data.n_items,
-            "top": np.arange(1, data.n_items, 2),
-            "weight": positive(np.arange(1, data.n_items, 2).size),
-            "near": 0.8,
-            "apart": 0.3,
-            "back": 5,
+        "CoOccurrence": lambda data: pairs_of(data),
+        "OrderEvidence": lambda data: {
+            "asked": CoOccurrence(**pairs_of(data)),
+            # Where somebody who takes items in their order stands out.
+            "pairs": np.triu(np.ones((data.n_items // 2,) * 2))
+            + draw(data.n_items // 2, "pairs", data.n_items // 2) / 9,
+            "scale": positive(data.n_items // 2) / 8,
         },
         "ItemVectors": lambda data: {
             **scale_of(data),
@@ -118,6 +119,13 @@ def examples():
             "profiles": np.array([draw(3, f"profile {one}") for one in data.users.ids]).reshape(-1, 3),
         },
     }
+
+
+def pairs_of(data):
+    """Return the fields of co-occurrences of every other item."""
+    top = np.arange(1, data.n_items, 2)
+    given = {"n_items": data.n_items, "top": top, "weight": positive(top.size)}
+    return {**given, "near": 0.8, "apart": 0.3, "back": 5}
 
 
 class EveryOther:

@@ -195,6 +195,19 @@ def test_the_cost_of_privacy_is_a_sentence(evaluations):
     assert "5.3 % worse" in cost_of_privacy(apart, "rmse")[0]
 
 
+def test_a_private_fit_that_is_ahead_is_no_gain_from_privacy():
+    """The twin is behind: it has a cost, and no sentence about chance."""
+    free = evaluation("ease", math.inf, {"ndcg@10": (0.2,)})
+    ahead, behind = (evaluation("biases", 1.0, {"ndcg@10": (score,)}) for score in (0.27, 0.19))
+    said = " ".join(cost_of_privacy([free, ahead], "ndcg@10"))
+    assert "(biases, no worse)" in said and "better model without privacy was not measured" in said
+    assert "%" not in said
+    twin = " ".join(cost_of_privacy([free, behind], "ndcg@10"))
+    assert "(biases, 5 % worse)" in twin and "Noise does not improve" not in twin
+    nothing = evaluation("ease", math.inf, {"ndcg@10": (0.0,)})
+    assert "as good" in cost_of_privacy([nothing, replace(nothing, guarantee=behind.guarantee)], "ndcg@10")[0]
+
+
 def test_chance_is_in_the_table_and_flattens_no_chart(evaluations):
     chance = {
         PREFIX + "chance": {"hr@10": Score((0.01, 0.01))},

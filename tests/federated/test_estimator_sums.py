@@ -150,9 +150,10 @@ def hostile(question):
         "given near": [-0.1, 1.1, 1e9],
         "given apart": [-1e9, 1.1],
     }.items():
-        if name in fields:
-            yield from (replace(question, fields={**fields, name: value}) for value in values)
-    for name, array in question.arrays.items():
+        for own in {name, name.replace("given ", "given asked.")} & fields.keys():
+            yield from (replace(question, fields={**fields, own: value}) for value in values)
+    for path, array in question.arrays.items():
+        name = path.removeprefix("asked.")
         # Fewer items may take part; everything else has the catalog's size, or that of another array.
         wrong = [
             array[::-1] if name == "top" else array[:-1],
@@ -164,7 +165,7 @@ def hostile(question):
         wrong.append(np.full_like(array, {"top": 2**40, "weight": -1.0}.get(name, 1e40)))
         wrong.append(np.zeros((2**20, 2)))
         for other in wrong:
-            yield replace(question, arrays={**question.arrays, name: other})
+            yield replace(question, arrays={**question.arrays, path: other})
     yield replace(question, arrays={**question.arrays, "more": np.zeros(1)})
 
 

@@ -77,6 +77,11 @@ class ClusterSource:
         return self.shards.n_ratings
 
     @property
+    def has_times(self) -> bool:
+        """Return whether ratings have times."""
+        return self.shards.has_times
+
+    @property
     def has_one_value(self) -> bool:
         """Return whether all ratings are equal."""
         return self.shards.has_one_value

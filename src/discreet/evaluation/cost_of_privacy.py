@@ -19,6 +19,8 @@ Definition = tuple[Unit, Neighbors, Trust]
 PROTECTED = {Unit.VALUE: "a rating value", Unit.RATING: "a rating", Unit.USER: "a whole user"}
 # A sentence names the costs at so many epsilons: the ends, and what lies between.
 _MOST = 3
+# A score ahead of all without privacy is no gain from privacy, so no share of it is named.
+_NO_WORSE = "no worse"
 
 
 def promises(one: Evaluation) -> bool:
@@ -44,6 +46,11 @@ def cost_of_privacy(found: Sequence[Evaluation], metric: str) -> list[str]:
     if best_free is None:
         sentences.append("No model without privacy was measured (epsilon inf), so the cost is not known.")
     private = [one.metrics[metric] for one, _ in named if promises(one)]
+    if best_free is not None and any(_cost(score, best_free[0], sign) == _NO_WORSE for score in private):
+        sentences.append(
+            "Noise does not improve a model: where a private fit is ahead, that is chance, or a better model "
+            "without privacy was not measured."
+        )
     return [*sentences, *_against_baselines(found, private, metric, sign)]
 
 
@@ -82,19 +89,22 @@ def _some(epsilons: list[float]) -> list[float]:
 
 
 def _cost(score: Score, free: Score, sign: int) -> str:
-    """Return how much worse a score is, as a share of the score without privacy."""
+    """Return how much worse a score is, as a share of the score without privacy, or that it is not worse."""
     worse = sign * (score.mean - free.mean)
     if len(score.values) == len(free.values) > 1:
         # The runs share their splits, so that their differences count.
         differences = np.subtract(score.values, free.values)
         if abs(worse) <= float(np.std(differences, ddof=1)):
             return "no difference beyond the spread of the runs"
+    share = 100 * abs(worse / free.mean) if free.mean else math.inf
+    if not worse or share < 0.05:
+        return "as good"
+    if worse <= 0:
+        return _NO_WORSE
     if not free.mean:
-        return f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}"
-    share = 100 * abs(worse / free.mean)
+        return f"{worse:.3g} worse"
     # Two digits, and never as a power of ten.
-    shown = f"{share:.2g}" if share < 99.5 else f"{share:,.0f}"
-    return "as good" if share < 0.05 else f"{shown} % {'worse' if worse > 0 else 'better'}"
+    return f"{f'{share:.2g}' if share < 99.5 else f'{share:,.0f}'} % worse"
 
 
 def _against_baselines(

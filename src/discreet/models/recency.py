@@ -35,9 +35,13 @@ def recency_of(half_life: float | None, now: str | None) -> Recency | None:
 
 def refuse_timeless(half_life: float | None, data: DataSource) -> None:
     """Refuse data without times, before anything is paid, where ratings are to fade."""
-    timed = data.times is not None if isinstance(data, Interactions) else getattr(data, "has_times", True)
-    if half_life is not None and not timed:
+    if half_life is not None and not may_have_times(data):
         raise DataError("The ratings have no times, so half_life means nothing. Leave it out, or add times.")
+
+
+def may_have_times(data: DataSource) -> bool:
+    """Return whether data have a column of times, which is public; a source that does not say may have."""
+    return data.times is not None if isinstance(data, Interactions) else getattr(data, "has_times", True)
 
 
 def seconds_of(date: str) -> float:

@@ -147,6 +147,13 @@ class KnownPart:
         """Return whether all ratings are equal, hidden ones included."""
         return self.source.has_one_value
 
+    @property
+    def has_times(self) -> bool:
+        """Return whether ratings may have times."""
+        if isinstance(self.source, Interactions):
+            return self.source.times is not None
+        return bool(getattr(self.source, "has_times", True))
+
     def bounded(self) -> KnownPart:
         """Return the same part of all users' bounded rows."""
         return replace(self, source=self.source.bounded())

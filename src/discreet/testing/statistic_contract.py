@@ -28,7 +28,10 @@ EXTREMES = ["nobody", "one item", "all items", "equal", "extreme", "tiny", "one 
 
 
 def extreme_user(kind: str, seed: int) -> Interactions:
-    """Return one user who is extreme in some way, on a scale from -1 to 1."""
+    """Return one user who is extreme in some way, on a scale from -1 to 1.
+
+    Their ratings have different times, in the order of items for "one end".
+    """
     rng = np.random.default_rng(seed)
     length = {"nobody": 0, "one item": 1, "all items": N_ITEMS}.get(kind, int(rng.integers(2, N_ITEMS)))
     values = {
@@ -38,7 +41,9 @@ def extreme_user(kind: str, seed: int) -> Interactions:
         "one end": np.ones(length),
     }.get(kind, rng.uniform(-1, 1, length))
     items = np.sort(rng.choice(N_ITEMS, length, replace=False)).astype(np.int32)
-    return people_of(Rows(np.array([0, length]), items, values.astype(np.float32)), N_ITEMS)
+    one = people_of(Rows(np.array([0, length]), items, values.astype(np.float32)), N_ITEMS)
+    times = np.arange(length) if kind == "one end" else rng.permutation(length)
+    return dataclasses.replace(one, times=times.astype(np.int64))
 
 
 def largest(statistic: Statistic, data: Interactions) -> Fraction:

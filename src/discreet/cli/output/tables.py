@@ -50,6 +50,7 @@ WORDS: dict[str, str] = {
     "choices kept": "Latent factors found in co-occurrences of items, for lists",
     "factors kept": "Features of items that predict ratings (2: quality and popularity alone)",
     "a second moment can show taste": "Are people enough to look for latent factors?",
+    "order informs": "Does the order of interactions in time inform? (no: treated as if there were no times)",
     "directions kept": "Latent factors found above the noise",
     "items paired": "Items between which lists use weights",
     "blend of pairs": "Share of a list that follows these weights",
@@ -64,6 +65,8 @@ WORDS: dict[str, str] = {
 _VALUES: dict[object, str] = {
     "taste": "how good and how popular items are, and latent factors",
     "effects": "how good and how popular items are; latent factors would not exceed the noise",
+    "cannot tell": "cannot tell through the noise, so order counts",
+    "not asked": "not asked: there are no times, or they are not used",
     True: "yes",
     False: "no",
 }

@@ -37,6 +37,7 @@ from discreet.statistics.frank_wolfe_rounds import SteppedMoment, SteppedProduct
 from discreet.statistics.history_summary import HistorySummary
 from discreet.statistics.item_context import ItemContext
 from discreet.statistics.item_vectors import ItemVectors
+from discreet.statistics.order_evidence import OrderEvidence
 from discreet.statistics.profile_sums import LinearTerms, ProfileGram, ProfileVotes, StartMoment
 from discreet.statistics.recency import RecentResiduals, RecentVotes
 from discreet.statistics.residual_moment import ResidualMoment
@@ -56,6 +57,7 @@ ANSWERED: tuple[type[Statistic], ...] = (
     ResidualMoment,
     ItemVectors,
     CoOccurrence,
+    OrderEvidence,
     ItemContext,
     ScaledMoment,
     ScaledProduct,

@@ -232,6 +232,8 @@ class _Nobody:
         self.facts, self.n_items = facts, facts.n_items
         # Names are for tables of items, which no run over parties has.
         self.catalog = Vocabulary.range(facts.n_items)
+        # Parties do not say; those without times contribute nothing to what is asked of order.
+        self.has_times = True
         self._recording = iter(recording)
 
     def __getattr__(self, name: str) -> Any:

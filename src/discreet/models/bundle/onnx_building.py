@@ -160,12 +160,14 @@ class OnnxPeople:
         self.ratings = graph.add("Mul", graph.cast("ratings", DOUBLE), self.mask) if rated else ""
 
     def recency(self, numbers: Mapping[str, Any]) -> Name:
-        """Return weights by rank from the latest item, or even ones for histories without an order."""
+        """Return weights by rank from the latest item; even ones without an order, or where nothing fades."""
         graph = self.graph
+        even = graph.add("Pow", self.least_one, graph.constant([-numbers["evenly"]]))
+        if not numbers["fading"]:
+            return graph.add("Mul", even, self.mask)
         before = graph.add("CumSum", self.mask, graph.constant(1, dtype=np.int64))
         rank = graph.add("Add", graph.add("Sub", self.length, before), graph.constant([1.0]))
         faded = graph.add("Pow", rank, graph.constant([-numbers["fading"]]))
-        even = graph.add("Pow", self.least_one, graph.constant([-numbers["evenly"]]))
         return graph.add("Mul", graph.add("Where", "ordered", faded, even), self.mask)
 
     def rows(self, vectors: Name) -> Name:

@@ -115,14 +115,16 @@ class InteractionScorer(Scorer):
         item_factors: Floats,
         decisions: Mapping[str, Any],
         following: NextItems | None = None,
+        *,
+        ordered: bool = True,
     ) -> Self:
-        """Return the scorer with the usual constants."""
+        """Return the scorer with the usual constants; nothing fades where order does not inform."""
         following = following or NextItems.none()
         return cls(
             popularity=popularity,
             item_factors=item_factors,
             ridge=tuned.LIST_RIDGE,
-            fading=tuned.LIST_FADING,
+            fading=tuned.LIST_FADING if ordered else 0.0,
             evenly=tuned.LIST_EVENLY,
             length=tuned.LIST_LENGTH,
             paired=following.items,
@@ -254,11 +256,11 @@ class InteractionScorer(Scorer):
 def recency(histories: Interactions, fading: float, evenly: float = 0.0) -> Floats:
     """Return each interaction's weight by its rank from the user's latest.
 
-    Interactions at one time share their weights evenly, in whatever order they are listed. Without times each
-    of a user's n interactions has weight n to the minus `evenly`.
+    Interactions at one time share their weights evenly, in whatever order they are listed. Without times, or
+    where nothing fades, each of a user's n interactions has weight n to the minus `evenly`.
     """
     rows = histories.rows()
-    if histories.times is None:
+    if histories.times is None or not fading:
         lengths = np.maximum(np.diff(histories.indptr), 1)
         return (lengths.astype(np.float64) ** -evenly)[rows]
     order = np.lexsort((histories.times, rows))

@@ -115,6 +115,15 @@ class ReleaseWeights:
     refit_power: float
     count_part: float
 
+    @property
+    def ordered(self) -> bool:
+        """Return whether the order of interactions counts."""
+        return self.pair_apart < 1
+
+    def without_order(self) -> ReleaseWeights:
+        """Return the weights for data whose order does not inform: those of data without times."""
+        return replace(self, pair_near=1.0, pair_apart=1.0, near=1.0)
+
     def refits(self, strong: bool, ratio: float) -> int:
         """Return how often item vectors are refitted, by the strength of factors and the users per noise."""
         worth = 1 + (strong or ratio >= tuned.REFIT_TWICE) + (ratio >= tuned.REFIT_THRICE)

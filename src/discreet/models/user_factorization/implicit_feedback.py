@@ -14,11 +14,13 @@ import numpy as np
 from discreet.core.arrays import Floats, Indices
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
+from discreet.models.recency import may_have_times
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.next_items import NextItems
 from discreet.models.user_factorization import constants as tuned
 from discreet.models.user_factorization.budget_split import BudgetSplit, ReleaseWeights, users_per_noise
 from discreet.models.user_factorization.latent_factors import feature_prior
+from discreet.models.user_factorization.order_in_time import Informs, order_informs
 from discreet.models.user_factorization.public_features import learn_content
 from discreet.models.user_factorization.recent import RecentBudget
 from discreet.privacy.mechanisms.additive import Gaussian
@@ -62,14 +64,17 @@ def learn_implicit(
         "people per noise": round(ratio, 1) if multiplier else "inf",
         "a second moment can show taste": pays,
     }
-    found = None
+    found, paired = None, None
     if pays:
-        noise = budget.take(tuned.IMPLICIT_CO_OCCURRENCE_SHARE)
-        found = co_occurrence_directions(data, tally, people, noise, random, detailed=True)
+        shares, weights = (tuned.IMPLICIT_CO_OCCURRENCE_SHARE, None), ReleaseWeights.of("lists")
+        paired = pairs_in_order(data, tally, people, budget, shares, random, weights, detailed=True)
+        found = co_occurrence_directions(paired.pairs, tally, people)
+        decisions["order informs"] = paired.informs
     progress("user-factorization", 2, 3)
     decisions["directions kept"] = found.kept if found else 0
-    if found and found.kept:
-        vectors, tally = item_embeddings(data, tally, found, people, budget.take_rest(), public, random)
+    if paired and found and found.kept:
+        given = (data, tally, found, people, budget.take_rest(), public, random)
+        vectors, tally = item_embeddings(*given, paired.weights)
     else:
         noise = budget.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
@@ -77,10 +82,12 @@ def learn_implicit(
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
         vectors = content.beside(vectors, tuned.LIST_RIDGE)
-    following = next_items(found.pairs, tally, people) if found else NextItems.none()
+    following = next_items(paired, tally, people) if paired else NextItems.none()
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     popularity = tally.likely if recent is None else recent.votes(data, random).likely
-    return InteractionScorer.of(popularity, vectors, decisions, following)
+    return InteractionScorer.of(
+        popularity, vectors, decisions, following, ordered=paired is None or paired.weights.ordered
+    )
 
 
 def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: PrivacyRandom) -> Floats:
@@ -88,17 +95,29 @@ def _noisy(source: DataSource, statistic: Statistic, multiplier: float, random: 
 
 
 class ReleasedPairs(NamedTuple):
-    """Hold the released co-occurrences of `items`: entry (i, j) is mostly that j follows i.
+    """Hold the released sum of `asked`, the co-occurrences of `items`: (i, j) is mostly that j follows i.
 
-    `weight` are the items' weights, `back` the weight of the other direction, `noise` the deviation of the
-    noise on each entry.
+    `noise` is the deviation of the noise on each entry.
     """
 
-    items: Indices
-    weight: Floats
-    back: float
+    asked: CoOccurrence
     pairs: Floats
     noise: float
+
+    @property
+    def items(self) -> Indices:
+        """Return the items that take part."""
+        return self.asked.top
+
+    @property
+    def weight(self) -> Floats:
+        """Return their weights."""
+        return self.asked.weight
+
+    @property
+    def back(self) -> float:
+        """Return the weight of the direction back."""
+        return self.asked.back / BACK_PARTS
 
 
 class CoOccurrenceDirections(NamedTuple):
@@ -110,7 +129,6 @@ class CoOccurrenceDirections(NamedTuple):
     vectors: Floats
     squares: Floats
     guess: Floats
-    pairs: ReleasedPairs
 
     @property
     def kept(self) -> int:
@@ -156,9 +174,16 @@ def released_pairs(
     multiplier: float,
     random: PrivacyRandom,
     weights: ReleaseWeights,
-    detail: float,
+    *,
+    detailed: bool,
 ) -> ReleasedPairs:
-    """Release the co-occurrences of the most popular items; more `detail` means more items, and order."""
+    """Release the weighted co-occurrences of the most popular items.
+
+    If they are `detailed` they have as many items and as much order as the noise allows.
+    """
+    detail = _detail(people, multiplier) if detailed else 0.0
+    # Without order the weights by it are 1, in fine detail as well.
+    fine = detail if weights.ordered else 0.0
     size = _co_occurrence_size(people, data.n_items, multiplier, weights, detail)
     top = np.sort(np.argsort(-tally.votes, kind="stable")[:size])
     power = _between(tuned.CO_OCCURRENCE_POWER, tuned.FINE_CO_OCCURRENCE_POWER, detail)
@@ -167,33 +192,62 @@ def released_pairs(
         n_items=data.n_items,
         top=top,
         weight=weight,
-        near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, detail),
-        apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, detail),
-        back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, detail)),
+        near=_between(weights.pair_near, tuned.FINE_CO_OCCURRENCE_NEAR, fine),
+        apart=_between(weights.pair_apart, tuned.FINE_CO_OCCURRENCE_APART, fine),
+        back=round(BACK_PARTS * _between(1.0, tuned.FINE_CO_OCCURRENCE_BACK, fine)),
     )
     noise = Gaussian(sigma=multiplier, l2_sensitivity=1.0)
     pairs = noise.release(data.total(statistic).steps(), random)
-    return ReleasedPairs(top, weight, statistic.back / BACK_PARTS, pairs, multiplier)
+    return ReleasedPairs(statistic, pairs, multiplier)
 
 
-def co_occurrence_directions(
+class PairsInOrder(NamedTuple):
+    """Hold released co-occurrences, whether order in time informs, and the weights of what follows.
+
+    `embeddings` is what is left of the budget's share for item embeddings.
+    """
+
+    pairs: ReleasedPairs
+    informs: Informs
+    weights: ReleaseWeights
+    embeddings: float
+
+
+def pairs_in_order(
     data: DataSource,
     tally: VoteEstimate,
     people: float,
-    multiplier: float,
+    budget: BudgetSplit,
+    shares: tuple[float, float | None],
     random: PrivacyRandom,
-    weights: ReleaseWeights | None = None,
+    weights: ReleaseWeights,
     *,
     detailed: bool,
-) -> CoOccurrenceDirections:
-    """Release weighted co-occurrences of the most popular items, and keep directions above the noise.
+) -> PairsInOrder:
+    """Release co-occurrences by order, whether order informs, and, if it does not, them without order.
 
-    If they are `detailed` they have as many items and as much order as the noise allows.
+    `shares` are those of co-occurrences and of embeddings, which may be all that is left. Whatever follows
+    the first release is paid from the latter.
     """
-    weights = weights or ReleaseWeights.of("lists")
-    detail = _detail(people, multiplier) if detailed else 0.0
-    pairs = released_pairs(data, tally, people, multiplier, random, weights, detail)
-    top, weight = pairs.items, pairs.weight
+    pairs = released_pairs(data, tally, people, budget.take(shares[0]), random, weights, detailed=detailed)
+    embeddings = budget.left if shares[1] is None else shares[1]
+    if not (weights.ordered and may_have_times(data)):
+        return PairsInOrder(pairs, "not asked", weights, embeddings)
+    noise = budget.take(tuned.ORDER_SHARE)
+    informs = order_informs(data, pairs.asked, pairs.pairs, tally, noise, random)
+    embeddings -= tuned.ORDER_SHARE
+    if informs == "no":
+        again, weights = tuned.UNORDERED_PART * embeddings, weights.without_order()
+        pairs = released_pairs(data, tally, people, budget.take(again), random, weights, detailed=detailed)
+        embeddings -= again
+    return PairsInOrder(pairs, informs, weights, embeddings)
+
+
+def co_occurrence_directions(
+    pairs: ReleasedPairs, tally: VoteEstimate, people: float
+) -> CoOccurrenceDirections:
+    """Return the directions of released co-occurrences that are above the noise."""
+    top, weight, multiplier = pairs.items, pairs.weight, pairs.noise
     # Directions need the most popular items only; noise in either half has half of the variance.
     best = np.argsort(-tally.votes[top], kind="stable")[: tuned.MOST_DIRECTION_ITEMS]
     inside = np.sort(best)
@@ -213,21 +267,22 @@ def co_occurrence_directions(
     top, weight, size = top[part], weight[part], part.size
     strengths, basis = found.strengths[1:], found.vectors[:, 1:]
     spread = np.sqrt(strengths / people + 1 / size)
-    vectors = np.zeros((data.n_items, strengths.size))
+    vectors = np.zeros((tally.votes.size, strengths.size))
     vectors[top] = basis * weight[:, None] / spread
-    squares = np.zeros(data.n_items)
+    squares = np.zeros(tally.votes.size)
     squares[top] = weight**2
     guess = np.zeros_like(vectors)
     variance = np.full(size, multiplier**2 / 2 + people / size**2)
     guess[top] = shrink_coordinates(basis * strengths, tally.raised[top] * weight, variance) / spread
-    return CoOccurrenceDirections(vectors, squares, guess, pairs)
+    return CoOccurrenceDirections(vectors, squares, guess)
 
 
-def next_items(pairs: ReleasedPairs, tally: VoteEstimate, people: float) -> NextItems:
+def next_items(paired: PairsInOrder, tally: VoteEstimate, people: float) -> NextItems:
     """Return how much each paired item speaks for each other one, from released numbers alone.
 
     The less noise there is, the more of a list follows these weights. Without pairs, none of it does.
     """
+    pairs = paired.pairs
     votes = tally.raised[pairs.items]
     clean = denoised_pairs(
         pairs.pairs, pairs.noise, people, votes * pairs.weight, most=tuned.MOST_PAIR_DIRECTIONS
@@ -248,7 +303,7 @@ def next_items(pairs: ReleasedPairs, tally: VoteEstimate, people: float) -> Next
         neighbors=neighbors.items,
         weights=neighbors.weights,
         blend=_blend(people, pairs.noise),
-        fading=tuned.PAIR_FADING,
+        fading=tuned.PAIR_FADING if paired.weights.ordered else 0.0,
     )
 
 

@@ -30,11 +30,12 @@ from discreet.models.user_factorization.budget_split import (
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
-    ReleasedPairs,
+    PairsInOrder,
     co_occurrence_directions,
     item_embeddings,
     may_show,
     next_items,
+    pairs_in_order,
 )
 from discreet.models.user_factorization.latent_factors import (
     LatentFactors,
@@ -82,7 +83,7 @@ def learn_ratings(
     }
     progress("user-factorization", 1, 4)
     public = np.zeros((data.n_items, 0)) if table is None else table
-    released: list[ReleasedPairs] = []
+    released: list[PairsInOrder] = []
     fit = _Fit(
         data=data,
         budget=budget,
@@ -105,7 +106,10 @@ def learn_ratings(
     decisions |= said
     decisions |= {"choices kept": crowds.shape[1], "factors kept": factors_found.features.shape[1] - 1}
     crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
-    following = next_items(released[0], view.tally, view.people) if released else NextItems.none()
+    following, ordered = NextItems.none(), True
+    if released:
+        following, ordered = next_items(released[0], view.tally, view.people), released[0].weights.ordered
+        decisions["order informs"] = released[0].informs
     decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
     factors_found = with_curves(
         factors_found,
@@ -117,7 +121,7 @@ def learn_ratings(
     if recent is not None:
         popularity, shift = recent.items(data, view, factors_found.offsets, random)
         factors_found = factors_found._replace(offsets=factors_found.offsets + shift)
-    choice = InteractionScorer.of(popularity, crowds, {}, following)
+    choice = InteractionScorer.of(popularity, crowds, {}, following, ordered=ordered)
     return _scorer(data.facts, view, factors_found, choice, decisions)
 
 
@@ -133,7 +137,7 @@ class _Fit:
     table: Floats
     weights: ReleaseWeights
     detailed: bool
-    released: list[ReleasedPairs]
+    released: list[PairsInOrder]
 
     def factors_found(
         self, view: ItemView, shares: BudgetShares, progress: Progress
@@ -194,15 +198,16 @@ class _Fit:
     def crowds(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
         budget, random = self.budget, self.random
-        multiplier = budget.take(shares.co_occurrences)
-        given = (self.data, view.tally, view.people, multiplier, random, self.weights)
-        found = co_occurrence_directions(*given, detailed=self.detailed)
-        self.released.append(found.pairs)
+        parts = (shares.co_occurrences, shares.embeddings)
+        given = (self.data, view.tally, view.people, budget, parts, random, self.weights)
+        paired = pairs_in_order(*given, detailed=self.detailed)
+        found = co_occurrence_directions(paired.pairs, view.tally, view.people)
+        self.released.append(paired)
         if not found.kept:
             return view, found.vectors
-        multiplier = budget.take(shares.embeddings)
+        multiplier = budget.take(paired.embeddings)
         vectors, tally = item_embeddings(
-            self.data, view.tally, found, view.people, multiplier, self.table, random, self.weights
+            self.data, view.tally, found, view.people, multiplier, self.table, random, paired.weights
         )
         columns = vectors[:, : tuned.MOST_EMBEDDING_FEATURES]
         columns = columns - np.average(columns, axis=0, weights=tally.raised)

@@ -34,10 +34,13 @@ const SCORERS = {
   liking: addLiking,
 };
 
-/** Return the weight of each item of a history by its rank from the latest; items of one time share theirs. */
+/**
+ * Return the weight of each item of a history by its rank from the latest; items of one time share theirs.
+ * Without times, or where nothing fades, all weigh the same.
+ */
 export function recency({ items, times }, { fading, evenly }) {
   const count = items.length;
-  if (times === null) return new Float64Array(count).fill(Math.max(count, 1) ** -evenly);
+  if (times === null || fading === 0) return new Float64Array(count).fill(Math.max(count, 1) ** -evenly);
   const order = Uint32Array.from(items.keys()).sort((one, other) => times[one] - times[other] || one - other);
   const weights = new Float64Array(count);
   for (let start = 0, stop; start < count; start = stop) {

@@ -1,0 +1,49 @@
+"""Find out whether the order of interactions informs; where it does not, learn as from data without times.
+
+Times may be those of an import, or drawn at random. Weights by order would then only add chance. So after the
+co-occurrences three numbers are released: how well they predict each user's own order, without that user's
+part in them. The proofs are in proofs/user_factorization.md and proofs/user_factorization_implicit.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from discreet.core.arrays import Floats
+from discreet.core.randomness import PrivacyRandom
+from discreet.models.user_factorization import constants as tuned
+from discreet.privacy.mechanisms.additive import Gaussian
+from discreet.solvers.empirical_bayes import VoteEstimate
+from discreet.statistics.co_occurrence import CoOccurrence
+from discreet.statistics.data_source import DataSource
+from discreet.statistics.order_evidence import EVIDENCE_LENGTH, OrderEvidence
+
+Informs = Literal["yes", "no", "cannot tell", "not asked"]
+
+
+def order_informs(
+    data: DataSource,
+    asked: CoOccurrence,
+    pairs: Floats,
+    tally: VoteEstimate,
+    multiplier: float,
+    random: PrivacyRandom,
+) -> Informs:
+    """Release how well co-occurrences predict the order of interactions, and say whether it informs.
+
+    `pairs` is the released sum of `asked`. Order informs if the mean correlation is surely positive. It does
+    not if that is surely below a small bound. The deviation is that of the noise and, from the released sum
+    of squares, of sampling.
+    """
+    # Entries have about the variance that popularity expects; dividing by its root makes them comparable.
+    scale = 1 / np.sqrt(tally.raised[asked.top] * asked.weight)
+    evidence = OrderEvidence(asked=asked, pairs=pairs, scale=scale / scale.max())
+    noise = Gaussian(sigma=multiplier * EVIDENCE_LENGTH, l2_sensitivity=EVIDENCE_LENGTH)
+    total, half_squares, halves = noise.release(data.total(evidence).steps(), random)
+    unsure = tuned.ORDER_SURE * math.sqrt(max(2 * half_squares, 0.0) + noise.sigma**2)
+    if total + unsure < tuned.LEAST_ORDER * 2 * halves:
+        return "no"
+    return "yes" if total > unsure else "cannot tell"
