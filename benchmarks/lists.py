@@ -40,20 +40,23 @@ def measured(people: int, items: int, each: int, factors: int, repeat: int) -> d
     import numpy as np
 
     from discreet.core.randomness import PrivacyRandom
+    from discreet.models.biases import Biases
     from discreet.models.popularity import Popularity
     from discreet.testing.large_data import LargeShape, large
 
     data = large(LargeShape(n_users=people, n_items=items, n_ratings=people * each))
-    fitted = Popularity(epsilon=1.0).fit(data, random=PrivacyRandom.simulate(0))
+    random = PrivacyRandom.simulate(0)
+    # A model that knows the scale of ratings may hold any scorer.
+    fitted, popular = (one(epsilon=1.0).fit(data, random=random) for one in (Biases, Popularity))
     scores = data.n_users * data.n_items
     found: dict[str, float] = {}
     lists = {}
-    for name, scorer in scorers(data, fitted.scorer, factors).items():
+    for name, scorer in scorers(data, popular.scorer, factors).items():
         model = dataclasses.replace(fitted, scorer=scorer)
         model.recommend_all(data.span(0, min(100, people)), K)
         seconds, lists[name] = fastest(repeat, model.recommend_all, data, K)
         found[name] = 1e9 * seconds / scores
-    seconds, places = peer(data, scorers(data, fitted.scorer, factors)["interactions"], repeat)
+    seconds, places = peer(data, scorers(data, popular.scorer, factors)["interactions"], repeat)
     ours = data.catalog.index_of(lists["interactions"]["item"]).reshape(places.shape)
     found |= {"peer": 1e9 * seconds / scores, "same": float(np.mean(places == ours))}
     ratios = {"ratio": "interactions", "paired_ratio": "paired"}
