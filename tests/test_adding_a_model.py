@@ -73,8 +73,12 @@ def test_the_model_of_the_page_passes_the_shipped_suites(package):
     assert passed > 45 and "not registered" not in found.stdout
 
 
+@pytest.mark.slow
 def test_a_mistake_in_it_is_noticed(package, tmp_path):
-    """The twin: without its noise the same file fails the same suite."""
+    """The twin: without its noise the same file fails the same suite.
+
+    By default test_estimator_contract.py shows that every check of the suite can fail.
+    """
     code = (package / "top_shelf.py").read_text(encoding="utf8")
     broken = code.replace("gaussian(self.multiplier()).release(votes.steps(), random)", "votes.floats()")
     assert broken != code

@@ -89,7 +89,7 @@ def _on_jokes(run: Run) -> Found:
 
 
 def _on_small(run: Run) -> Found:
-    people = run.pick(full=20_000, quick=20_000, toy=300)
+    people = run.pick(full=20_000, quick=20_000, toy=90)
     small = gather(
         "rank-one-20000",
         lambda seed: datasets.synthetic(people, seed),

@@ -78,14 +78,14 @@ def test_capped_recall_is_one_when_the_list_is_full_of_hits():
 )
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 6])
 def test_ties_are_the_mean_over_every_order(scores, k):
+    orders = [
+        order
+        for order in itertools.permutations(range(6))
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
+    ]
     for n_relevant in (1, 2, 3):
         for chosen in itertools.combinations(range(6), n_relevant):
             relevant = np.isin(np.arange(6), chosen)
-            orders = [
-                order
-                for order in itertools.permutations(range(6))
-                if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-            ]
             values = [in_order([bool(relevant[item]) for item in order], k) for order in orders]
             ranks = ranks_of([scores], relevant[None])
             for name, metric in PER_PERSON.items():

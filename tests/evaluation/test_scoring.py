@@ -268,3 +268,9 @@ def test_chance_is_the_depth_over_the_candidates():
     found = baselines(data.where(~held_out), data.where(held_out), "hr@5,ndcg@5,hr@5:9")
     assert found[PREFIX + "chance"]["hr@5"] == pytest.approx(5 / 19)
     assert found[PREFIX + "chance"]["hr@5:9"] == pytest.approx(5 / 10)
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("ndcg", "ndcg@10"), ("ndgc@10", "ndcg"), ("RMS", "rmse")])
+def test_a_metric_that_is_nearly_right_gets_a_suggestion(asked, meant):
+    with pytest.raises(ParameterError, match=rf"Did you mean {meant}\?"):
+        measure(Fixed(np.zeros((1, 1))), *ratings()[1:], asked)

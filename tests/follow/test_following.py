@@ -228,7 +228,11 @@ def test_combined_with_embeddings(tmp_path):
     choices = discreet.UserFactorization(epsilon=3.0, feedback="implicit").fit(
         data, random=PrivacyRandom.simulate(1)
     )
-    assert len(followed.model(model=choices).recommend(["i1"], k=3)) == 3
+    both = followed.model(model=choices)
+    assert len(both.recommend(["i1"], k=3)) == 3
+    # Who has no history gets what is current, whatever the embeddings are; the model's own list is another.
+    assert np.array_equal(both.scorer.item_bias(), np.log(followed.current().popularity))
+    assert both.scorer.length == 0 < choices.scorer.length and both.scorer.blend <= choices.scorer.blend
     biases = discreet.Biases(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
     with pytest.raises(ParameterError, match="Only embeddings"):
         followed.model(model=biases)

@@ -73,10 +73,10 @@ def read(rows):
 class Falling(FollowParty):
     """The twin: make a release without anything new if entering fails, as was done once."""
 
-    def _make(self, release):
+    def _make(self, release, catalog):
         try:
             check_source(self._supply(release))
-            super()._make(release)
+            super()._make(release, catalog)
         except Exception:
             with opened(self.path, writing=True) as state:
                 make_release(state, read_year(state), [], self._random)

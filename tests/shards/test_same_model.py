@@ -69,13 +69,13 @@ def names_of(user_data, *, from_sums):
     }
 
 
-def test_every_estimator_learns_the_same_from_shards(user_data, shard_folders):
+@pytest.mark.parametrize("n_shards", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 8))])
+def test_every_estimator_learns_the_same_from_shards(user_data, shard_folders, n_shards):
     learned = names_of(user_data, from_sums=True)
     assert {"biases", "popularity", "user-factorization", "covariance-svd", "frank-wolfe"} <= learned.keys()
     for recipe in learned.values():
-        memory = arrays_of(recipe, user_data)
-        for folder in shard_folders.values():
-            assert_same(arrays_of(recipe, open_shards(folder)), memory)
+        learned_here = arrays_of(recipe, open_shards(shard_folders[n_shards]))
+        assert_same(learned_here, arrays_of(recipe, user_data))
 
 
 def test_estimators_that_need_rows_say_so(user_data, shard_folders):
@@ -87,7 +87,8 @@ def test_estimators_that_need_rows_say_so(user_data, shard_folders):
 
 
 def test_a_folder_is_named_by_its_path(user_data, shard_folders):
-    for path in (shard_folders[3], str(shard_folders[3])):
+    # One of many shards and the only one: their sums are the same, as for every statistic in its contract.
+    for path in (*shard_folders.values(), str(shard_folders[3])):
         assert_same(arrays_of(("biases", {}), path), arrays_of(("biases", {}), user_data))
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.statistics.block_algebra import BLOCK
 from discreet.statistics.item_vectors import _add_contribution
 from discreet.statistics.profiles import Lens, place
 
@@ -31,10 +32,12 @@ def told(residuals, lengths, count_part=0.5):
     sums, counts, moment = np.zeros((3, 2), np.int64), np.zeros(3, np.int64), np.zeros((2, 2), np.int64)
     own = np.array([[1.0, 1.0], [0.5, -0.25]])
     products = own @ own.T
+    laid_out = np.zeros((1, 2, BLOCK))
+    laid_out[0, :, :2] = own
     columns, item_weights = np.array([0, 2], np.int32), np.ones(3)
     _add_contribution(
         columns,
-        own[None],
+        laid_out.reshape(1, -1),
         np.array(residuals),
         np.array(lengths),
         products,

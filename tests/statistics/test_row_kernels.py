@@ -13,8 +13,8 @@ from toy import toy_interactions
 N_ITEMS = 30
 
 
-def timed(times):
-    data = toy_interactions(n_users=90, n_items=N_ITEMS, per_user=12, seed=3)
+def timed(times, n_users=90, n_items=N_ITEMS, per_user=12):
+    data = toy_interactions(n_users=n_users, n_items=n_items, per_user=per_user, seed=3)
     return dataclasses.replace(data, times=np.resize(np.asarray(times, dtype=np.int64), data.n_ratings))
 
 
@@ -46,8 +46,20 @@ RANDOM = np.random.default_rng(0)
     ],
     ids=lambda times: str(list(times[:3])),
 )
-def test_rows_are_put_in_the_order_of_time(times):
-    data = timed(times)
+@pytest.mark.parametrize("shape", [(90, N_ITEMS, 12), (40, 200, 80)], ids=["short rows", "long rows"])
+def test_rows_are_put_in_the_order_of_time(times, shape):
+    data = timed(times, *shape)
+    block = Block(data, 0, data.n_users)
+    # Short and long rows are sorted in different ways.
+    assert (block.counts.max() >= 48) == (shape[0] == 40)
+    for found, expected in zip(block.in_time(), plain_order(block), strict=True):
+        assert (found == expected).all()
+
+
+@pytest.mark.parametrize("bits", range(0, 40, 3))
+def test_long_rows_are_ordered_whatever_the_number_of_digits(bits):
+    times = np.random.default_rng(bits).integers(0, 1 << bits, 4_000, endpoint=True)
+    data = timed(times, 40, 200, 80)
     block = Block(data, 0, data.n_users)
     for found, expected in zip(block.in_time(), plain_order(block), strict=True):
         assert (found == expected).all()

@@ -31,7 +31,6 @@ def label(
     """Show what a model or synthetic data promise, and for each array or column why it may be published."""
     from discreet.audit.last_audits import last_audit
     from discreet.models.signatures import signed_sentence, signer
-    from discreet.privacy.guarantee import Guarantee
 
     key = signer(file)
     signed = signed_sentence(key)
@@ -49,10 +48,16 @@ def label(
     if as_json:
         emit({**content, "last_audit": None if last is None else last.to_json()})
         return
+    written = [f"Written to {path}." for path in (registry, page, card) if path is not None]
+    _show(content, signed, last, written)
+
+
+def _show(content: dict[str, Any], signed: str, last: LastAudit | None, written: list[str]) -> None:
+    """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
     from discreet.cli.output.label import label_table
-    from discreet.models.signatures import signer
+    from discreet.privacy.guarantee import Guarantee
 
     promise = Guarantee.from_json(content["guarantee"])
     facts = label_table(promise, f"Privacy facts: {content['name']}")
@@ -60,17 +65,8 @@ def label(
     for name, origin in content["provenance"].items():
         table.add_row(name, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
-    written = [f"Written to {path}." for path in (registry, page, card) if path is not None]
-    show(
-        facts,
-        promise.sentence(),
-        table,
-        *_purpose(content),
-        signed,
-        *limits,
-        *_audited(content, last),
-        *written,
-    )
+    audited = _audited(content, last)
+    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited, *written)
 
 
 def _read(file: Path, *, signed: bool) -> dict[str, Any]:

@@ -91,15 +91,8 @@ def recommend(
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
-    if for_all != (all_users is not None):
-        raise ParameterError("Give the histories and --all together: discreet recommend MODEL FOLDER --all.")
-    if for_all and histories is not None:
-        raise ParameterError("--histories and --all both name all people. Leave one of them out.")
-    many = all_users if histories is None else str(histories)
-    if (history is None) == (many is None):
-        raise ParameterError("Give either --history FILE (one person) or --histories FILE (many people).")
-    if (many is None) != (out is None):
-        raise ParameterError("--histories and --out go together: lists of many people go to a file.")
+    many = _many_people(all_users, histories, for_all=for_all)
+    _refuse_unclear(history, many, out)
     fitted = load(file)
     limits: dict[str, Any] = {
         "exclude_seen": not include_seen,
@@ -112,14 +105,7 @@ def recommend(
     named = parse_columns(columns)
     if history is not None:
         best = _one(fitted, history, user, named, k, limits)
-        beside = public_columns(titles, fitted, [item for item, _ in best])
-        stars = [one.stars for one in best]
-        if as_json:
-            ranked_by = _sorted_by(fitted, rank_by, diversify)
-            emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
-        else:
-            show(items_table(best, beside, more=("expected stars", stars)))
-            show(f"Sorted by score: {_sorted_by(fitted, rank_by, diversify)}.")
+        _answer_one(fitted, best, titles, _sorted_by(fitted, rank_by, diversify), as_json=as_json)
     elif many is not None and out is not None:
         from discreet.distributed.shards import is_shard_folder
 
@@ -137,6 +123,35 @@ def recommend(
             emit({"file": str(out), "people": people})
         else:
             show(f"Written to {out}: lists for {people:,} people.")
+
+
+def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
+    """Return where the histories of many people are; refuse to be told twice, or half."""
+    if for_all != (all_users is not None):
+        raise ParameterError("Give the histories and --all together: discreet recommend MODEL FOLDER --all.")
+    if for_all and histories is not None:
+        raise ParameterError("--histories and --all both name all people. Leave one of them out.")
+    return all_users if histories is None else str(histories)
+
+
+def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) -> None:
+    """Refuse unless it is one person, whose list is shown, or many, whose lists go to a file."""
+    if (history is None) == (many is None):
+        raise ParameterError("Give either --history FILE (one person) or --histories FILE (many people).")
+    if (many is None) != (out is None):
+        raise ParameterError("--histories and --out go together: lists of many people go to a file.")
+
+
+def _answer_one(
+    fitted: FittedModel, best: list[ListedItem], titles: Path | None, ranked_by: str, *, as_json: bool
+) -> None:
+    beside = public_columns(titles, fitted, [item for item, _ in best])
+    stars = [one.expected_stars for one in best]
+    if as_json:
+        emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
+    else:
+        show(items_table(best, beside, more=("expected stars", stars)))
+        show(f"Sorted by score: {ranked_by}.")
 
 
 def _one(

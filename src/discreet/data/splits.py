@@ -23,6 +23,10 @@ from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
+_TIMELESS = (
+    "The ratings have no times, so they cannot be split by time; name their column (--columns time=NAME, "
+    "columns=), or use leave-one-out."
+)
 # These need no number.
 _BARE: dict[str, Kind] = {"random": "random", "kfold": "kfold", "time": "time"}
 _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1, time:2026-01-31 or given:TRAIN,TEST"
@@ -100,7 +104,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
     share = real("fraction", fraction)
     require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
     if data.times is None:
-        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+        raise DataError(_TIMELESS)
     moments, counts = np.unique(data.times, return_counts=True)
     if moments.size < 2:
         raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
@@ -115,7 +119,7 @@ def date_split(data: Interactions, date: str) -> Split:
     Times are seconds since 1970; the date is in UTC unless it says otherwise.
     """
     if data.times is None:
-        raise DataError("The ratings have no times, so they cannot be split by time; use leave-one-out.")
+        raise DataError(_TIMELESS)
     moment = datetime.fromisoformat(date)
     cut = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     later = data.times >= cut

@@ -45,7 +45,10 @@ def _known() -> str:
 
 
 def _unknown(text: str) -> str:
-    return f"metric={text!r} is not known.{suggestion(text.partition('@')[0], METRICS)} {_known()}"
+    name = text.partition("@")[0].strip().lower()
+    meant = [one for one in metric_examples() if one.partition("@")[0] == name]
+    close = f" Did you mean {meant[0]}?" if meant and meant != [text] else suggestion(name, METRICS)
+    return f"metric={text!r} is not known.{close} {_known()}"
 
 
 @final

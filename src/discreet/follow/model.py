@@ -168,7 +168,8 @@ def _known(effects: EmpiricalBayes, popularity: Floats) -> float:
 def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: PublicFacts) -> Scorer:
     """Return current popularity and effects with the embeddings of a `user-factorization` model.
 
-    Items that the model does not know are listed by popularity and effects alone.
+    Items that the model does not know are listed by popularity and effects alone. So is everything for users
+    without a history: popularity is what all users together choose, so no length is subtracted from it.
     """
     place = model.catalog.index_of(catalog.series)
     known = place >= 0
@@ -178,7 +179,8 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
             other,
             popularity=now.popularity,
             item_factors=_moved(other.item_factors, place, known),
-            **_repaired(other, place),
+            length=0.0,
+            **_repaired(other, place, now.popularity),
         )
     assert isinstance(other, InteractionsAndRatings)
     bias, mean = _moved(other.item_bias[:, None], place, known)[:, 0], other.mean
@@ -194,16 +196,19 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         item_factors=_moved(other.item_factors, place, known),
         crowds=_moved(other.crowds, place, known),
         popularity=now.popularity,
-        **_repaired(other, place),
+        choice_length=0.0,
+        **_repaired(other, place, now.popularity),
     )
 
 
 def _repaired(
-    other: InteractionScorer | InteractionsAndRatings, place: npt.NDArray[np.int32]
+    other: InteractionScorer | InteractionsAndRatings, place: npt.NDArray[np.int32], popularity: Floats
 ) -> dict[str, Any]:
     """Return weights between items for the followed catalog, none if it lacks one of them.
 
-    Lengths of histories are those of the other model's data, so they are left out.
+    They lead to what was chosen when the model was fitted. So their part is that of the present probability
+    of these items that is still where it was. Lengths of histories are those of the other model's data, so
+    they are left out.
     """
     new = np.full(other.popularity.size, -1, dtype=np.int64)
     new[place[place >= 0]] = np.flatnonzero(place >= 0)
@@ -211,7 +216,9 @@ def _repaired(
     empty = np.zeros(0)
     histories = {"history_lengths": empty, "history_order": empty, "rating_levels": empty}
     if (paired >= 0).all():
-        return {"paired": paired, **histories}
+        here, there = popularity[paired], other.popularity[other.paired]
+        still = float(np.minimum(here / here.sum(), there / there.sum()).sum()) if paired.size else 0.0
+        return {"paired": paired, "blend": other.blend * still, **histories}
     none = NextItems.none()
     return {
         "paired": none.items,

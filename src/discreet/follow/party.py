@@ -30,7 +30,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.keeper import Line, fingerprint, hand_key, masked
 from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
-from discreet.follow.agreement import ASSUMED, FollowAgreement
+from discreet.follow.agreement import ASSUMED, FollowAgreement, ReleaseQuestion
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
 from discreet.follow.settings import RELEASE_BITS
@@ -123,7 +123,12 @@ class FollowParty:
             return encode(self._declined(step, Refusal.DECLINED))
 
     def declare(self, items: Vocabulary) -> None:
-        """Declare items that are new, as all members do between two releases."""
+        """Declare items that are new, as all members do between two releases, in the same order.
+
+        From then on releases are made for the wider catalog only; what was released before is still answered
+        as it was. With shared noise let the coordinator declare first: it refuses while a release that other
+        parties answered waits for this one.
+        """
         with opened(self.path, writing=True) as state:
             declare(state, read_year(state), items)
 
@@ -133,15 +138,28 @@ class FollowParty:
 
     def _answer(self, question: Message) -> Message:
         found = self._found()
-        asked = self.agreement.read(question, found.catalog)
+        asked, catalog = self._read(question, found)
         if asked.release > len(found.releases):
             raise Refused(Refusal.WRONG_ROUND)
         if asked.release == len(found.releases):
-            self._make(asked.release)
+            self._make(asked.release, catalog)
             found = self._found()
-        return self._sealed(question, found, asked.release)
+        return self._sealed(question, found, asked.release, len(catalog))
 
-    def _make(self, release: int) -> None:
+    def _read(self, question: Message, found: OpenYear) -> tuple[ReleaseQuestion, Vocabulary]:
+        """Return what a question asks for, and its catalog: the present one, or that of a release made then.
+
+        A question that was answered before items were declared gets the same bytes after it.
+        """
+        try:
+            return self.agreement.read(question, found.catalog), found.catalog
+        except Refused as error:
+            if error.reason != Refusal.WRONG_NAMES or not 0 <= question.step < len(found.releases):
+                raise
+        earlier = found.catalog_at(question.step)
+        return self.agreement.read(question, earlier), earlier
+
+    def _make(self, release: int, catalog: Vocabulary) -> None:
         """Enter what is new and draw a release, or do nothing: a release without what is new is never made.
 
         It would say that somebody's rows failed, by everybody's being away. A transaction that failed is
@@ -152,17 +170,21 @@ class FollowParty:
             found = read_year(state)
             # Another process may have made it since.
             if len(found.releases) == release:
+                if found.catalog != catalog:
+                    # Items were declared since the question was read: a release of them answers another one.
+                    raise Refused(Refusal.WRONG_NAMES)
                 data = data.usable(found.catalog, found.facts) if isinstance(data, RatingColumns) else data
                 check_kind(data)
                 given = batches(data, found.catalog, found.facts, drop_unknown=True)
                 make_release(state, found, given, self._random)
 
-    def _sealed(self, question: Message, found: OpenYear, release: int) -> Message:
+    def _sealed(self, question: Message, found: OpenYear, release: int, n_items: int) -> Message:
         """Return a release as it was drawn, behind a mask where the noise is shared."""
         kept, settings = found.releases[release], self.agreement.settings
-        arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts}
+        # Items that came later have no numbers in it.
+        arrays: dict[str, npt.NDArray[Any]] = {"counts": kept.drawn.counts[:n_items]}
         if self.agreement.rated:
-            arrays |= {"values": kept.drawn.values, "level": kept.drawn.level}
+            arrays |= {"values": kept.drawn.values[:n_items], "level": kept.drawn.level}
         deviation = math.ldexp(settings.share_width(found.shares), -RELEASE_BITS)
         fields: dict[str, Value] = {f"noise {name}": deviation for name in arrays}
         fields |= {

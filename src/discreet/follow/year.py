@@ -30,8 +30,9 @@ from discreet.privacy.ledger.book import Ledger
 class OpenYear:
     """Hold what every operation reads first.
 
-    `shares` says how many parties' noise hides a release: 1 where a release hides itself. `run` names the
-    one federation that a party's state answers.
+    `declared` holds items' ids by the release before which they were declared. `shares` says how many
+    parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
+    party's state answers.
     """
 
     name: str
@@ -39,6 +40,7 @@ class OpenYear:
     began: datetime
     facts: PublicFacts
     catalog: Vocabulary
+    declared: list[tuple[int, list[Any]]]
     promise: Guarantee
     secret: bytes
     releases: list[Release]
@@ -49,6 +51,10 @@ class OpenYear:
     def end(self) -> str:
         """Return the day on which the year ends."""
         return f"{self.began + timedelta(days=self.settings.days):%Y-%m-%d}"
+
+    def catalog_at(self, release: int) -> Vocabulary:
+        """Return the items that were declared when a release was made, counted from 0."""
+        return vocabulary_of([one for since, ids in self.declared if since <= release for one in ids])
 
     def fresh(self, items: Vocabulary) -> list[Any]:
         """Return those items that are not declared yet."""
@@ -129,12 +135,13 @@ def begin(
 def read_year(state: State) -> OpenYear:
     """Return the year as it is on the disk."""
     content, secret = state.settings()
-    catalog = vocabulary_of([one for _, declared in state.item_ids() for one in declared])
-    declared = PublicFacts.from_json(content["facts"])
-    facts = replace(declared, n_items=len(catalog))
+    declared = state.item_ids()
+    catalog = vocabulary_of([one for _, ids in declared for one in ids])
+    at_start = PublicFacts.from_json(content["facts"])
+    facts = replace(at_start, n_items=len(catalog))
     promise = Guarantee.from_json(content["promise"])
     # The label speaks of the catalog as it is now.
-    kept = [line for line in promise.assumes if line not in declared.assumptions()]
+    kept = [line for line in promise.assumes if line not in at_start.assumptions()]
     promise = replace(promise, assumes=(*facts.assumptions(), *kept))
     return OpenYear(
         name=str(content["name"]),
@@ -142,6 +149,7 @@ def read_year(state: State) -> OpenYear:
         began=datetime.fromisoformat(content["began"]),
         facts=facts,
         catalog=catalog,
+        declared=declared,
         promise=promise,
         secret=secret,
         releases=state.releases(len(catalog)),

@@ -155,14 +155,17 @@ class FittedModel:
         )
         return like(found, histories)
 
-    def predict_items(self, history: History, items: Iterable[ItemId]) -> dict[ItemId, float]:
+    def predict_items(
+        self, history: History, items: Iterable[ItemId], *, columns: Choice | None = None
+    ) -> dict[ItemId, float]:
         """Return the prediction for each of these items, by id, for a person with this history."""
         self.require_ratings()
         ids = list(items)
         places = self.catalog.index_of(ids).astype(np.int64)
         if (places < 0).any():
             raise DataError(f"{np.count_nonzero(places < 0)} of the {len(ids)} items are not in the catalog.")
-        found = self.scorer.predict(self._person(history), np.zeros(places.size, dtype=np.int64), places)
+        person = self._person(history, columns=columns)
+        found = self.scorer.predict(person, np.zeros(places.size, dtype=np.int64), places)
         return dict(zip(ids, found.tolist(), strict=True))
 
     def explain(
@@ -186,9 +189,9 @@ class FittedModel:
         person = self._person(history, user=user, ignore_unknown=ignore_unknown, columns=columns)
         return explain_item(self, person, self._place(item))
 
-    def fold_in(self, history: History) -> Floats:
+    def fold_in(self, history: History, *, columns: Choice | None = None) -> Floats:
         """Return the latent vector of a user with this history."""
-        vector: Floats = self.scorer.fold_in(self._person(history))[0]
+        vector: Floats = self.scorer.fold_in(self._person(history, columns=columns))[0]
         return vector
 
     def search_vector(self, history: History) -> Singles:

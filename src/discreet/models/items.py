@@ -88,7 +88,9 @@ def checked(names: object, texts: list[object], count: int) -> PublicColumns:
 
 
 # So many items are searched for names like an unknown one, so many of them closely, and so many are named.
-_MOST_SEARCHED, _MOST_COMPARED, _MOST_NAMED, _LONGEST_ASKED = 100_000, 5_000, 3, 100
+_MOST_SEARCHED, _MOST_COMPARED, _MOST_NAMED = 100_000, 5_000, 3
+# Names may be long, and anything: what is compared of them, and what is shown of each.
+_LONGEST_ASKED, _LONGEST_SHOWN = 100, 36
 
 
 def unknown_item(item: ItemId, catalog: Vocabulary, columns: PublicColumns) -> str:
@@ -97,15 +99,22 @@ def unknown_item(item: ItemId, catalog: Vocabulary, columns: PublicColumns) -> s
     ids = [str(one) for one in catalog.ids[:_MOST_SEARCHED].tolist()]
     titles = next(iter(columns.values()), ())[:_MOST_SEARCHED]
     near = _titled(asked, ids, titles) or _alike(asked, ids)
-    said = f" Did you mean {' or '.join(near)}?" if near else f" An id looks like {ids[0]}."
-    return f"{asked!r} is not in the model's catalog of {len(catalog):,} items.{said}"
+    said = f"Did you mean {' or '.join(near)}? " if near else f"An id looks like {_short(ids[0])}. "
+    return (
+        f"The item {_short(repr(asked))} is not in the model's catalog. {said}"
+        f"The catalog has {len(catalog):,} items."
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _titled(asked: str, ids: Sequence[str], titles: Sequence[str]) -> list[str]:
     """Return the ids of titles that hold these words."""
     words = asked.casefold()
     found = ((one, title) for one, title in zip(ids, titles, strict=False) if words in title.casefold())
-    return [f"{one} ({title})" for one, title in islice(found, _MOST_NAMED)]
+    return [f"{_short(one)} ({_short(title)})" for one, title in islice(found, _MOST_NAMED)]
 
 
 def _alike(asked: str, ids: Sequence[str]) -> list[str]:
@@ -114,8 +123,8 @@ def _alike(asked: str, ids: Sequence[str]) -> list[str]:
     same = [one for one in ids if one.casefold() == small]
     longer = sorted((one for one in ids if small and small in one.casefold()), key=len)
     if found := list(dict.fromkeys([*same, *longer])):
-        return found[:_MOST_NAMED]
+        return [_short(one) for one in found[:_MOST_NAMED]]
     from difflib import get_close_matches
 
     near = [one for one in ids if one[:1].casefold() == small[:1]][:_MOST_COMPARED]
-    return get_close_matches(asked, near, n=_MOST_NAMED, cutoff=0.7)
+    return [_short(one) for one in get_close_matches(asked, near, n=_MOST_NAMED, cutoff=0.7)]

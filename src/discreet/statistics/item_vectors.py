@@ -15,6 +15,7 @@ import numpy.typing as npt
 from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled, dot
 from discreet.core.rows import require_fit, summed_over_rows
+from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, width_of
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
@@ -88,10 +89,6 @@ class ItemVectors(Statistic):
 _MOST_LEVERAGE = 0.9
 
 
-# Ratings of a row are laid out in blocks of so many, which the processor's nearest cache holds.
-_BLOCK = 64
-
-
 @compiled
 def _cut(value: float) -> int:
     """Return a number in fixed point, truncated toward zero.
@@ -102,114 +99,23 @@ def _cut(value: float) -> int:
 
 
 @compiled
-def _tile(one: Array, width: int, a: int, b: int, out: Array) -> None:
-    """Add the inner products of four lines of a block, from `a` on, with two, from `b` on."""
-    t0, t1, t2, t3, u0, u1, u2, u3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    l0, l1, l2, l3, r0, r1 = one[a], one[a + 1], one[a + 2], one[a + 3], one[b], one[b + 1]
-    for j in range(width):
-        t0 += l0[j] * r0[j]
-        t1 += l1[j] * r0[j]
-        t2 += l2[j] * r0[j]
-        t3 += l3[j] * r0[j]
-        u0 += l0[j] * r1[j]
-        u1 += l1[j] * r1[j]
-        u2 += l2[j] * r1[j]
-        u3 += l3[j] * r1[j]
-    out[a, b] += t0
-    out[a + 1, b] += t1
-    out[a + 2, b] += t2
-    out[a + 3, b] += t3
-    out[a, b + 1] += u0
-    out[a + 1, b + 1] += u1
-    out[a + 2, b + 1] += u2
-    out[a + 3, b + 1] += u3
-
-
-@compiled
-def _width(block: int, count: int) -> int:
-    """Return how much of a block is used: all, or in the last one eights that hold the rest."""
-    return min(_BLOCK, (count - block * _BLOCK + 7) // 8 * 8)
-
-
-@compiled
-def _products(lines: Array, count: int, out: Array) -> None:
-    """Set the lower triangle of `out` to the inner products of lines, over `count` ratings.
-
-    The number of lines is a multiple of four.
-    """
-    out[:] = 0.0
-    for block in range((count + _BLOCK - 1) // _BLOCK):
-        one, width = lines[block], _width(block, count)
-        for a in range(0, out.shape[0], 4):
-            for b in range(0, a + 4, 2):
-                _tile(one, width, a, b, out)
-
-
-@compiled
-def _invert(matrix: Array) -> bool:
-    """Replace a positive definite matrix, given by its lower triangle, by its inverse.
-
-    Four rows are swept by themselves, then they are taken off all others at once.
-    """
-    size = matrix.shape[0]
-    for i in range(size):
-        for j in range(i):
-            matrix[j, i] = matrix[i, j]
-    for first in range(0, size, 4):
-        for p in range(first, first + 4):
-            line, pivot = matrix[p], matrix[p, p]
-            if not pivot > 0:
-                return False
-            line[p] = 1.0
-            for j in range(size):
-                line[j] /= pivot
-            for i in range(first, first + 4):
-                if i != p:
-                    other, factor = matrix[i], matrix[i, p]
-                    other[p] = 0.0
-                    for j in range(size):
-                        other[j] -= factor * line[j]
-        l0, l1, l2, l3 = matrix[first], matrix[first + 1], matrix[first + 2], matrix[first + 3]
-        for i in range(size):
-            if not first <= i < first + 4:
-                other = matrix[i]
-                f0, f1, f2, f3 = other[first], other[first + 1], other[first + 2], other[first + 3]
-                other[first : first + 4] = 0.0
-                for j in range(size):
-                    other[j] -= f0 * l0[j] + f1 * l1[j] + f2 * l2[j] + f3 * l3[j]
-    return True
-
-
-@compiled
 def _apply(
     one: Array, width: int, inverse: Array, solution: Array, out: Array, leverage: Array, fitted: Array
 ) -> None:
     """Write the inverse times a block, the leverage of its ratings, and what the solution predicts."""
     leverage[:] = 0.0
     fitted[:] = 0.0
-    for a in range(0, inverse.shape[0], 2):
-        p, q, w, v = out[a], out[a + 1], inverse[a], inverse[a + 1]
-        p[:] = 0.0
-        q[:] = 0.0
-        for b in range(0, inverse.shape[0], 4):
-            l0, l1, l2, l3 = one[b], one[b + 1], one[b + 2], one[b + 3]
-            w0, w1, w2, w3, v0, v1, v2, v3 = (
-                w[b],
-                w[b + 1],
-                w[b + 2],
-                w[b + 3],
-                v[b],
-                v[b + 1],
-                v[b + 2],
-                v[b + 3],
-            )
-            for j in range(width):
-                p[j] += w0 * l0[j] + w1 * l1[j] + w2 * l2[j] + w3 * l3[j]
-                q[j] += v0 * l0[j] + v1 * l1[j] + v2 * l2[j] + v3 * l3[j]
-        left, right, s, t = one[a], one[a + 1], solution[a], solution[a + 1]
+    multiply(inverse, one, width, out)
+    for a in range(0, inverse.shape[0], 4):
+        four = out[a * BLOCK : (a + 4) * BLOCK]
+        given = one[a * BLOCK : (a + 4) * BLOCK]
+        s0, s1, s2, s3 = solution[a], solution[a + 1], solution[a + 2], solution[a + 3]
         for j in range(width):
-            leverage[j] += p[j] * left[j] + q[j] * right[j]
-            fitted[j] += s * left[j] + t * right[j]
+            x0, x1, x2, x3 = given[j], given[j + BLOCK], given[j + 2 * BLOCK], given[j + 3 * BLOCK]
+            leverage[j] += (
+                x0 * four[j] + x1 * four[j + BLOCK] + x2 * four[j + 2 * BLOCK] + x3 * four[j + 3 * BLOCK]
+            )
+            fitted[j] += s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
 
 
 @compiled
@@ -224,23 +130,23 @@ def _own_factors(
     lengths: Array,
 ) -> None:
     """Turn targets into leave-one-out residuals; set `own` to the factors without each rating in turn."""
-    size, blocks = inverse.shape[0], (count + _BLOCK - 1) // _BLOCK
+    size, blocks = inverse.shape[0], (count + BLOCK - 1) // BLOCK
     solution, total = np.zeros(size), np.zeros(size)
-    leverage, fitted = np.empty(_BLOCK), np.empty(_BLOCK)
+    leverage, fitted = np.empty(BLOCK), np.empty(BLOCK)
     for block in range(blocks):
-        one, width = lines[block], _width(block, count)
+        one, width = lines[block], width_of(block, count)
         for a in range(size):
-            total[a] += dot(one[a, :width], residuals[block, :width])
+            total[a] += dot(one[a * BLOCK : a * BLOCK + width], residuals[block, :width])
     for a in range(size):
         solution[a] = dot(inverse[a], total)
     for block in range(blocks):
-        one, target, squares, width = own[block], residuals[block], lengths[block], _width(block, count)
+        one, target, squares, width = own[block], residuals[block], lengths[block], width_of(block, count)
         _apply(lines[block], width, inverse, solution, one, leverage, fitted)
         for j in range(width):
             target[j] = (target[j] - fitted[j]) / (1 - min(leverage[j], _MOST_LEVERAGE))
             squares[j] = 0.0
         for a in range(1, scale.size):
-            line, factor, middle = one[a], scale[a], solution[a]
+            line, factor, middle = one[a * BLOCK : (a + 1) * BLOCK], scale[a], solution[a]
             for j in range(width):
                 line[j] = factor * (middle - line[j] * target[j])
                 squares[j] += line[j] * line[j]
@@ -255,22 +161,22 @@ def _shorten(own: Array, lengths: Array, width: int, size: int, longest: float) 
     """
     room = longest * longest - 1
     for j in range(width):
-        own[0, j] = 1.0
+        own[j] = 1.0
         if lengths[j] > room and np.isfinite(lengths[j]):
             shorter = np.sqrt(room / lengths[j])
             lengths[j] = room
             for a in range(1, size):
-                own[a, j] *= shorter
+                own[a * BLOCK + j] *= shorter
         lengths[j] += 1.0
 
 
 @compiled
 def _clear(own: Array, count: int) -> None:
     """Set what only fills up the last block to zero."""
-    block = (count - 1) // _BLOCK
-    for a in range(own.shape[1]):
-        for j in range(count - block * _BLOCK, _width(block, count)):
-            own[block, a, j] = 0.0
+    block = (count - 1) // BLOCK
+    for a in range(own.shape[1] // BLOCK):
+        for j in range(count - block * BLOCK, width_of(block, count)):
+            own[block, a * BLOCK + j] = 0.0
 
 
 @compiled
@@ -297,13 +203,21 @@ def _add_contribution(
     share = ROUNDING / (np.sqrt(total * columns.size) * longest)
     if not (np.isfinite(squares) and np.isfinite(total) and np.isfinite(weight) and np.isfinite(share)):
         return
-    for j in range(columns.size):
-        item, block, place = np.uint32(columns[j]), j // _BLOCK, j % _BLOCK
-        item_weight = weight * item_weights[item]
-        counts[item] += _cut(item_weight * count_part)
-        line, factor = sums[item], item_weight * residuals[j]
+    units, factors = np.empty(size * BLOCK, np.int32), np.empty(BLOCK)
+    for first in range(0, columns.size, BLOCK):
+        some, one = columns[first : first + BLOCK], own[first // BLOCK]
+        for j in range(some.size):
+            item_weight = weight * item_weights[some[j]]
+            counts[some[j]] += _cut(item_weight * count_part)
+            factors[j] = item_weight * residuals[first + j]
         for a in range(size):
-            line[a] += _cut(factor * own[block, a, place])
+            line, cut = one[a * BLOCK : (a + 1) * BLOCK], units[a * BLOCK : (a + 1) * BLOCK]
+            for j in range(some.size):
+                cut[j] = np.int32(factors[j] * line[j] * VECTOR_STEPS)
+        for j in range(some.size):
+            total_of_item = sums[some[j]]
+            for a in range(size):
+                total_of_item[a] += units[a * BLOCK + j]
     for a in range(size):
         for b in range(a + 1):
             moment[b, a] += _cut(share * products[a, b])
@@ -334,28 +248,29 @@ def add_people(
     size, most = features.shape[1], 0
     for row in range(start, stop):
         most = max(most, indptr[row + 1] - indptr[row])
-    most, wide = (most + _BLOCK - 1) // _BLOCK, (size + 3) // 4 * 4
-    lines, own = np.zeros((most, wide, _BLOCK)), np.zeros((most, wide, _BLOCK))
-    residuals, lengths = np.empty((most, _BLOCK)), np.empty((most, _BLOCK))
+    most, wide = (most + BLOCK - 1) // BLOCK, (size + 3) // 4 * 4
+    lines, own = np.zeros((most, wide * BLOCK)), np.zeros((most, wide * BLOCK))
+    residuals, lengths = np.empty((most, BLOCK)), np.empty((most, BLOCK))
     products, inverse = np.empty((wide, wide)), np.empty((wide, wide))
+    room = (np.empty((4, 4)), np.empty(((wide + BLOCK - 1) // BLOCK, 4 * BLOCK)))
     for row in range(start, stop):
         items = columns[indptr[row] : indptr[row + 1]]
         if items.size == 0:
             continue
         for j in range(items.size):
-            block, place, item = j // _BLOCK, j % _BLOCK, np.uint32(items[j])
+            block, place, item = j // BLOCK, j % BLOCK, np.uint32(items[j])
             residuals[block, place] = values[indptr[row] + j] - offsets[item]
             for a in range(size):
-                lines[block, a, place] = features[item, a]
+                lines[block, a * BLOCK + place] = features[item, a]
         _clear(lines, items.size)
         residuals.reshape(-1)[items.size : (items.size + 7) // 8 * 8] = 0.0
-        _products(lines, items.size, inverse)
+        line_products(lines, items.size, inverse)
         for a in range(wide):
             inverse[a, a] += ridge[a] if a < size else 1.0
-        if not _invert(inverse):
+        if not invert(inverse, *room):
             continue
         _own_factors(lines, residuals, items.size, inverse, scale, longest, own, lengths)
         _clear(own, items.size)
-        _products(own, items.size, products)
+        line_products(own, items.size, products)
         flat = (residuals.reshape(-1), lengths.reshape(-1), products)
         _add_contribution(items, own, *flat, longest, item_weights, count_part, sums, counts, moment)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
 from discreet.core.kernels import compiled, thread_count
-from discreet.core.rows import residuals
+from discreet.core.rows import residuals, run
 from discreet.solvers.als import ridge_solutions
+from discreet.statistics import row_kernels
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers, Places
 from discreet.statistics.fixed_point import PRODUCT_BITS, ROW_STEPS, Steps
@@ -50,13 +51,18 @@ class ResidualMoment(Statistic):
         return (Part("moment", (size, size), bits=PRODUCT_BITS, symmetric=True),)
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
-        positions = places_among(self.top, self.offsets.size)[block.items]
-        item_weight = np.where(positions >= 0, self.item_weights[block.items], 0.0)
         people = block.rows((block.values - self.middle) / self.half)
         solved = ridge_solutions(people, self.features, ridge=self.ridge, offsets=self.offsets)
-        left = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
-        weights = block.unit_weights(item_weight**2 * (left**2 + COUNT_PART**2))
-        add_rows(block.indptr, positions, item_weight * left * weights, sums[0])
+        entries = residuals(people, solved, self.features, np.zeros(people.n_rows), self.offsets)
+        places = places_among(self.top, self.offsets.size)
+        positions = np.empty(entries.size, np.int32)
+
+        def part(start: int, stop: int, out: Floats) -> None:
+            given = (block.indptr, block.items, places, self.item_weights, COUNT_PART, positions)
+            row_kernels.weigh_rows(start, stop, *given, out)
+
+        run(part, block.indptr, entries)
+        add_rows(block.indptr, positions, entries, sums[0])
 
 
 def places_among(top: npt.NDArray[np.int64], n_items: int) -> npt.NDArray[np.int32]:

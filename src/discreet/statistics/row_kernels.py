@@ -1,4 +1,4 @@
-"""Compile loops over the rows of a block: the order of time, and residuals by item.
+"""Compile loops over the rows of a block: the order of time, and residuals by item and by row.
 
 Float operations keep their order here, so sums have the same bits as those of plain numpy.
 """
@@ -14,6 +14,32 @@ from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS
 _TINY = float(np.finfo(np.float64).tiny)
 
 
+# Rows of at least so many entries are sorted by digits of so many bits: for shorter ones comparing is faster.
+_LONG, _DIGIT = 48, 8
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sort_by_digits(keys: Array, spare: Array, low: int, high: int) -> None:
+    """Sort keys that are in order below bit `low` and equal from bit `high` on; each pass keeps ties."""
+    ends = np.empty(1 << _DIGIT, np.int64)
+    mask = (np.int64(1) << _DIGIT) - 1
+    source, target = keys, spare
+    for shift in range(low, high, _DIGIT):
+        ends[:] = 0
+        for j in range(keys.size):
+            ends[(source[j] >> shift) & mask] += 1
+        total = 0
+        for digit in range(ends.size):
+            total, ends[digit] = total + ends[digit], total
+        for j in range(keys.size):
+            digit = (source[j] >> shift) & mask
+            target[ends[digit]] = source[j]
+            ends[digit] += 1
+        source, target = target, source
+    if ((high - low + _DIGIT - 1) // _DIGIT) % 2:
+        keys[:] = spare
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def order_by_time(
     start: int, stop: int, indptr: Array, times: Array, bits: int, same: Array, order: Array
@@ -25,21 +51,26 @@ def order_by_time(
     longest = 0
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
-    keys = np.empty(longest, np.int64)
+    keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
     mask = (np.int64(1) << bits) - 1
     for row in range(start, stop):
         first, count = indptr[row], indptr[row + 1] - indptr[row]
         if count == 0:
             continue
-        earliest, rising = times[first], True
+        earliest, latest, rising = times[first], times[first], True
         for j in range(1, count):
-            earliest = min(earliest, times[first + j])
+            earliest, latest = min(earliest, times[first + j]), max(latest, times[first + j])
             rising = rising and times[first + j] >= times[first + j - 1]
         own = keys[:count]
         for j in range(count):
             own[j] = ((times[first + j] - earliest) << bits) | j
-        if not rising:
+        if not rising and count < _LONG:
             own.sort()
+        elif not rising:
+            high = bits
+            while (latest - earliest) >> (high - bits):
+                high += 1
+            _sort_by_digits(own, spare[:count], bits, high)
         same[first] = False
         for j in range(count):
             order[first + j] = first + (own[j] & mask)
@@ -92,3 +123,33 @@ def add_residuals(
                 sums[item] += np.int64(residual)
             if np.isfinite(part):
                 counts[item] += np.int64(part)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_rows(
+    start: int,
+    stop: int,
+    indptr: Array,
+    columns: Array,
+    places: Array,
+    item_weights: Array,
+    count_part: float,
+    positions: Array,
+    entries: Array,
+) -> None:
+    """Replace residuals by a row of norm at most 1 over the items that have places, which are written, too.
+
+    Other items have weight 0. If one of their residuals is not finite, nothing in the row is: 0 times it is
+    NaN.
+    """
+    for row in range(start, stop):
+        squares = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            positions[entry] = places[columns[entry]]
+            weight = item_weights[columns[entry]] if positions[entry] >= 0 else 0.0
+            squares += weight * weight * (entries[entry] * entries[entry] + count_part * count_part)
+        length = np.sqrt(squares)
+        scale = ROUNDING / (_TINY if length < _TINY else length)
+        for entry in range(indptr[row], indptr[row + 1]):
+            weight = item_weights[columns[entry]] if positions[entry] >= 0 else 0.0
+            entries[entry] = weight * entries[entry] * scale

@@ -119,12 +119,14 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
         if name not in names:
             raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
     if missing:
-        hint = " or, if every row just says that something was liked, read it as implicit (--implicit)" * (
+        hint = " or, if every row just says that something was chosen, read it as implicit (--implicit)" * (
             RATING in missing
         )
+        shell = ",".join(f"{role}=NAME" for role in missing)
+        python = ", ".join(f'"{role}": "NAME"' for role in missing)
         raise DataError(
             f"No column is known to hold the {' or the '.join(missing)}; {there}; "
-            f"say which with columns (--columns), as in {','.join(f'{role}=NAME' for role in missing)}{hint}."
+            f"say which with --columns {shell} (in Python columns={{{python}}}){hint}."
         )
     if len(set(found.values())) < len(found):
         roles = ", ".join(f"the {role} from {name!r}" for role, name in found.items())
