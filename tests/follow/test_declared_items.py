@@ -95,6 +95,20 @@ def test_items_that_are_declared_while_a_release_is_made_decline_it(tmp_path):
     assert answer.arrays["counts"].size == len(WIDER) and len(north._found().releases) == 1
 
 
+def test_a_release_that_another_process_made_for_other_items_is_no_answer(tmp_path):
+    """While new ratings are read, another process may declare items and make the release for them."""
+
+    def overtaken(release):
+        other = FollowParty("north", tmp_path / "north", OWN, rows)
+        other.declare(NEW)
+        assert decode(other.answer(encode(OWN.question(release, WIDER)))).kind == "release"
+        return rows(release)
+
+    found, _ = parties(tmp_path, OWN, overtaken, names=("north",))
+    assert reason(found["north"], OWN.question(0, ITEMS)) == "wrong names"
+    assert len(found["north"]._found().releases) == 1
+
+
 def test_a_new_item_counts_from_the_release_after_it_was_declared(tmp_path):
     found, _ = parties(tmp_path, OWN, names=("north",))
     north = found["north"]

@@ -22,7 +22,7 @@ N_ITEMS = 5_000
 @pytest.fixture(scope="module")
 def data():
     random = np.random.default_rng(4)
-    people, each = 150, 40
+    people, each = 70, 40
     items = np.concatenate([random.choice(N_ITEMS, each, replace=False) for _ in range(people)])
     return Interactions.from_arrays(
         np.repeat(np.arange(people), each),

@@ -76,6 +76,28 @@ def test_one_person_moves_the_sum_by_exactly_their_own_pairs(person):
     assert not np.array_equal(alone, alone.T)
 
 
+@pytest.mark.parametrize("sums", [1, 30, 64, 1000])
+@pytest.mark.parametrize("times", [True, False])
+def test_the_height_of_tiles_does_not_matter(sums, times, monkeypatch):
+    data = timed() if times else replace(timed(), times=None, listed=None)
+    whole = data.total(pairs()).floats()
+    monkeypatch.setattr("discreet.statistics.pair_tiles._SUMS_PER_TILE", sums)
+    np.testing.assert_array_equal(data.total(pairs()).floats(), whole)
+
+
+@pytest.mark.parametrize("at", [[0, 1], [0, 0]])
+def test_more_users_than_32_bits_hold_add_up(at):
+    """300 users with one and the same pair: a sum of 32 bits would end after 128 of them."""
+    users = 300
+    people, items = np.repeat(np.arange(users), 2), np.tile([4, 8], users)
+    data = Interactions.from_arrays(
+        people, items, times=np.tile(at, users), n_items=30, low=1, high=1, name="alike"
+    )
+    alone = data.select_users(np.arange(users) == 0).total(pairs()).floats()
+    assert alone.max() > 0.5
+    np.testing.assert_array_equal(data.total(pairs()).floats(), users * alone)
+
+
 def test_pairs_have_no_direction_at_one_time_without_times_and_if_both_directions_weigh_alike():
     """The twin weighs directions differently: its matrix is not symmetric."""
     data = timed()

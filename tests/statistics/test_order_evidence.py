@@ -1,6 +1,8 @@
 """Evidence of order: equal to plain algebra, zero on average for random orders, large for chains."""
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -112,6 +114,11 @@ def test_somebody_reaches_the_declared_bound():
     total = alone.total(evidence(pairs, np.ones(3), flat)).floats()
     assert np.linalg.norm(total) == pytest.approx(EVIDENCE_LENGTH, abs=1e-5)
     assert 1 < np.linalg.norm(total) <= EVIDENCE_LENGTH
+
+
+def test_the_declared_bound_is_none_by_rounding_only():
+    """The twin is the root as it comes out in double precision: its square is below 3/2."""
+    assert Fraction(EVIDENCE_LENGTH) ** 2 > Fraction(3, 2) > Fraction(math.sqrt(1.5)) ** 2
 
 
 def test_only_the_latest_interactions_of_a_long_history_are_read():

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 def compare(
     data: Data,
-    measuring: Measuring,
-    reading: Reading,
-    privately: Privately,
-    paying: Paying,
+    *,
     models: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +53,10 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", help="Where to write a report (HTML). Default: none.")
     ] = None,
+    measuring: Measuring,
+    reading: Reading,
+    privately: Privately,
+    paying: Paying,
     delta: Delta = None,
     purpose: Purpose = None,
     resume: Annotated[

@@ -89,7 +89,7 @@ def synthesize(
         from discreet.synthesis.page import write_page
 
         write_page(fitted, made, page, real=real, force=force)
-    remark_on_conditions(fitted.guarantee)
+    remark_on_conditions(fitted.guarantee, fits=False)
     if as_json:
         emit({"file": str(out), "interactions": made.data.n_ratings, **label})
         return

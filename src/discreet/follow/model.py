@@ -47,6 +47,8 @@ _LEAST_WIDTH = 0.1
 _APART = 0.15
 # The mean over items that are weighted by noisy counts is this far from that over ratings, besides noise.
 _OF_ITEMS = 0.02
+# Weights between items count if so much of the probability of these items is where it was.
+_STILL = 0.8
 # Known are items with a count of so many standard deviations, and so many at least.
 _STANDS_OUT, _FEWEST = 3.0, 10
 
@@ -207,8 +209,8 @@ def _repaired(
     """Return weights between items for the followed catalog, none if it lacks one of them.
 
     They lead to what was chosen when the model was fitted. So their part is that of the present probability
-    of these items that is still where it was. Lengths of histories are those of the other model's data, so
-    they are left out.
+    of these items that is still where it was, and none if too much has moved. Lengths of histories are those
+    of the other model's data, so they are left out.
     """
     new = np.full(other.popularity.size, -1, dtype=np.int64)
     new[place[place >= 0]] = np.flatnonzero(place >= 0)
@@ -218,7 +220,7 @@ def _repaired(
     if (paired >= 0).all():
         here, there = popularity[paired], other.popularity[other.paired]
         still = float(np.minimum(here / here.sum(), there / there.sum()).sum()) if paired.size else 0.0
-        return {"paired": paired, "blend": other.blend * still, **histories}
+        return {"paired": paired, "blend": other.blend * still * (still >= _STILL), **histories}
     none = NextItems.none()
     return {
         "paired": none.items,

@@ -144,6 +144,8 @@ class FollowParty:
         if asked.release == len(found.releases):
             self._make(asked.release, catalog)
             found = self._found()
+            # Another process may have declared items and made the release for them meanwhile.
+            asked, catalog = self._read(question, found)
         return self._sealed(question, found, asked.release, len(catalog))
 
     def _read(self, question: Message, found: OpenYear) -> tuple[ReleaseQuestion, Vocabulary]:

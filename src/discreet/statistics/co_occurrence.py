@@ -53,7 +53,8 @@ class CoOccurrence(Statistic):
         positions = places_among(self.top, self.n_items)[block.items]
         weights = np.append(self.weight, 0.0)[positions]
         order, same = block.in_time()
-        starts = np.append(0, np.cumsum(positions >= 0))[block.indptr]
+        before = np.append(np.int32(0), np.cumsum(positions >= 0, dtype=np.int32))
+        starts = before[block.indptr].astype(np.int64)
         entries, ordered = PairEntries.empty(int(starts[-1])), block.data.times is not None
         given = (block.indptr, starts, order, same, positions, weights)
 

@@ -18,8 +18,9 @@ from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
 from discreet.statistics.residual_moment import places_among
 from discreet.statistics.statistic import Part, Statistic
 
-#: A user contributes r, r^2 / 2 and 1/2; this bounds the norm of that vector.
-EVIDENCE_LENGTH = math.sqrt(1.5)
+#: A user contributes r, r^2 / 2 and 1/2; this bounds the norm of that vector. The root of 3/2 as a double is
+#: a little too small, and somebody with r = 1 is there exactly.
+EVIDENCE_LENGTH = math.nextafter(math.sqrt(1.5), 2.0)
 # Pairs of at most so many interactions, the latest, are read: a bound on the time that a user takes.
 _LATEST = 32
 # Two interactions have one pair, whose correlation is -1 or 1 whatever they are.

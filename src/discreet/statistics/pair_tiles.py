@@ -10,7 +10,7 @@ Float operations keep their order here, so that a pair at one time adds the same
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -181,8 +181,10 @@ def add_tiles(
     for tile in range(start, stop):
         top, bounds = tile * height, np.zeros(height)
         for index in range(ends[tile], ends[tile + 1]):
-            entry = np.int64(by_tile[index])
-            begin, tied, row = np.int64(first[entry]), np.int64(level[entry]), np.int64(columns[entry]) - top
+            entry: Any = np.int64(by_tile[index])
+            begin: Any = np.int64(first[entry])
+            tied: Any = np.int64(level[entry])
+            row: Any = np.int64(columns[entry]) - top
             line, before, here = rows[row], columns[begin:tied], scaled[entry]
             bounds[row] += min(here, _MOST_WEIGHT)
             if bounds[row] > _MOST_UNITS:

@@ -54,7 +54,8 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out.",
+        help="Names of columns, as in user=who,item=sku,rating=stars,time=at. time=none leaves times out; "
+        "weight=NAME counts events by it.",
     ),
 ]
 Delta = Annotated[

@@ -111,16 +111,17 @@ def remark_on_delta(estimators: Sequence[Estimator], facts: PublicFacts) -> None
 _DECLARES = {"the catalog": "--items", "the scale": "--scale"}
 
 
-def remark_on_conditions(promise: Guarantee, *, selects: bool = False) -> None:
+def remark_on_conditions(promise: Guarantee, *, selects: bool = False, fits: bool = True) -> None:
     """Warn of a promise that holds only if facts taken from the data are public.
 
-    `selects` says that the verb can select them with noise.
+    `selects` says that the verb can select them with noise, and `fits` that it can declare them.
     """
     if promise.is_private and promise.conditions:
         were = "was" if len(promise.conditions) == 1 else "were"
         options = ", ".join(_DECLARES[fact] for fact in promise.conditions)
+        place = "" if fits else " in `discreet fit`"
         noisily = ", or select it with noise (--private-catalog)" if selects else ""
         remark(
             f"discreet: {' and '.join(promise.conditions)} {were} taken from the data without noise; the "
-            f"promise holds only if that is public. Declare it ({options}){noisily}."
+            f"promise holds only if that is public. Declare it{place} ({options}){noisily}."
         )

@@ -25,14 +25,14 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.solvers.bayesian_als import Beliefs, settle, spreads_of, start, sweep
 from discreet.statistics.blocks import rows_of
 
-# Initial number of factors, for small and for large data. Unused factors vanish; more would only cost time.
-_FACTORS, _FACTORS_OF_LARGE_DATA, _LARGE_DATA = 16, 48, 500_000
+# From so many ratings on: the initial number of factors, and the fraction by which the noise must change in a
+# sweep for another one. Unused factors vanish; more would only cost time. On small data later sweeps fit the
+# noise; on the largest data they still find factors.
+_BY_SIZE = ((2_000_000, 48, 3e-5), (500_000, 24, 3e-4), (0, 16, 1e-3))
 # With more ratings than this, factors are fitted on a sample of users; only the last sweeps use all users.
 _MOST_RATINGS = 2_000_000
 _LAST_SWEEPS = 2
-# Sweeps stop when the noise changes by less than this fraction, but not before the fewest sweeps.
-# On small data later sweeps fit the noise; on large data they still find factors.
-_CONVERGED, _CONVERGED_ON_LARGE_DATA, _FEWEST_SWEEPS = 1e-3, 3e-5, 10
+_FEWEST_SWEEPS = 10
 # Vanished factors are dropped every so many sweeps.
 _SWEEPS_BETWEEN_DROPS = 5
 # Sweeps of the fits that features are chosen by.
@@ -46,10 +46,10 @@ class Als(Estimator):
 
     Vectors have posterior covariances, and ridges are estimated from the vectors (see
     `solvers/bayesian_als.py`). Items are shrunk toward what their co-raters predict (`rated_together.py`) if
-    that predicts hidden ratings better. The fit starts with `factors` factors (default: 16, or
-    48 from half a million ratings on); those that explain nothing vanish. Sweeps stop when the estimated
-    noise hardly changes, at the latest after `iterations`. With more than two million, all but the last
-    two sweeps use a sample of users.
+    that predicts hidden ratings better. The fit starts with `factors` factors (default: 16, 24
+    from half a million ratings on, 48 from two million on); those that explain nothing vanish. Sweeps stop
+    when the estimated noise hardly changes, at the latest after `iterations`. With more than two million, all
+    but the last two sweeps use a sample of users.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -108,7 +108,7 @@ class Als(Estimator):
     def _few_sweeps(self, data: Interactions, features: Floats | None) -> Beliefs:
         """Return a posterior that is good enough to compare features."""
         sides = both_ways(data)
-        factors = _default_factors(data) if self.factors is None else self.factors
+        factors = _by_size(data)[0] if self.factors is None else self.factors
         known = start(sides[0], data.n_items, factors, self.seed)
         for _ in range(min(self.iterations, _SWEEPS_TO_COMPARE)):
             known = sweep(*sides, known, features)
@@ -119,9 +119,9 @@ class Als(Estimator):
         part = sample_users(data, _MOST_RATINGS, self.seed)
         last = min(_LAST_SWEEPS, self.iterations - 1) if part is not data else 0
         sides, done = both_ways(part), 0
-        factors = _default_factors(data) if self.factors is None else self.factors
+        factors, enough = _by_size(data)
+        factors = factors if self.factors is None else self.factors
         known = start(sides[0], data.n_items, factors, self.seed)
-        enough = _CONVERGED_ON_LARGE_DATA if data.n_ratings >= _LARGE_DATA else _CONVERGED
         for done in range(1, self.iterations - last + 1):
             before, known = known.noise, sweep(*sides, known, features)
             if done % _SWEEPS_BETWEEN_DROPS == 0:
@@ -135,8 +135,9 @@ class Als(Estimator):
         return settle(known, np.diff(data.by_item.indptr)), done + last
 
 
-def _default_factors(data: Interactions) -> int:
-    return _FACTORS_OF_LARGE_DATA if data.n_ratings >= _LARGE_DATA else _FACTORS
+def _by_size(data: Interactions) -> tuple[int, float]:
+    """Return the initial number of factors, and when sweeps stop."""
+    return next((factors, enough) for least, factors, enough in _BY_SIZE if data.n_ratings >= least)
 
 
 def both_ways(data: Interactions) -> tuple[Rows, Rows]:
