@@ -46,7 +46,7 @@ CURVES = (
 RECENT = "by hand, before anything was measured; one and a half times the share of votes without a half-life"
 CONTENT = "validation part of Amazon sports at epsilon 1 and 5: item before the latest hidden"
 ORDER = (
-    "training parts of MovieLens 100K, latest-small and 1M, MovieTweetings and Amazon sports at epsilon 1, 5 "
+    "whole files of MovieLens 100K, latest-small and 1M, MovieTweetings and Amazon sports at epsilon 1, 5 "
     "and infinity (mean correlation .036 to .27), and the same with shuffled times (0)"
 )
 EDGE = "theory: the edge of the noise's spectrum, with a small margin"
