@@ -1,7 +1,7 @@
 """Hold the tuned constants of user-factorization: value, meaning, and how each was chosen.
 
-All are public. They were chosen on validation parts of public data sets, never on test parts, so they cost no
-budget on other data. `benchmarks/ablation.py` measures each at half and at double; docs/constants.md has the
+All are public. They were chosen on public data sets, so they cost no budget on other data: on validation
+parts, never on test parts, unless their line says otherwise. `benchmarks/ablation.py` measures each at half and at double; docs/constants.md has the
 table. Code reads them as attributes of this module, so that an experiment can replace one.
 
 Tolerances and starting values of iterations stay with their solvers (`solvers/empirical_bayes.py`,
