@@ -1,8 +1,9 @@
 """Hold the tuned constants of user-factorization: value, meaning, and how each was chosen.
 
 All are public. They were chosen on public data sets, so they cost no budget on other data: on validation
-parts, never on test parts, unless their line says otherwise. `benchmarks/ablation.py` measures each at half and at double; docs/constants.md has the
-table. Code reads them as attributes of this module, so that an experiment can replace one.
+parts, never on test parts, unless their line says otherwise. `benchmarks/ablation.py` measures each at half
+and at double; docs/constants.md has the table. Code reads them as attributes of this module, so that an
+experiment can replace one.
 
 Tolerances and starting values of iterations stay with their solvers (`solvers/empirical_bayes.py`,
 `solvers/spectrum.py`). The last group defines statistics, so it stands in `statistics/typical.py`.
