@@ -193,10 +193,13 @@ def asked(name: str, model: str, data, groups: list[str]) -> list[str]:
     """Return the metrics of a model that a data set allows, one text for each split."""
     from discreet.data.interactions import Interactions
 
-    timed = isinstance(data, Interactions) and data.times is not None
+    # Those of amazon-sports are places in a user's order, which no moment cuts.
+    timed = isinstance(data, Interactions) and data.times is not None and name not in FILES
     wanted = [metrics for metrics in MODELS[model] if metrics in [GROUPS[group] for group in groups]]
     own = [metrics for metrics in wanted if metrics != LATER]
-    # Files of interactions have no ratings.
+    # Files of interactions have no ratings, so that nothing can be learned from these.
+    if name in FILES and RATINGS in MODELS[model]:
+        return []
     kept = [LISTED] if own and name in FILES else own
     return kept + [LATER] * (LATER in wanted and timed)
 
