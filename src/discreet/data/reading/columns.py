@@ -83,7 +83,7 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
         if chosen.get(WEIGHT) is not None and chosen.get(RATING) is not None:
             raise ParameterError("columns name a rating and a weight. A row has one of them: leave one out.")
         chosen[RATING] = None
-    usual = _by_usual_names(names)
+    usual = roles_by_name(names)
     playing = {role: chosen[role] if role in chosen else usual.get(role) for role in ROLES}
     playing[WEIGHT] = chosen.get(WEIGHT)
     found = {role: name for role, name in playing.items() if name is not None}
@@ -92,8 +92,9 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     return found
 
 
-def _by_usual_names(names: Sequence[str]) -> dict[str, str]:
-    simple = {_simplify(name): name for name in reversed(names)}
+def roles_by_name(names: Sequence[str]) -> dict[str, str]:
+    """Return which columns have a usual name, by their role."""
+    simple = {simplify(name): name for name in reversed(names)}
     matches = (
         (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
     )
@@ -103,11 +104,11 @@ def _by_usual_names(names: Sequence[str]) -> dict[str, str]:
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
     given = {name for name in (choice or {}).values() if name is not None}
-    usual = _by_usual_names(names)
+    usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
 
 
-def _simplify(name: str) -> str:
+def simplify(name: str) -> str:
     """Drop a type suffix such as `:token`, case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
 
