@@ -34,8 +34,21 @@ _USUAL_NAMES = {
         "newsid articleid article sku"
     ),
     RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
-    TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at",
+    TIME: (
+        "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at when purchasedat "
+        "orderdate orderedat occurredat ratedat day zeit zeitpunkt datum fecha"
+    ),
 }
+# Other names that end so are times, too, unless they say when an item or a person began, or how long it took.
+_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|time|date|ts)|[a-z](At|Time|Date|Ts))$", re.ASCII)
+_OF_SOMETHING_ELSE = re.compile(
+    r"releas|publish|birth|launch|join|sign|regist|expir|(watch|play|listen|dwell|run|total)[_\-. ]?time$",
+    re.I,
+)
+# A date, with or without the time of day, or epoch seconds or milliseconds of the years 2001 to 2033.
+_LOOKS_LIKE_TIME = re.compile(
+    r"(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:.*)?|1\d{9}(\d{3})?"
+)
 
 # A message lists so many columns of a wide table.
 _MOST_NAMED = 12
@@ -58,6 +71,8 @@ class Columns:
     weighted: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     times_are: tuple[str, ...] = ()
+    #: A column that looks like times and was not read.
+    unread_times: str | None = None
 
     def only(self, kept: pl.Series) -> Columns:
         """Return the rows that a mask marks."""
@@ -98,7 +113,35 @@ def roles_by_name(names: Sequence[str]) -> dict[str, str]:
     matches = (
         (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
     )
-    return {role: simple[words[0]] for role, words in matches if words}
+    found = {role: simple[words[0]] for role, words in matches if words}
+    ends = [name for name in names if _ENDS_LIKE_TIME.search(name.split(":")[0])]
+    ends = [name for name in ends if name not in found.values() and not _OF_SOMETHING_ELSE.search(name)]
+    if TIME not in found and len(ends) == 1:
+        found[TIME] = ends[0]
+    return found
+
+
+def unread_times(
+    sample: Mapping[str, Sequence[str]], roles: Mapping[str, str], choice: Choice | None
+) -> str | None:
+    """Return a column that nobody named and whose first fields all look like times, if no times are read."""
+    if TIME in roles or TIME in (choice or {}):
+        return None
+    others = ((name, [one for one in fields if one]) for name, fields in sample.items())
+    likely = (
+        name
+        for name, fields in others
+        if name not in roles.values() and fields and all(map(_LOOKS_LIKE_TIME.fullmatch, fields))
+    )
+    return next(likely, None)
+
+
+def how_to_read(unread: str) -> str:
+    """Say which column looks like times, and how to have it read."""
+    return (
+        f"column {unread!r} looks like times and was not read: --columns time={unread} "
+        f'(columns={{"time": {unread!r}}}) reads it, and time=none leaves it out'
+    )
 
 
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
@@ -189,9 +232,12 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     if isinstance(frame, pl.LazyFrame):
         names: list[Any] = frame.collect_schema().names()
         roles = choose(names, choice, implicit=implicit)
-        return from_table(frame.select(roles.values()).collect(), roles, pl.Float64)
+        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64)
+        return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
     if isinstance(frame, pl.DataFrame):
-        return from_table(frame, choose(frame.columns, choice, implicit=implicit), pl.Float64)
+        roles = choose(frame.columns, choice, implicit=implicit)
+        found = from_table(frame, roles, pl.Float64)
+        return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise ParameterError(
             f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
@@ -199,6 +245,14 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
     return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles, pl.Float64)
+
+
+def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
+    """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
+    if TIME in roles or TIME in (choice or {}):
+        return None
+    dates = (name for name, kind in schema.items() if kind == pl.Date or isinstance(kind, pl.Datetime))
+    return next((name for name in dates if name not in roles.values()), None)
 
 
 def _of_pandas(column: Any) -> pl.Series:

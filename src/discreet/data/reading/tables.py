@@ -12,7 +12,17 @@ import numpy as np
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations
-from discreet.data.reading.columns import RATING, TIME, WEIGHT, Choice, Columns, choose, from_table, of_frame
+from discreet.data.reading.columns import (
+    RATING,
+    TIME,
+    WEIGHT,
+    Choice,
+    Columns,
+    choose,
+    from_table,
+    how_to_read,
+    of_frame,
+)
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
@@ -54,6 +64,8 @@ class TableSource:
         parts = self.columns
         found = {role: f"from {name}" for role, name in parts.names.items()}
         found[TIME] = f"{found[TIME]}: {'; '.join(parts.times_are)}" if TIME in found else "not read"
+        if parts.unread_times is not None:
+            found[TIME] = f"not read; {how_to_read(parts.unread_times)}"
         return {"layout": self.layout, **found}
 
 
@@ -173,7 +185,8 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
-    return replace(from_table(table, {role: role for role in layout.roles}, pl.Float32), names=layout.roles)
+    found = from_table(table, {role: role for role in layout.roles}, pl.Float32)
+    return replace(found, names=layout.roles, unread_times=layout.unread_times)
 
 
 def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:
