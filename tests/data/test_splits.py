@@ -202,4 +202,4 @@ def test_a_split_needs_no_number_and_says_in_words_what_it_holds_out():
         for text in ("random:0.25", "time", "kfold:5", "given:a.csv,b.csv")
     ]
     assert words == ["a random 25 %", "the latest 10 %", "each of 5 parts in turn", "b.csv"]
-    assert parse_split("time:2026-01-31").held_out == "what came from 2026-01-31 on"
+    assert parse_split("time:2026-01-31").held_out(timed=True) == "what came from 2026-01-31 on"

@@ -54,7 +54,8 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out.",
+        help="Column names: user=..,item=..,rating=..[,time=..][,weight=..]. time=none leaves the times out, "
+        "time=NAME:day-first (or :month-first) says how dates such as 01/02/2025 are read.",
     ),
 ]
 Delta = Annotated[

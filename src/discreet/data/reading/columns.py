@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.reading.times import read_times
+from discreet.data.reading.times import DAY_FIRST, MONTH_FIRST, read_times
 from discreet.data.vocabulary import of_objects
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     A role that the caller gives to None is played by no column; without a user all rows are one person's.
     Weights of events are never guessed, and they take the place of ratings.
     """
-    chosen = dict(choice or {})
+    chosen = dict(without_order(choice) or {})
     for role in chosen:
         one_of("columns", role, (*ROLES, WEIGHT), do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
     if implicit or chosen.get(WEIGHT) is not None:
@@ -144,9 +144,23 @@ def how_to_read(unread: str) -> str:
     )
 
 
+def date_order(choice: Choice | None) -> str | None:
+    """Return what the caller says of dates whose year is last, as in time=when:month-first."""
+    name = (choice or {}).get(TIME)
+    return next((one for one in (DAY_FIRST, MONTH_FIRST) if name and name.endswith(f":{one}")), None)
+
+
+def without_order(choice: Choice | None) -> Choice | None:
+    """Return the choice with the bare name of the column of times."""
+    order = date_order(choice)
+    if choice is None or order is None:
+        return choice
+    return {**choice, TIME: str(choice[TIME]).removesuffix(f":{order}")}
+
+
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
-    given = {name for name in (choice or {}).values() if name is not None}
+    given = {name for name in (without_order(choice) or {}).values() if name is not None}
     usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
 
@@ -178,16 +192,20 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
 
 
 def from_table(
-    table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str], rating: type[pl.DataType]
+    table: Mapping[str, pl.Series] | pl.DataFrame,
+    roles: Mapping[str, str],
+    rating: type[pl.DataType],
+    order: str | None = None,
 ) -> Columns:
     """Return the chosen columns with their types settled; refuse text where numbers belong.
 
-    Ratings that are text become `rating`: what the same ratings would be if none of them were text.
+    Ratings that are text become `rating`: what the same ratings would be if none of them were text. `order`
+    is that of the parts of dates whose year is last.
     """
     number = WEIGHT if WEIGHT in roles else RATING
     values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
-    read = None if times is None else read_times(times)
+    read = None if times is None else read_times(times, order)
     if read is not None and read.are_mixed:
         logger.warning(
             "Times are written in several units (%s) and compared as they stand; convert them to one.",
@@ -232,11 +250,11 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     if isinstance(frame, pl.LazyFrame):
         names: list[Any] = frame.collect_schema().names()
         roles = choose(names, choice, implicit=implicit)
-        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64)
+        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64, date_order(choice))
         return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
     if isinstance(frame, pl.DataFrame):
         roles = choose(frame.columns, choice, implicit=implicit)
-        found = from_table(frame, roles, pl.Float64)
+        found = from_table(frame, roles, pl.Float64, date_order(choice))
         return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise ParameterError(
@@ -244,7 +262,8 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
         )
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
-    return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles, pl.Float64)
+    table = {name: _of_pandas(frame[labels[name]]) for name in roles.values()}
+    return from_table(table, roles, pl.Float64, date_order(choice))
 
 
 def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:

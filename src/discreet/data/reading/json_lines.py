@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 from discreet.core.checks import DataError
 from discreet.core.exports import Later
 from discreet.data.reading.blocks_of_lines import Fitting, LineBlock, blocks_of_lines
-from discreet.data.reading.columns import ITEM, USER, Choice, Columns, choose, from_table, unread_times
+from discreet.data.reading.columns import (
+    ITEM,
+    USER,
+    Choice,
+    Columns,
+    choose,
+    date_order,
+    from_table,
+    unread_times,
+)
 from discreet.data.reading.layouts import Dialect, text_head
 
 if TYPE_CHECKING:
@@ -48,7 +57,7 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
     ids = [role for role in (USER, ITEM) if role in roles]
     text = [role for role in ids if any(part[role].dtype == pl.String for part in parts)]
     table = pl.concat([part.cast(dict.fromkeys(text, pl.String)) for part in parts])
-    found = from_table(table, {role: role for role in roles}, pl.Float32)
+    found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice))
     return replace(found, names=roles, unread_times=unread_times(keys, roles, choice))
 
 

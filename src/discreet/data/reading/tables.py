@@ -159,8 +159,9 @@ def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
         table = scanned(file, lambda names: choose(names, columns, implicit=implicit).values())
         # Long texts are slow to work on, so a few rows are tried first.
-        for rows in (table.head(_FEW_ROWS), table):
-            found = of_frame(rows, columns, implicit=implicit)
+        # A few times may not show which part of a date comes first, so these are left out.
+        for rows, chosen in ((table.head(_FEW_ROWS), {**(columns or {}), TIME: None}), (table, columns)):
+            found = of_frame(rows, chosen, implicit=implicit)
             bounded(file, (found.users, found.items))
         # As in text files, blanks around an id are no part of it.
         return replace(found, users=_stripped(found.users), items=_stripped(found.items))
@@ -185,7 +186,7 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
-    found = from_table(table, {role: role for role in layout.roles}, pl.Float32)
+    found = from_table(table, {role: role for role in layout.roles}, pl.Float32, layout.date_order)
     return replace(found, names=layout.roles, unread_times=layout.unread_times)
 
 
