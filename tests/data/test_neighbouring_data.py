@@ -99,10 +99,13 @@ def test_numbers_too_large_for_a_float_stay_apart_beside_one(strangers):
 
 
 def test_a_strangers_date_does_not_change_how_others_are_read(tmp_path):
-    """What 01/02/2003 means is settled by the text itself, not by the first line of the file."""
-    own = ["1,1,3,01/02/2003\n", "1,2,4,02/01/2003\n", "2,1,3,04/05/2004\n"]
+    """What 01/02/2003 means is declared or shown by a date; one more person's lines leave it so."""
+    own = ["1,1,3,01/02/2003\n", "1,2,4,02/01/2003\n", "2,1,3,04/25/2004\n"]
     kept = []
-    for name, content in (("with", ["zoe,1,3,2003-12-31\n", *own]), ("without", own)):
+    for name, content in (
+        ("with", ["zoe,1,3,2003-12-31\n", "zoe,2,3,03/04/2003\n", *own]),
+        ("without", own),
+    ):
         path = tmp_path / f"{name}.csv"
         path.write_text("user,item,rating,time\n" + "".join(content))
         kept.append(rows_of(read(path, **FACTS), 1))

@@ -72,10 +72,10 @@ def test_windows_line_ends_a_byte_order_mark_and_extra_columns_do_no_harm(tmp_pa
 
 
 def test_columns_can_be_named_and_times_left_out(tmp_path):
-    path = write(tmp_path / "named.csv", table(",", "who,what,liked,when"))
+    path = write(tmp_path / "named.csv", table(",", "who,what,liked,moment"))
     roles = {"user": "who", "item": "what", "rating": "liked"}
     assert same(read(path, columns=roles)) and read(path, columns=roles).times is None
-    assert read(path, columns={**roles, "time": "when"}).times is not None
+    assert read(path, columns={**roles, "time": "moment"}).times is not None
     usual = write(tmp_path / "usual.csv", table(",", "userId,movieId,rating,timestamp"))
     assert read(usual, columns={"time": None}).times is None
     bare = write(tmp_path / "bare.csv", table(",", rows=[(*row, "x", "y") for row in ROWS]))

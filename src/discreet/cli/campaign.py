@@ -26,7 +26,7 @@ _POINTS = 241
 def new(
     out: Annotated[Path, typer.Option("--out", help="Where to write the campaign.")],
     items: Annotated[
-        Path, typer.Option("--items", help="The items to ask about: a file with one id per line.")
+        Path, typer.Option("--items", help="The items to ask about: one id per line, or a table of items.")
     ],
     epsilon: Annotated[
         float,

@@ -76,6 +76,7 @@ def compare(
             remark("discreet: private scores are printed; --out was not used.")
         return
     from discreet.data.inputs import folder_of
+    from discreet.data.splits import parse_split
 
     folder = folder_of(data, reading.layout)
     if out is not None:
@@ -95,7 +96,7 @@ def compare(
             }
         )
     else:
-        _show(found, data, measuring.split, out)
+        _show(found, data, parse_split(measuring.split).held_out(timed=interactions.times is not None), out)
 
 
 _USUAL_EPSILONS = "1,5,inf"
@@ -165,17 +166,16 @@ def _measured(
     )
 
 
-def _show(found: Comparison, data: str, split: str, out: Path | None) -> None:
+def _show(found: Comparison, data: str, held_out: str, out: Path | None) -> None:
     """Print the scores, and below them what privacy costs by each metric."""
     from discreet.cli.output.tables import comparison_table
-    from discreet.data.splits import parse_split
     from discreet.evaluation.cost_of_privacy import cost_of_privacy, ran_once
 
     metrics = dict.fromkeys(name for one in found for name in one.metrics)
     said = [f"{name}: {' '.join(cost_of_privacy(found, name))}" for name in metrics]
     luck = [ran_once(found)] if ran_once(found) else []
     page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
-    title = f"Models on {data}; held out: {parse_split(split).held_out}"
+    title = f"Models on {data}; held out: {held_out}"
     show(comparison_table(found, title), *said, *luck)
     show(f"{page} The scores have no noise: do not publish them.")
 

@@ -36,16 +36,17 @@ def evaluate(
     if privately.asked(paying):
         measure_privately([estimator], data, measuring, reading, privately, paying, on, as_json=as_json)
         return
-    result = _measured(estimator, data, measuring, reading, on)
+    result, timed = _measured(estimator, data, measuring, reading, on)
     if as_json:
         emit(result.to_json())
         return
     from discreet.data.splits import parse_split
 
     runs = "" if measuring.repeat > 1 else " One run says little about small differences: --repeat 5."
+    held_out = parse_split(measuring.split).held_out(timed=timed)
     what = "interactions" if reading.implicit else "ratings"
     show(
-        _table(result, f"{estimator.name} on {data}; held out: {parse_split(measuring.split).held_out}"),
+        _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
         f"The fits are not kept, and their noise comes from --seed: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: do not publish them.{runs}",
     )
@@ -53,7 +54,8 @@ def evaluate(
 
 def _measured(
     estimator: Estimator, data: str, measuring: Measuring, reading: Reading, on: str | None
-) -> Evaluation:
+) -> tuple[Evaluation, bool]:
+    """Return the scores, and whether the data have times."""
     from discreet.core.progress import terminal_progress
     from discreet.data.inputs import folder_of
     from discreet.data.interactions import Interactions
@@ -62,7 +64,7 @@ def _measured(
 
     with terminal_progress(None) as report, opened(data, reading, None, on, report) as source:
         remark_on_delta([estimator], source.facts)
-        return measure(
+        result = measure(
             estimator,
             source,
             split=measuring.split,
@@ -76,6 +78,7 @@ def _measured(
             folder=None if is_shard_folder(data) else folder_of(data, reading.layout),
             columns=parse_columns(reading.columns),
         )
+        return result, getattr(source, "times", None) is not None
 
 
 def _table(result: Evaluation, title: str) -> Table:

@@ -23,7 +23,9 @@ def init(
     parties: Annotated[str, typer.Option("--parties", help="The parties' names, comma-separated.")],
     items: Annotated[
         list[Path],
-        typer.Option("--items", help="The public catalog: a file with one id per line. May be repeated."),
+        typer.Option(
+            "--items", help="The public catalog: one id per line, or a table of items. May be repeated."
+        ),
     ],
     scale: Annotated[
         str | None, typer.Option("--scale", help="The rating scale: LOW,HIGH or LOW,HIGH,STEP.")

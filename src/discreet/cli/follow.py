@@ -32,7 +32,9 @@ def start(
     state: Annotated[
         Path, typer.Argument(help="Where to keep the year: a private file. Do not copy it back.")
     ],
-    items: Annotated[Path, typer.Option("--items", help="The public catalog: one item id a line.")],
+    items: Annotated[
+        Path, typer.Option("--items", help="The public catalog: one item id per line, or a table of items.")
+    ],
     epsilon: Annotated[
         float,
         typer.Option(
@@ -106,7 +108,10 @@ def add(
         Path | None, typer.Argument(help="New ratings (CSV, TSV, Parquet, shards); none: empty release.")
     ] = None,
     items: Annotated[
-        Path | None, typer.Option("--items", help="Declare items, new ones among them: one id a line.")
+        Path | None,
+        typer.Option(
+            "--items", help="Declare items, new ones among them: one id per line, or a table of items."
+        ),
     ] = None,
     drop_unknown: Annotated[
         bool, typer.Option("--drop-unknown", help="Leave out ratings of items that were not declared.")

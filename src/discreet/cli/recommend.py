@@ -62,10 +62,10 @@ def recommend(
     k: HowMany = 10,
     columns: Columns = None,
     among: Annotated[
-        Path | None, typer.Option("--among", help="List only these items: a file with one id per line.")
+        Path | None, typer.Option("--among", help="List only these items: one id per line, or a table.")
     ] = None,
     exclude: Annotated[
-        Path | None, typer.Option("--exclude", help="Never list these items: a file with one id per line.")
+        Path | None, typer.Option("--exclude", help="Never list these items: one id per line, or a table.")
     ] = None,
     rank_by: Annotated[
         str | None,

@@ -40,7 +40,7 @@ def shard(
     if reading.drop_unknown and reading.items is None:
         raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
     catalog = None if reading.items is None else read_items(reading.items)
-    gone = None if reading.without is None else read_ids(reading.without, "person's")
+    gone = None if reading.without is None else read_ids(reading.without, "user")
     text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines", "layout")
     dialect = take_dialect({name: getattr(reading, name) for name in text})
     low, high, step = parse_scale(reading.scale)

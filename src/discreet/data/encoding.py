@@ -31,6 +31,7 @@ else:
 
 Column: TypeAlias = "Iterable[Any] | pl.Series"
 _CHUNK = 1 << 22
+ITEM_IDS = "item ids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,11 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
     codes = declared.index_of(as_series(ids, what, encoded=True)) if plain is None else plain
     unknown = int(np.count_nonzero(codes == UNKNOWN))
     if unknown:
+        # Where no id fits, the two are written in different ways; a declared catalog is public.
+        foreign = what == ITEM_IDS and unknown == codes.size and len(declared) > 0
+        such = f" (such as {declared.ids[:1].tolist()[0]!r})" if foreign else ""
         raise DataError(
-            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones. "
+            f"{unknown:,} of {codes.size:,} {what} are not among the {len(declared):,} declared ones{such}. "
             "Declare those too, or leave them out (drop_unknown=True, --drop-unknown)."
         )
     return declared, codes
@@ -62,9 +66,9 @@ def encode(ids: Column, declared: Vocabulary | None, what: str) -> tuple[Vocabul
 def encode_items(ids: Column, catalog: Vocabulary | None, n_items: int | None) -> tuple[Vocabulary, Codes]:
     """Number the items; a declared count alone stands for the ids 0..n-1 or 1..n if all fit there."""
     if catalog is None and n_items is not None:
-        ids = as_series(ids, "item ids", encoded=True)
+        ids = as_series(ids, ITEM_IDS, encoded=True)
         catalog = _numbered_catalog(ids, n_items)
-    found, codes = encode(ids, catalog, "item ids")
+    found, codes = encode(ids, catalog, ITEM_IDS)
     if n_items is not None and len(found) != n_items:
         raise DataError(
             f"n_items={n_items:,} was declared and {len(found):,} items were found; "

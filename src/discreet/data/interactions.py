@@ -92,6 +92,8 @@ class Interactions:
     listed: Index | None = field(default=None, repr=False)
     #: How the source was understood, for the holder of the data; nothing is computed from it.
     how_read: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: A column that looks like times and was not read, for the holder as well.
+    unread_times: str | None = field(default=None, repr=False)
     #: What synthetic data were drawn from, in one line; promises of fits say it.
     origin: str | None = field(default=None, repr=False)
 

@@ -18,15 +18,11 @@ from discreet.core.randomness import experiment_generator
 from discreet.data.encoding import Index
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns
+from discreet.data.reading.columns import Choice, Columns, how_to_read
 from discreet.data.reading.readers import build
 from discreet.data.reading.tables import read_source
 
 Kind = Literal["random", "kfold", "leave-one-out", "time", "given"]
-_TIMELESS = (
-    "The ratings have no times, so they cannot be split by time; name their column (--columns time=NAME, "
-    "columns=), or use leave-one-out."
-)
 # These need no number.
 _BARE: dict[str, Kind] = {"random": "random", "kfold": "kfold", "time": "time"}
 _FORMS = "random:0.1, kfold:10, leave-one-out, time:0.1, time:2026-01-31 or given:TRAIN,TEST"
@@ -96,6 +92,16 @@ def leave_one_out(data: Interactions, seed: int = 0) -> Split:
     return Split.by_mask(data, chosen)
 
 
+def _timeless(data: Interactions) -> str:
+    unread = data.unread_times
+    if unread is not None:
+        return f"No times were read, so ratings cannot be split by time; {how_to_read(unread)}."
+    return (
+        "The ratings have no times, so they cannot be split by time; name their column (--columns time=NAME, "
+        "columns=), or use leave-one-out."
+    )
+
+
 def time_split(data: Interactions, fraction: float) -> Split:
     """Hold out the latest ratings: one time cuts all users' ratings, as near to `fraction` as times allow.
 
@@ -104,7 +110,7 @@ def time_split(data: Interactions, fraction: float) -> Split:
     share = real("fraction", fraction)
     require(0 < share < 1, "fraction", fraction, "must lie strictly between 0 and 1")
     if data.times is None:
-        raise DataError(_TIMELESS)
+        raise DataError(_timeless(data))
     moments, counts = np.unique(data.times, return_counts=True)
     if moments.size < 2:
         raise DataError("All ratings have one time, so they cannot be split by time; use leave-one-out.")
@@ -119,7 +125,7 @@ def date_split(data: Interactions, date: str) -> Split:
     Times are seconds since 1970; the date is in UTC unless it says otherwise.
     """
     if data.times is None:
-        raise DataError(_TIMELESS)
+        raise DataError(_timeless(data))
     moment = datetime.fromisoformat(date)
     cut = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     later = data.times >= cut
@@ -199,14 +205,15 @@ class SplitPlan:
     files: tuple[str, str] = ("", "")
     date: str = ""
 
-    @property
-    def held_out(self) -> str:
-        """Return in words what is held out."""
+    def held_out(self, *, timed: bool) -> str:
+        """Return in words what is held out of data with times, or without."""
         share = f"{100 * self.fraction:.3g} %"
         words = {
             "random": f"a random {share}",
             "kfold": f"each of {self.folds} parts in turn",
-            "leave-one-out": "one row of each user",
+            "leave-one-out": (
+                "the latest row of each user" if timed else "a random row of each user (there are no times)"
+            ),
             "time": f"what came from {self.date} on" if self.date else f"the latest {share}",
             "given": self.files[1],
         }

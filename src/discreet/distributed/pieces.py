@@ -19,12 +19,13 @@ from discreet.core.checks import DataError
 from discreet.data.bounding import hash_ids
 from discreet.data.encoding import to_values
 from discreet.data.facts import N_ITEMS, SCALE, Declarations, PublicFacts, count_off_step
-from discreet.data.reading.columns import Choice, Columns, choose, of_frame
+from discreet.data.reading.columns import Choice, Columns, choose, date_order, of_frame
 from discreet.data.reading.layouts import GZIP, PARQUET, Dialect, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import without_zeros
 from discreet.data.reading.tables import locate, read_source
+from discreet.data.reading.times import ORDERED_FORMS
 from discreet.data.vocabulary import UNKNOWN, Vocabulary, as_series
 
 _ROWS = 1 << 22
@@ -74,6 +75,12 @@ class PieceReader:
     def read(self, piece: Piece) -> Columns:
         """Return the columns of a piece."""
         columns = self._columns(piece)
+        # Dates of one piece must not say how those of another are read, so it is declared.
+        if ORDERED_FORMS & set(columns.times_are) and date_order(self.columns) is None:
+            raise DataError(
+                "Dates with the year last are read piece by piece; say which part comes first with "
+                "--columns time=NAME:day-first or time=NAME:month-first."
+            )
         if self.zeros == "missing":
             columns = without_zeros(columns)
         if self.without is not None:
@@ -115,7 +122,9 @@ class PieceReader:
             series.str.strip_chars() if series.dtype == pl.String else series
             for series in (found.users, found.items)
         ]
-        return Columns(users=ids[0], items=ids[1], values=found.values, times=found.times)
+        return Columns(
+            users=ids[0], items=ids[1], values=found.values, times=found.times, times_are=found.times_are
+        )
 
     def _count_rows(self, file: Path) -> int:
         with or_sentence(f"{file.name} is damaged and cannot be read as Parquet."):

@@ -54,8 +54,8 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Names of columns, as in user=who,item=sku,rating=stars,time=at. time=none leaves times out; "
-        "weight=NAME counts events by it.",
+        help="Names of columns, as in user=who,item=sku,rating=stars,time=at. time=none leaves times out, "
+        "time=at:day-first (or :month-first) says how 01/02/2025 is read; weight=NAME counts events by it.",
     ),
 ]
 Delta = Annotated[
@@ -96,7 +96,8 @@ class Reading:
         Path | None,
         typer.Option(
             "--items",
-            help="Declare the catalog: a file with one item id per line. Default: taken from the data.",
+            help="Declare the catalog: a file with one item id per line, or a table with an item column. "
+            "Default: taken from the data.",
         ),
     ] = None
     drop_unknown: Annotated[
@@ -104,7 +105,9 @@ class Reading:
     ] = False
     without: Annotated[
         Path | None,
-        typer.Option("--without", help="Leave these people out: a file with one person's id per line."),
+        typer.Option(
+            "--without", help="Leave these people out: a file with one user id per line, or a table."
+        ),
     ] = None
     people: Annotated[
         int | None, typer.Option("--people", help="Declare the approximate number of people.")
@@ -214,7 +217,7 @@ class Reading:
         )
         if self.without is None:
             return data
-        return data.without_people(read_ids(self.without, "person's"))
+        return data.without_people(read_ids(self.without, "user"))
 
 
 @group

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
 
-from discreet.core.checks import FileError, ParameterError
+from discreet.core.checks import ParameterError
 from discreet.core.registry import ESTIMATORS
 
 if TYPE_CHECKING:
@@ -31,27 +31,17 @@ def parse_number(text: str) -> float:
 
 
 def read_items(path: Path) -> Vocabulary:
-    """Read a catalog: one item id per line."""
+    """Read a catalog: one item id per line, or the item column of a table."""
     from discreet.data.vocabulary import Vocabulary
 
     return Vocabulary.of(read_ids(path))
 
 
 def read_ids(path: Path, whose: str = "item") -> list[int] | list[str]:
-    """Read one id per line; ids are integers if all of them are written as integers."""
-    from discreet.data.reading.columns import recognizes
+    """Read the ids of items, or of users, from a list or a table."""
+    from discreet.data.reading.id_lists import read_id_list
 
-    try:
-        # Some editors write a byte order mark, which is not part of the first id.
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} cannot be read as a text file with one {whose} id per line.") from error
-    ids = [line.strip() for line in lines if line.strip()]
-    # The first line may be a header.
-    if ids and recognizes(ids[:1], None):
-        ids = ids[1:]
-    numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
-    return [int(text) for text in ids] if numbers_only else ids
+    return read_id_list(path, whose)
 
 
 def parse_columns(text: str | None) -> dict[str, str | None] | None:

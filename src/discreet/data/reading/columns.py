@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
 from discreet.core.progress import logger
-from discreet.data.reading.times import read_times
+from discreet.data.reading.times import DAY_FIRST, MONTH_FIRST, read_times
 from discreet.data.vocabulary import of_objects
 
 if TYPE_CHECKING:
@@ -34,8 +34,21 @@ _USUAL_NAMES = {
         "newsid articleid article sku"
     ),
     RATING: "rating ratings score stars overall ratingvalue bookrating value plays playcount listencount",
-    TIME: "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at",
+    TIME: (
+        "timestamp time unixreviewtime ts datetime date reviewtime createdat eventtime at when purchasedat "
+        "orderdate orderedat occurredat ratedat day zeit zeitpunkt datum fecha"
+    ),
 }
+# Other names that end so are times, too, unless they say when an item or a person began, or how long it took.
+_ENDS_LIKE_TIME = re.compile(r"([_\-. ](at|time|date|ts)|[a-z](At|Time|Date|Ts))$", re.ASCII)
+_OF_SOMETHING_ELSE = re.compile(
+    r"releas|publish|birth|launch|join|sign|regist|expir|(watch|play|listen|dwell|run|total)[_\-. ]?time$",
+    re.I,
+)
+# A date, with or without the time of day, or epoch seconds or milliseconds of the years 2001 to 2033.
+_LOOKS_LIKE_TIME = re.compile(
+    r"(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:.*)?|1\d{9}(\d{3})?"
+)
 
 # A message lists so many columns of a wide table.
 _MOST_NAMED = 12
@@ -58,6 +71,8 @@ class Columns:
     weighted: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     times_are: tuple[str, ...] = ()
+    #: A column that looks like times and was not read.
+    unread_times: str | None = None
 
     def only(self, kept: pl.Series) -> Columns:
         """Return the rows that a mask marks."""
@@ -76,14 +91,14 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     A role that the caller gives to None is played by no column; without a user all rows are one person's.
     Weights of events are never guessed, and they take the place of ratings.
     """
-    chosen = dict(choice or {})
+    chosen = dict(without_order(choice) or {})
     for role in chosen:
         one_of("columns", role, (*ROLES, WEIGHT), do="Write user=NAME,item=NAME,rating=NAME,time=NAME.")
     if implicit or chosen.get(WEIGHT) is not None:
         if chosen.get(WEIGHT) is not None and chosen.get(RATING) is not None:
             raise ParameterError("columns name a rating and a weight. A row has one of them: leave one out.")
         chosen[RATING] = None
-    usual = _by_usual_names(names)
+    usual = roles_by_name(names)
     playing = {role: chosen[role] if role in chosen else usual.get(role) for role in ROLES}
     playing[WEIGHT] = chosen.get(WEIGHT)
     found = {role: name for role, name in playing.items() if name is not None}
@@ -92,22 +107,65 @@ def choose(names: Sequence[str], choice: Choice | None, *, implicit: bool) -> di
     return found
 
 
-def _by_usual_names(names: Sequence[str]) -> dict[str, str]:
-    simple = {_simplify(name): name for name in reversed(names)}
+def roles_by_name(names: Sequence[str]) -> dict[str, str]:
+    """Return which columns have a usual name, by their role."""
+    simple = {simplify(name): name for name in reversed(names)}
     matches = (
         (role, [word for word in words.split() if word in simple]) for role, words in _USUAL_NAMES.items()
     )
-    return {role: simple[words[0]] for role, words in matches if words}
+    found = {role: simple[words[0]] for role, words in matches if words}
+    ends = [name for name in names if _ENDS_LIKE_TIME.search(name.split(":")[0])]
+    ends = [name for name in ends if name not in found.values() and not _OF_SOMETHING_ELSE.search(name)]
+    if TIME not in found and len(ends) == 1:
+        found[TIME] = ends[0]
+    return found
+
+
+def unread_times(
+    sample: Mapping[str, Sequence[str]], roles: Mapping[str, str], choice: Choice | None
+) -> str | None:
+    """Return a column that nobody named and whose first fields all look like times, if no times are read."""
+    if TIME in roles or TIME in (choice or {}):
+        return None
+    others = ((name, [one for one in fields if one]) for name, fields in sample.items())
+    likely = (
+        name
+        for name, fields in others
+        if name not in roles.values() and fields and all(map(_LOOKS_LIKE_TIME.fullmatch, fields))
+    )
+    return next(likely, None)
+
+
+def how_to_read(unread: str) -> str:
+    """Say which column looks like times, and how to have it read."""
+    return (
+        f"column {unread!r} looks like times and was not read: --columns time={unread} "
+        f'(columns={{"time": {unread!r}}}) reads it, and time=none leaves it out'
+    )
+
+
+def date_order(choice: Choice | None) -> str | None:
+    """Return what the caller says of dates whose year is last, as in time=when:month-first."""
+    name = (choice or {}).get(TIME)
+    return next((one for one in (DAY_FIRST, MONTH_FIRST) if name and name.endswith(f":{one}")), None)
+
+
+def without_order(choice: Choice | None) -> Choice | None:
+    """Return the choice with the bare name of the column of times."""
+    order = date_order(choice)
+    if choice is None or order is None:
+        return choice
+    return {**choice, TIME: str(choice[TIME]).removesuffix(f":{order}")}
 
 
 def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     """Tell whether the names are a header: one that the caller names, or a usual name of person or item."""
-    given = {name for name in (choice or {}).values() if name is not None}
-    usual = _by_usual_names(names)
+    given = {name for name in (without_order(choice) or {}).values() if name is not None}
+    usual = roles_by_name(names)
     return bool(given & set(names)) or USER in usual or ITEM in usual
 
 
-def _simplify(name: str) -> str:
+def simplify(name: str) -> str:
     """Drop a type suffix such as `:token`, case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
 
@@ -134,16 +192,20 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
 
 
 def from_table(
-    table: Mapping[str, pl.Series] | pl.DataFrame, roles: Mapping[str, str], rating: type[pl.DataType]
+    table: Mapping[str, pl.Series] | pl.DataFrame,
+    roles: Mapping[str, str],
+    rating: type[pl.DataType],
+    order: str | None = None,
 ) -> Columns:
     """Return the chosen columns with their types settled; refuse text where numbers belong.
 
-    Ratings that are text become `rating`: what the same ratings would be if none of them were text.
+    Ratings that are text become `rating`: what the same ratings would be if none of them were text. `order`
+    is that of the parts of dates whose year is last.
     """
     number = WEIGHT if WEIGHT in roles else RATING
     values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
-    read = None if times is None else read_times(times)
+    read = None if times is None else read_times(times, order)
     if read is not None and read.are_mixed:
         logger.warning(
             "Times are written in several units (%s) and compared as they stand; convert them to one.",
@@ -188,16 +250,28 @@ def of_frame(frame: Any, choice: Choice | None, *, implicit: bool) -> Columns:
     if isinstance(frame, pl.LazyFrame):
         names: list[Any] = frame.collect_schema().names()
         roles = choose(names, choice, implicit=implicit)
-        return from_table(frame.select(roles.values()).collect(), roles, pl.Float64)
+        found = from_table(frame.select(roles.values()).collect(), roles, pl.Float64, date_order(choice))
+        return replace(found, unread_times=_unread_of_schema(frame.collect_schema(), roles, choice))
     if isinstance(frame, pl.DataFrame):
-        return from_table(frame, choose(frame.columns, choice, implicit=implicit), pl.Float64)
+        roles = choose(frame.columns, choice, implicit=implicit)
+        found = from_table(frame, roles, pl.Float64, date_order(choice))
+        return replace(found, unread_times=_unread_of_schema(frame.schema, roles, choice))
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise ParameterError(
             f"A {type(frame).__name__} is not a data frame; pass one of pandas, polars or pyarrow."
         )
     labels = {str(label): label for label in frame.columns}
     roles = choose(list(labels), choice, implicit=implicit)
-    return from_table({name: _of_pandas(frame[labels[name]]) for name in roles.values()}, roles, pl.Float64)
+    table = {name: _of_pandas(frame[labels[name]]) for name in roles.values()}
+    return from_table(table, roles, pl.Float64, date_order(choice))
+
+
+def _unread_of_schema(schema: pl.Schema, roles: Mapping[str, str], choice: Choice | None) -> str | None:
+    """Return a column of dates that was not read; types are part of the layout, so no value is looked at."""
+    if TIME in roles or TIME in (choice or {}):
+        return None
+    dates = (name for name, kind in schema.items() if kind == pl.Date or isinstance(kind, pl.Datetime))
+    return next((name for name in dates if name not in roles.values()), None)
 
 
 def _of_pandas(column: Any) -> pl.Series:

@@ -111,7 +111,7 @@ def read_plain_history(path: Path, columns: Choice | None, *, implicit: bool) ->
     except (OSError, UnicodeDecodeError, DiscreetError):
         return None
     rows = [line.removesuffix("\r").split(layout.separator) for line in lines[layout.skip :] if line.strip()]
-    if layout.is_dense or layout.is_careful or layout.separator not in _SEPARATORS:
+    if layout.unread_times or layout.is_dense or layout.is_careful or layout.separator not in _SEPARATORS:
         return None
     return _by_item(rows, layout) if _is_plain(rows, layout) else None
 

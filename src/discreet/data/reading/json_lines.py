@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 from discreet.core.checks import DataError
 from discreet.core.exports import Later
 from discreet.data.reading.blocks_of_lines import Fitting, LineBlock, blocks_of_lines
-from discreet.data.reading.columns import ITEM, USER, Choice, Columns, choose, from_table
+from discreet.data.reading.columns import (
+    ITEM,
+    USER,
+    Choice,
+    Columns,
+    choose,
+    date_order,
+    from_table,
+    unread_times,
+)
 from discreet.data.reading.layouts import Dialect, text_head
 
 if TYPE_CHECKING:
@@ -34,7 +43,8 @@ _ROUNDED = r"^-?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 
 def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect) -> Columns:
     """Return the needed columns of a file of JSON lines."""
-    roles = choose(_keys(file, dialect), choice, implicit=implicit)
+    keys = _keys(file, dialect)
+    roles = choose(list(keys), choice, implicit=implicit)
     fields = [
         pl.col("line").str.json_path_match(_path(name, file)).alias(role) for role, name in roles.items()
     ]
@@ -47,7 +57,8 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
     ids = [role for role in (USER, ITEM) if role in roles]
     text = [role for role in ids if any(part[role].dtype == pl.String for part in parts)]
     table = pl.concat([part.cast(dict.fromkeys(text, pl.String)) for part in parts])
-    return replace(from_table(table, {role: role for role in roles}, pl.Float32), names=roles)
+    found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice))
+    return replace(found, names=roles, unread_times=unread_times(keys, roles, choice))
 
 
 def _part(block: LineBlock, fields: list[pl.Expr], fitting: Fitting) -> pl.DataFrame:
@@ -76,16 +87,20 @@ def _path(key: str, file: Path) -> str:
     return f"$[{mark}{key}{mark}]"
 
 
-def _keys(file: Path, dialect: Dialect) -> list[str]:
-    """Return the keys of the first objects; a line that is no object is refused later, with its number."""
-    keys: dict[str, None] = {}
+def _keys(file: Path, dialect: Dialect) -> dict[str, list[str]]:
+    """Return the keys of the first objects with their values as text.
+
+    A line that is no object is refused later, with its number.
+    """
+    keys: dict[str, list[str]] = {}
     lines = [line for line in text_head(file, dialect).splitlines() if line.strip()]
     for line in lines[:_MOST_SAMPLED]:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        keys.update(dict.fromkeys(found if isinstance(found, dict) else ()))
+        for key, value in found.items() if isinstance(found, dict) else ():
+            keys.setdefault(key, []).append(str(value))
     if not keys or len(keys) > _MOST_KEYS:
         raise DataError(f"{file.name} looks like JSON lines, but its first lines hold no objects with keys.")
-    return list(keys)
+    return keys

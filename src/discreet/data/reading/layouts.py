@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, final
 
 from discreet.core.checks import DataError, FileError, ParameterError, one_of, require
-from discreet.data.reading.columns import RATING, ROLES, WEIGHT, Choice, choose, recognizes
+from discreet.data.reading.columns import (
+    RATING,
+    ROLES,
+    WEIGHT,
+    Choice,
+    choose,
+    date_order,
+    recognizes,
+    unread_times,
+)
 
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
@@ -37,6 +46,10 @@ class Layout:
     skip: int
     comment: str | None
     dialect: Dialect
+    #: A column that looks like times and that no role takes.
+    unread_times: str | None = None
+    #: Whether the day or the month comes first in dates whose year is last, if the caller says it.
+    date_order: str | None = None
 
     @property
     def is_dense(self) -> bool:
@@ -106,7 +119,9 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     fields = _split(top.lines, separator, dialect)
     first = fields[0]
     unnamed = tuple(f"column_{k + 1}" for k in range(len(first)))
-    shape = partial(Layout, separator=separator, comment=top.comment, dialect=dialect)
+    shape = partial(
+        Layout, separator=separator, comment=top.comment, dialect=dialect, date_order=date_order(choice)
+    )
     if len(first) == _JESTER_COLUMNS and all(map(_is_number, first)) and not choice:
         return shape(header=False, names=unnamed, roles={}, whole=frozenset(), skip=top.skip)
     header = _has_header(fields, choice, path.name)
@@ -115,7 +130,12 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
         raise DataError(f"{path.name} has a header and no ratings.")
     roles = choose(names, choice if header else _by_position(names, choice), implicit=implicit)
     whole = _whole(fields[1:] if header else fields, names, roles)
-    return shape(header=header, names=names, roles=roles, whole=whole, skip=top.skip + header)
+    rows = fields[1:] if header else fields
+    sample = {name: [row[k].strip() for row in rows if len(row) > k] for k, name in enumerate(names)}
+    unread = unread_times(sample, roles, choice)
+    return shape(
+        header=header, names=names, roles=roles, whole=whole, skip=top.skip + header, unread_times=unread
+    )
 
 
 def _split(lines: list[str], separator: str, dialect: Dialect) -> list[list[str]]:

@@ -13,7 +13,7 @@ from discreet.core.progress import logger
 from discreet.data.encoding import Column
 from discreet.data.facts import Declarations
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import Choice, Columns, of_frame
+from discreet.data.reading.columns import Choice, Columns, how_to_read, of_frame
 from discreet.data.reading.layouts import TextOptions, take_dialect
 from discreet.data.reading.synthetic_labels import origin_of
 from discreet.data.reading.tables import TableSource, locate, read_source
@@ -116,12 +116,15 @@ def build(
         _join_optional([part.values if part.weighted or not counted else None for part in parts]),
         _join_optional([part.times for part in parts]),
     ]
+    unread = sources[0].columns.unread_times
+    if unread is not None:
+        logger.warning("%s: %s.", sources[0].name, how_to_read(unread))
     name, how_read = name or sources[0].name, sources[0].how_read()
     parts.clear()
     sources.clear()
     data = Interactions.from_columns(given, name=name, **declared)
     again = {"duplicates": declared.get("duplicates", "refuse")}
-    return replace(data, how_read={**how_read, **again})
+    return replace(data, how_read={**how_read, **again}, unread_times=unread)
 
 
 def _of_catalog(columns: Columns, catalog: Vocabulary | None) -> Columns:

@@ -12,7 +12,17 @@ import numpy as np
 from discreet.core.checks import DataError, FileError, ParameterError
 from discreet.core.exports import Later
 from discreet.data.facts import Declarations
-from discreet.data.reading.columns import RATING, TIME, WEIGHT, Choice, Columns, choose, from_table, of_frame
+from discreet.data.reading.columns import (
+    RATING,
+    TIME,
+    WEIGHT,
+    Choice,
+    Columns,
+    choose,
+    from_table,
+    how_to_read,
+    of_frame,
+)
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
@@ -54,6 +64,8 @@ class TableSource:
         parts = self.columns
         found = {role: f"from {name}" for role, name in parts.names.items()}
         found[TIME] = f"{found[TIME]}: {'; '.join(parts.times_are)}" if TIME in found else "not read"
+        if parts.unread_times is not None:
+            found[TIME] = f"not read; {how_to_read(parts.unread_times)}"
         return {"layout": self.layout, **found}
 
 
@@ -147,8 +159,9 @@ def _read_parquet(file: Path, columns: Choice | None, implicit: bool) -> Columns
     with or_sentence(f"{file.name} is damaged and cannot be read as Parquet; write it again."):
         table = scanned(file, lambda names: choose(names, columns, implicit=implicit).values())
         # Long texts are slow to work on, so a few rows are tried first.
-        for rows in (table.head(_FEW_ROWS), table):
-            found = of_frame(rows, columns, implicit=implicit)
+        # A few times may not show which part of a date comes first, so these are left out.
+        for rows, chosen in ((table.head(_FEW_ROWS), {**(columns or {}), TIME: None}), (table, columns)):
+            found = of_frame(rows, chosen, implicit=implicit)
             bounded(file, (found.users, found.items))
         # As in text files, blanks around an id are no part of it.
         return replace(found, users=_stripped(found.users), items=_stripped(found.items))
@@ -173,7 +186,8 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
-    return replace(from_table(table, {role: role for role in layout.roles}, pl.Float32), names=layout.roles)
+    found = from_table(table, {role: role for role in layout.roles}, pl.Float32, layout.date_order)
+    return replace(found, names=layout.roles, unread_times=layout.unread_times)
 
 
 def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:

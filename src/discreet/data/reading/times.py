@@ -1,7 +1,8 @@
 """Read times: numbers, dates, dates with a time zone; tell epoch seconds from finer units.
 
-Every time is read by itself: none is both a number and a date, and no form is guessed from others. Only the
-order of times matters to models, so numbers stay as they are, in whatever unit they come.
+Every time is read by itself: none is both a number and a date. The one thing that dates share is whether the
+day or the month comes first in 01/02/2025: that is declared, or some date must show it and none the other.
+Only the order of times matters to models, so numbers stay as they are, in whatever unit they come.
 """
 
 from __future__ import annotations
@@ -35,9 +36,15 @@ _DATES = (
     ("%Y/%m/%d %H:%M:%S", _UNZONED),
     ("%Y-%m-%dT%H:%M", _UNZONED),
     ("%Y-%m-%d %H:%M", _UNZONED),
-    ("%d/%m/%Y", _DAYS),
-    ("%d-%m-%Y", _DAYS),
 )
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+#: What dates such as 25/12/2024 are read as, by the order of their parts.
+_ORDERED = {
+    DAY_FIRST: (("%d/%m/%Y", "%d-%m-%Y"), "days, the day before the month, as epoch seconds"),
+    MONTH_FIRST: (("%m/%d/%Y", "%m-%d-%Y"), "days, the month before the day, as epoch seconds"),
+}
+ORDERED_FORMS = frozenset(form for _, form in _ORDERED.values())
+_PARTS = r"^(\d{1,2})[/-](\d{1,2})[/-]\d{4}$"
 # Epoch times of the years 1973 to 5138, by unit; no number is an epoch time in two units.
 _EPOCHS = (
     (_SECONDS, 10**8, 10**11),
@@ -45,7 +52,7 @@ _EPOCHS = (
     ("epoch microseconds", 10**14, 10**17),
     ("epoch nanoseconds", 10**17, 2**63 - 1),
 )
-_IN_SECONDS = (_ZONED, _UNZONED, _DAYS, _SECONDS)
+_IN_SECONDS = (_ZONED, _UNZONED, _DAYS, _SECONDS, *ORDERED_FORMS)
 
 
 class Times(NamedTuple):
@@ -61,8 +68,11 @@ class Times(NamedTuple):
         return len(units - {_NUMBERS}) > 1
 
 
-def read_times(series: pl.Series) -> Times:
-    """Return times as whole numbers: numbers as they are, dates as seconds since 1970."""
+def read_times(series: pl.Series, order: str | None = None) -> Times:
+    """Return times as whole numbers: numbers as they are, dates as seconds since 1970.
+
+    `order` says whether the day or the month comes first where the year is last; None leaves it to the dates.
+    """
     if series.dtype.is_temporal() and series.dtype != pl.Time:
         zone = getattr(series.dtype, "time_zone", None)
         form = _DAYS if series.dtype == pl.Date else _UNZONED if zone is None else _ZONED
@@ -72,7 +82,7 @@ def read_times(series: pl.Series) -> Times:
     text = series.str.strip_chars()
     found = text.cast(pl.Int64, strict=False)
     forms = list(_units(found))
-    for form, name in _DATES:
+    for form, name in (*_DATES, *_ordered(text, order)):
         left = found.null_count()
         if left == series.null_count():
             break
@@ -85,6 +95,28 @@ def read_times(series: pl.Series) -> Times:
         forms += _units(fractions)
         found = found.fill_null(fractions)
     return Times(found, tuple(dict.fromkeys(forms)))
+
+
+def _ordered(text: pl.Series, order: str | None) -> list[tuple[str, str]]:
+    """Return the forms of dates whose year is last; refuse them if nothing says what comes first."""
+    parts = pl.DataFrame({"text": text}).select(
+        first=pl.col("text").str.extract(_PARTS, 1).cast(pl.Int64),
+        second=pl.col("text").str.extract(_PARTS, 2).cast(pl.Int64),
+    )
+    if parts["first"].null_count() == len(text):
+        return []
+    if order is None:
+        shown = {DAY_FIRST: (parts["first"] > 12).any(), MONTH_FIRST: (parts["second"] > 12).any()}
+        if sum(map(bool, shown.values())) != 1:
+            why = "both orders occur" if any(shown.values()) else "no part of any is above 12"
+            raise DataError(
+                f"Dates such as DD/MM/YYYY or MM/DD/YYYY do not show which comes first ({why}); say it with "
+                f'--columns time=NAME:{DAY_FIRST} or time=NAME:{MONTH_FIRST} (columns={{"time": '
+                f'"NAME:{MONTH_FIRST}"}}).'
+            )
+        order = DAY_FIRST if shown[DAY_FIRST] else MONTH_FIRST
+    forms, name = _ORDERED[order]
+    return [(form, name) for form in forms]
 
 
 def _fractions(text: pl.Series, series: pl.Series) -> pl.Series:

@@ -1,0 +1,203 @@
+"""Read ids from a file: one id per line, or the id column of a table.
+
+A line such as `Godfather, The` may be one id or two fields. A header decides, and so do quotes and lines with
+different numbers of commas; where nothing does, the file is refused before anything is paid.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.core.checks import DataError, FileError
+from discreet.core.exports import Later
+from discreet.data.reading.columns import ITEM, USER, roles_by_name, simplify
+from discreet.data.reading.layouts import GZIP, PARQUET, magic
+from discreet.data.reading.limits import bounded, or_sentence, scanned
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
+
+_SEPARATORS = ("\t", ",", ";", "|")
+_TABLES = (".csv", ".tsv")
+# Beside usual names of ids, these say that a first line is a header.
+_BESIDE = "id code title titles name label genre genres category categories description price year brand tags"
+
+
+def read_id_list(path: Path, role: str = ITEM) -> list[int] | list[str]:
+    """Return the ids in a file, integers if all of them are written as integers.
+
+    Of a table (CSV, TSV, Parquet, JSON lines) these are the ids in the column with a usual name, else in the
+    first one. A file without columns has one id per line, below a header or not.
+    """
+    # A pipe can be read once only, so it must hold text.
+    kind = magic(path) if path.is_file() else b""
+    if kind == PARQUET:
+        ids = _of_parquet(path, role)
+    elif kind.startswith(GZIP):
+        raise FileError(f"{path} is packed. Unpack it: a file of {role} ids is read as text or Parquet.")
+    else:
+        ids = _of_text(path, role)
+    if any(not text for text in ids):
+        raise DataError(f"{path} has rows without {_an(role)} id. Fill in the ids, or remove these rows.")
+    numbers_only = all(text.isdecimal() and str(int(text)) == text for text in ids)
+    return [int(text) for text in ids] if numbers_only else ids
+
+
+def _of_parquet(path: Path, role: str) -> list[str]:
+    with or_sentence(f"{path} is damaged and cannot be read as Parquet; write it again."):
+        table = scanned(path)
+        name = _id_column(table.collect_schema().names(), role, path)
+        column = table.select(pl.col(name)).collect()
+        bounded(path, column)
+        ids = column.to_series()
+        if not (ids.dtype.is_integer() or ids.dtype in (pl.String, pl.Categorical, pl.Enum)):
+            raise DataError(f"The {role} ids of {path} must be whole numbers or text, not {ids.dtype}.")
+        return [text or "" for text in ids.cast(pl.String).str.strip_chars().to_list()]
+
+
+def _of_text(path: Path, role: str) -> list[str]:
+    try:
+        # Some editors write a byte order mark, which is not part of the first id.
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"{path} cannot be read as a text file with one {role} id per line, or a table with them."
+        ) from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith("{") and _keys(lines[0]):
+        return _of_json_lines(path, lines, role)
+    if _is_json_list(text):
+        raise FileError(
+            f"{path} is one JSON value; write one object a line (JSON lines), or one id per line."
+        )
+    separator = next((mark for mark in _SEPARATORS if lines and mark in lines[0]), ",")
+    if all(separator not in line for line in lines):
+        return _below_header(lines, role)
+    return _of_fields(path, lines, _records(path, text, separator), role)
+
+
+def _of_json_lines(path: Path, lines: list[str], role: str) -> list[str]:
+    name = _id_column(_keys(lines[0]), role, path)
+    ids = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)[name]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            found = None
+        if isinstance(found, bool) or not isinstance(found, int | str):
+            raise DataError(
+                f"Object {number:,} of {path} has no {name!r} with text or a whole number; "
+                "write one object a line, each with an id."
+            )
+        ids.append(str(found).strip())
+    return ids
+
+
+def _keys(line: str) -> list[str]:
+    """Return the keys of a JSON object; none if the line is something else, as an id may be."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    return list(found) if isinstance(found, dict) else []
+
+
+def _is_json_list(text: str) -> bool:
+    try:
+        return text.lstrip().startswith("[") and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _records(path: Path, text: str, separator: str) -> list[list[str]]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise FileError(f"{path} cannot be read as a list of ids or a table: a field is too long.") from error
+    stripped = ([field.strip() for field in row] for row in rows)
+    return [row for row in stripped if any(row)]
+
+
+def _of_fields(path: Path, lines: list[str], rows: list[list[str]], role: str) -> list[str]:
+    """Return the ids of lines with separators: of one column with quotes, a table, or ids with commas."""
+    width, first = len(rows[0]), rows[0]
+    even = all(len(row) == width for row in rows)
+    if width == 1:
+        # Where quotes hold every comma, each record is one id without them.
+        if even or _is_header(first, role) or path.suffix not in _TABLES:
+            return _below_header([row[0] for row in rows] if even else lines, role)
+    elif even or _is_header(first, role):
+        if not even:
+            raise DataError(
+                f"{path} has a header of {width} columns and rows with more or fewer fields; "
+                "put quotes around fields that hold the separator."
+            )
+        return _of_table(path, rows, role)
+    elif path.suffix not in _TABLES:
+        return lines
+    raise DataError(_undecided(path, role))
+
+
+def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
+    """Return the ids of a table, if its first line shows whether it is a header."""
+    first, others = rows[0], rows[1:]
+    turns = any(
+        others and not _is_number(field) and all(_is_number(row[place]) for row in others)
+        for place, field in enumerate(first)
+    )
+    if _is_header(first, role) or turns:
+        place = first.index(_id_column(first, role, path))
+        return [row[place] for row in others]
+    if all(row[0].isdecimal() for row in rows):
+        return [row[0] for row in rows]
+    raise DataError(_undecided(path, role))
+
+
+def _undecided(path: Path, role: str) -> str:
+    return (
+        f"{path} may be a table, or a list of {role} ids with separators in them; put {role} as a first line "
+        f"above a list, or a header such as {role},title above a table."
+    )
+
+
+def _id_column(names: Sequence[str], role: str, path: Path) -> str:
+    """Return which column holds the ids: the first if it is called so, else one that is, else the first."""
+    found = roles_by_name(names)
+    if role == ITEM and USER in found:
+        raise DataError(
+            f"{path} has a column of people, {found[USER]!r}: a catalog is public. Give a table of items."
+        )
+    if role in roles_by_name(names[:1]) or simplify(names[0]) == "id":
+        return names[0]
+    return found.get(role, names[0])
+
+
+def _is_header(names: Sequence[str], role: str) -> bool:
+    """Tell whether a first line names columns; the only column of a list is called as people or items are."""
+    known = roles_by_name(names)
+    if len(names) == 1:
+        return USER in known or ITEM in known
+    return role in known or USER in known or any(simplify(name) in _BESIDE.split() for name in names)
+
+
+def _below_header(ids: list[str], role: str) -> list[str]:
+    return ids[1:] if ids and _is_header(ids[:1], role) else ids
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _an(role: str) -> str:
+    return f"an {role}" if role[0] in "aeio" else f"a {role}"

@@ -1,0 +1,91 @@
+"""Files of ids: lists, tables, and what cannot be told apart."""
+
+import polars as pl
+import pytest
+
+from discreet.core.checks import DataError, FileError
+from discreet.data.reading.id_lists import read_id_list
+from discreet.data.reading.readers import from_frame
+from discreet.data.vocabulary import Vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ids"),
+    [
+        ("items.txt", "dune\nemma\n", ["dune", "emma"]),
+        ("items.txt", "\ufeffitem\n7\n\n12\n", [7, 12]),
+        ("items.txt", "7\n007\n", ["7", "007"]),
+        ("items.csv", 'sku,title,genre\nS-1,"Books, deluxe",Books\nS-2,Emma,Books\n', ["S-1", "S-2"]),
+        ("items.csv", "title;sku\nDune;1\nEmma;2\n", [1, 2]),
+        ("items.csv", "sku,product\nS-1,Dune\n", ["S-1"]),
+        ("items.csv", "code,name\nx,Dune\ny,Emma\n", ["x", "y"]),
+        ("items.csv", "thing,made\nx,1965\ny,1815\n", ["x", "y"]),
+        ("items.csv", "7,Dune\n12,Emma\n", [7, 12]),
+        ("items.csv", '"item","title"\n"a","two\nlines"\n', ["a"]),
+        ("items.tsv", "item_id\ttitle\na\tGodfather, The\n", ["a"]),
+        ("items.txt", "item|title\na|Dune\n", ["a"]),
+        ("items.jsonl", '{"title": "Dune", "item": 7}\n{"item": 8, "title": "x"}\n', [7, 8]),
+        # One id per line, with commas in it.
+        ("items.txt", "Godfather, The\nDune\n", ["Godfather, The", "Dune"]),
+        ("items.txt", "Dune\nGodfather, The\n", ["Dune", "Godfather, The"]),
+        ("items.txt", "item\nGodfather, The\nMatrix, The\n", ["Godfather, The", "Matrix, The"]),
+        ("items.txt", "I, Robot\nYou, Me, Us\n", ["I, Robot", "You, Me, Us"]),
+        ("items.csv", '"Godfather, The"\n"Matrix, The"\n', ["Godfather, The", "Matrix, The"]),
+        ("items.csv", 'item\n"Godfather, The"\nDune\n', ["Godfather, The", "Dune"]),
+        ("items.txt", '"Heroes"\n{3F25}\n[REC]\n', ['"Heroes"', "{3F25}", "[REC]"]),
+    ],
+)
+def test_ids_of_lists_and_tables(tmp_path, name, text, ids):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    assert read_id_list(path) == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("items.txt", "Godfather, The\nMatrix, The\n", "may be a table, or a list"),
+        ("items.csv", "a,Dune\nb,Emma\n", "may be a table, or a list"),
+        ("items.csv", "Dune\nGodfather, The\n", "may be a table, or a list"),
+        ("items.csv", "sku,title\na,Godfather, The\n", "more or fewer fields"),
+        ("items.csv", "user,item,rating\nu,a,5\n", "column of people, 'user'"),
+        ("items.csv", "sku,title\n,Dune\n", "rows without an item id"),
+        ("items.jsonl", '{"item": "a"}\n{"item": 1.5}\n', "Object 2 of"),
+        ("items.json", '[{"item": "a"}]', "one JSON value"),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused(tmp_path, name, text, sentence):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises((DataError, FileError), match=sentence) as caught:
+        read_id_list(path)
+    assert "Godfather" not in str(caught.value)
+
+
+def test_parquet_tables_and_users(tmp_path):
+    path = tmp_path / "items.parquet"
+    pl.DataFrame({"title": ["Dune", "Emma"], "item_id": [3, 4]}).write_parquet(path)
+    assert read_id_list(path) == [3, 4]
+    pl.DataFrame({"item": [0.5]}).write_parquet(path)
+    with pytest.raises(DataError, match="whole numbers or text"):
+        read_id_list(path)
+    gone = tmp_path / "gone.csv"
+    gone.write_text("why,user\nasked,ann\nleft,bob\n")
+    assert read_id_list(gone, "user") == ["ann", "bob"]
+    with pytest.raises(FileError, match="cannot be read"):
+        read_id_list(tmp_path / "absent.txt")
+
+
+def test_a_declared_id_is_shown_where_no_item_is_declared():
+    frame = pl.DataFrame({"user": ["ann", "bob"], "item": ["S-1", "S-2"], "rating": [1, 2]})
+    with pytest.raises(
+        DataError, match=r"2 of 2 item ids .* 1 declared ones \(such as 'S-1,Dune'\)"
+    ) as caught:
+        from_frame(frame, catalog=Vocabulary.of(["S-1,Dune"]))
+    assert "S-2" not in str(caught.value)
+    with pytest.raises(DataError, match=r"1 of 2 item ids are not among the 1 declared ones[.] Declare"):
+        from_frame(frame, catalog=Vocabulary.of(["S-1"]))
+    # Ids of people are never shown.
+    with pytest.raises(DataError) as caught:
+        from_frame(frame, people=Vocabulary.of(["eve"]))
+    assert "eve" not in str(caught.value)
