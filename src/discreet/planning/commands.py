@@ -53,8 +53,8 @@ def collection_commands(model: str, *, hides: str, feedback: str) -> tuple[tuple
         notes.append("It asks whether items are liked, and hides which ones were answered for.")
     if hides == "person":
         notes.append(
-            "Its epsilon is for one item. A whole history costs as many times epsilon as there are items, and "
-            "`campaign new` prints it: divide epsilon by their number to hide whole histories."
+            "Its epsilon is for one item. A whole history costs as many times epsilon as there are items; "
+            "`campaign new` prints it. Divide epsilon by their number to hide whole histories."
         )
     scale = "1,5,1" if feedback == "ratings" else "0,1,1"
     new = [

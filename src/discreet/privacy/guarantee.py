@@ -231,7 +231,7 @@ class Guarantee:
         return replace(self, simulated=True)
 
     def from_raw_ratings(self) -> Guarantee:
-        """Return the promise of a fit that simulates a local collection: whoever runs it reads the ratings."""
+        """Return the promise of a fit that simulates a collection: whoever runs it reads the ratings."""
         if self.trust is not Trust.LOCAL or math.isinf(self.epsilon):
             return self
         return replace(self, notes=(RAW, *self.notes))
