@@ -69,7 +69,8 @@ def test_bad_questions_get_a_sentence(answering, body):
 
 @pytest.mark.parametrize(
     ("more", "named"),
-    [({"k": 0}, "`k`"), ({"k": "3"}, "`k`"), ({"exclude_seen": 1}, "`exclude_seen`"), ({"user": []}, "`user`"),
+    [({"k": 0}, "`k`"), ({"k": "3"}, "`k`"), ({"exclude_seen": 1}, "`exclude_seen`"),
+     ({"user": []}, "`user`"),
      ({"history": 7}, "`history`"), ({"secret": 1}, "not known")],
 )  # fmt: skip
 def test_a_refusal_names_the_field_and_quotes_nothing(answering, more, named):
