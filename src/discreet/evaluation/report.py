@@ -189,11 +189,12 @@ def _charts(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str
         for metric in metrics:
             if any(metric in one.metrics for one in of_definition(found, definition)):
                 yield chart(found, metric, definition)
+    repeated = any(len(score.values) > 1 for one in found for score in one.metrics.values())
+    spread = "Bars show the spread over the runs. " if repeated else ""
     yield element(
         "p",
-        "Bars show the spread over the runs. Dashed lines are models without privacy, dotted lines simple "
-        "baselines: useful models lie between them. Point at a mark to read its numbers; the legend shows "
-        "the value at the right end.",
+        f"{spread}Dashed lines are models without privacy, dotted lines simple baselines: useful models lie "
+        "between them. Point at a mark to read its numbers; the legend shows the value at the right end.",
         "quiet",
     )
 
