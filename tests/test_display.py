@@ -114,6 +114,8 @@ def test_settings_are_changed_in_a_copy():
     other = recipe.set_params(epsilon=2.0)
     assert (recipe.epsilon, other.epsilon) == (1.0, 2.0) and type(other) is discreet.Biases
     assert recipe.set_params() == recipe
+    with pytest.raises(ParameterError, match=r"^'epsilo' is no setting of biases. Did you mean epsilon\?$"):
+        recipe.set_params(epsilo=2.0)
     with pytest.raises(ParameterError, match="no setting"):
         recipe.set_params(nonsense=1)
 

@@ -1,5 +1,7 @@
 """Reasons and neighbors in words: what speaks for an item, and what the noise hides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,20 @@ def test_a_history_that_hardly_matters_is_said_to(said):
     text = said()
     assert "almost everybody would be shown it" in text and "lifts it by" not in text
     assert "because many people choose it." in text
+
+
+def test_the_sentence_does_not_name_a_history_that_hardly_matters(said):
+    found = explanation({"popularity": 2.0, "latent factors": 1.0}, ((8, 0.001),))
+    show_explanation(found, "7", {})
+    text = said()
+    assert "hardly matters" in text and "this person" not in text.partition("The lead is")[0]
+
+
+def test_an_item_of_the_history_is_not_there_because_of_its_score(said):
+    found = replace(explanation({"latent factors": 1.0}, ((8, 0.9),)), rank=None)
+    show_explanation(found, "7", {})
+    text = said()
+    assert "7 is already in the history, and lists leave it out; its score is high because it suits" in text
 
 
 def test_neighbors_say_how_sure_and_what_is_not_known(said):

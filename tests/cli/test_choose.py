@@ -9,7 +9,9 @@ import pytest
 
 from command_line import one_sentence
 from discreet import recipes
+from discreet.cli.application import verb_command
 from discreet.planning.advice import FEEDBACK, HIDES, OPTIONS, SEES, WANTS, advise
+from discreet.planning.commands import SUMMED
 
 # Models that nobody is advised to use, and why.
 UNADVISED = {"frank-wolfe-printed": "reproduced to compare with; nobody should use it"}
@@ -21,7 +23,7 @@ def test_every_model_is_reachable_and_every_answer_is_known():
     for sees, hides, feedback, wants in ANSWERS:
         found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants)
         reached |= {found.model, *(model for model, _ in found.others)}
-        assert found.why and found.model in found.command
+        assert found.why and found.model in (found.trial or found.command)
     assert reached == set(recipes.MODELS) - set(UNADVISED)
 
 
@@ -89,6 +91,56 @@ def test_it_asks_where_somebody_can_answer(discreet, monkeypatch):
     monkeypatch.setattr("sys.stdin", answers)
     code, shown, error = discreet("choose", "--people", "200", "--parties", "3")
     assert code == 0 and "--model local-channel" in shown and "3 parties" in shown, error
+
+
+def _parses(command):
+    """Check that a command's words are options and arguments that it declares."""
+    _, name, *rest = shlex.split(command)
+    verb = verb_command(name)
+    if hasattr(verb, "commands"):
+        verb, rest = verb.commands[rest[0]], rest[1:]
+    verb.make_context(name, rest)
+
+
+def test_ratings_that_nobody_may_see_are_collected_on_devices(discreet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "items.txt").write_text("a\nb\nc\n")
+    for hides, feedback, wants in itertools.product(HIDES, FEEDBACK, WANTS):
+        found = advise(sees="nobody", hides=hides, feedback=feedback, wants=wants)
+        starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
+        assert starts == ["campaign new", "serve mine.campaign", "collect fit", "campaign close"]
+        assert found.trial.startswith("discreet fit")
+        code, _, error = discreet(*shlex.split(found.command)[1:], "--force")
+        assert code == 0, error
+        for command in found.commands:
+            _parses(command)
+
+
+@pytest.mark.parametrize("sees", ["us", "everybody"])
+def test_parties_end_in_a_federation(sees, discreet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "items.txt").write_text("a\nb\nc\n")
+    seen = set()
+    for hides, feedback, wants in itertools.product(HIDES, FEEDBACK, WANTS):
+        found = advise(sees=sees, hides=hides, feedback=feedback, wants=wants, parties=3)
+        assert found.model in SUMMED and found.trial.startswith("discreet federation simulate")
+        starts = [" ".join(shlex.split(command)[1:3]) for command in found.commands]
+        assert starts == ["federation init", "keeper serve", "party serve", "federation run"]
+        if found.command in seen:
+            continue
+        seen.add(found.command)
+        words = shlex.split(found.command)
+        code, _, error = discreet(*words[1:3], f"together{len(seen)}", *words[4:])
+        assert code == 0, error
+        for command in (*found.commands, found.trial):
+            _parses(command)
+
+
+def test_models_for_parties_learn_from_sums():
+    for name in recipes.MODELS:
+        if name not in UNADVISED and not recipes.is_never_private(name):
+            summed = recipes.estimator(name, {"epsilon": 1.0}).rows_needed() is None
+            assert summed == (name in SUMMED)
 
 
 def test_it_asks_how_many_people_there_are_until_it_is_told(discreet, monkeypatch):

@@ -137,3 +137,4 @@ def test_clicks_are_not_called_ratings(discreet, tmp_path):
     assert code == 0 and "2 interactions entered" in out and "ratings" not in out, error
     code, out, error = discreet("follow", "erase", state, "ann")
     assert code == 0 and "1 interactions were taken out" in out and "rating" not in out, error
+    assert "further releases" in out and "left in counts" in out

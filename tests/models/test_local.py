@@ -20,12 +20,14 @@ from discreet.evaluation.scoring import measure
 from discreet.models.local import estimator as local
 from discreet.models.local.channel import LocalChannel
 from discreet.models.local.mixture import LocalMixture
+from discreet.models.local.neighbors import ItemNeighbors
 from discreet.models.local.nuclear import LocalNuclear
 from discreet.models.local.private_gradients import PrivateGradients
 from discreet.models.local.sgd import LocalSgd
+from discreet.models.one_bit.estimators import OneBitInput
 from discreet.models.scorers.factors import RatingScorer
 from discreet.models.scorers.local import LocalScorer
-from discreet.privacy.guarantee import Neighbors, Trust, Unit
+from discreet.privacy.guarantee import Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.mechanisms.bounded import BoundedLaplace, ClampedLaplace
 from toy import toy_interactions
 
@@ -46,6 +48,16 @@ def test_promises_epsilon_a_rating_against_the_collector(kind):
     promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
     assert promise.definition == (Unit.VALUE, Neighbors.REPLACE, Trust.LOCAL)
     assert promise.epsilon == 0.5 and promise.delta == 0
+
+
+@pytest.mark.parametrize("kind", [*LOCAL, LocalNuclear, PrivateGradients, OneBitInput, ItemNeighbors])
+def test_a_fit_says_that_it_read_the_raw_ratings(kind):
+    promise = kind(epsilon=0.5).promise(PublicFacts(n_items=10))
+    for text in (promise.sentence(), promise.label()):
+        assert "his fit read the raw ratings" in text and "collector included" not in text
+        assert "not whoever ran this fit" in text
+    assert "read the raw ratings" in promise.short() and promise.to_json()["read_raw_ratings"]
+    assert Guarantee.from_json(promise.to_json()) == promise
 
 
 @pytest.mark.parametrize(
@@ -159,6 +171,9 @@ def test_fits_reports_of_a_campaign_without_paying_again(data, tmp_path):
     assert model.guarantee.is_private and model.guarantee.definition == asked.guarantee().definition
     assert model.guarantee.epsilon == 3.0
     assert any("answer once" in line for line in model.guarantee.assumes)
+    # Nobody but the devices saw ratings here.
+    assert "anyone, the collector included" in model.guarantee.sentence()
+    assert not model.guarantee.to_json()["read_raw_ratings"]
     assert any("20 ratings" in note and "epsilon = 60" in note for note in model.guarantee.notes)
     taste = model.predict(collected.reports, collected.reports.rows(), collected.reports.items)
     rows, items = np.repeat(np.arange(200), 20), data.items

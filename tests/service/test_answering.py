@@ -67,6 +67,37 @@ def test_bad_questions_get_a_sentence(answering, body):
     assert status == 422 and json.loads(raw)["error"].endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [({"k": 0}, "`k`"), ({"k": "3"}, "`k`"), ({"exclude_seen": 1}, "`exclude_seen`"),
+     ({"user": []}, "`user`"),
+     ({"history": 7}, "`history`"), ({"secret": 1}, "not known")],
+)  # fmt: skip
+def test_a_refusal_names_the_field_and_quotes_nothing(answering, more, named):
+    status, answer = ask_json(f"{answering[0].url}/recommend", {"history": [], **more})
+    assert status == 422 and named in answer["error"] and "secret" not in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [("", "`item` is missing"), ("?item=a&k=x", "`k`"), ("?item=a&secret=1", "item and k")],
+)
+def test_a_parameter_that_is_missing_wrong_or_unknown_is_named(answering, asked, named):
+    status, answer = ask_json(f"{answering[0].url}/similar{asked}")
+    assert status == 422 and named in answer["error"] and "secret" not in answer["error"]
+
+
+def test_answers_have_the_titles_that_the_model_holds(answering, tmp_path):
+    ids = answering[1].catalog.ids.tolist()
+    (tmp_path / "titles.csv").write_text("item,title\n" + "".join(f"{one},No. {one}\n" for one in ids))
+    answering[1].with_titles(tmp_path / "titles.csv").save(tmp_path / "m.discreet")
+    with InProcess(answering_app(tmp_path / "m.discreet")) as service:
+        items = ask_json(f"{service.url}/recommend", {"history": [[ids[0], 5]], "k": 2})[1]["items"]
+        items += ask_json(f"{service.url}/similar?item={quote(ids[0])}&k=3")[1]["items"]
+    assert len(items) >= 2 and all(one["title"] == f"No. {one['item']}" for one in items)
+    assert all((one.get("confidence") or 0) < 1 for one in items)
+
+
 def test_choices_are_a_list_and_items_without_vectors_have_no_neighbors(tmp_path):
     path = tmp_path / "popular.discreet"
     data = toy_interactions()

@@ -55,10 +55,18 @@ def choose(
     )
     if as_json:
         others = [{"model": model, "why": why} for model, why in found.others]
-        emit({"model": found.model, "command": found.command, "why": list(found.why), "others": others})
+        more = {"commands": list(found.commands), "try_first": found.trial}
+        emit(
+            {"model": found.model, "command": found.command, "why": list(found.why), "others": others} | more
+        )
         return
     show(*found.why, "")
-    write(f"    {found.command}")
+    if found.trial:
+        show("Try it first, on data you may see: this command reads the raw data.")
+        write(f"    {found.trial}")
+        show("\nThen for real:")
+    for command in found.commands:
+        write(f"    {command}")
     if found.others:
         show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
 

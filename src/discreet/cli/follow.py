@@ -19,6 +19,8 @@ from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from discreet.data.interactions import Interactions
     from discreet.data.vocabulary import Vocabulary
     from discreet.follow import Following, Status
@@ -329,13 +331,20 @@ def erase(
     if not (taken and counts):
         return
     printing.show(
-        f"What was released stays released, and the promise covers it. If one of these {what} entered at the "
-        f"first release, later counts are still off by {_shares(counts)} of it."
+        "What was released stays released, and the promise covers it. Later releases build on it: this is "
+        f"how much of one of these {what}, entered at the first release, is left in them."
     )
-    if values:
-        printing.show(f"What items are rated does not fade; it is still off by {_shares(values)} of it.")
+    printing.show(_traces(counts, values))
 
 
-def _shares(left: dict[int, float]) -> str:
-    parts = [f"{100 * abs(share):.0f} % after {count} more" for count, share in left.items()]
-    return ", ".join(parts)
+def _traces(counts: dict[int, float], values: dict[int, float]) -> Table:
+    """Return what is left of an erased rating, by how many releases follow."""
+    from rich.table import Table
+
+    table = Table(
+        "further releases", "left in counts", *(["left in ratings, which do not fade"] if values else [])
+    )
+    for more, share in counts.items():
+        both = [share, *([values[more]] if more in values else [])]
+        table.add_row(f"{more:,}", *(f"{100 * abs(one):.0f} %" for one in both))
+    return table

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.evaluation.private.fit_and_score import Together
     from discreet.evaluation.private.release import PrivateScore
     from discreet.models.estimator import Estimator
+    from discreet.privacy.guarantee import Guarantee
 
 
 def measure_privately(
@@ -64,7 +65,7 @@ def measure_privately(
     if as_json:
         emit({**_as_json(found, names), "name": source.name})
         return
-    _show(found, names)
+    _show(found, names, recorded=paying.ledger is not None)
     if paid := paying.paid(source.name):
         show(paid)
 
@@ -94,7 +95,7 @@ def _best(found: Together, names: list[str]) -> dict[str, str]:
     return {metric: best_of(dict(zip(names, values, strict=True))) for metric, values in found.scores.items()}
 
 
-def _show(found: Together, names: list[str]) -> None:
+def _show(found: Together, names: list[str], *, recorded: bool) -> None:
     from rich.table import Table
 
     table = Table("metric", "model", "score", "95 % interval", "noise alone")
@@ -113,8 +114,19 @@ def _show(found: Together, names: list[str]) -> None:
         show(_verdict(metric, values, best[metric]))
     show(
         f"Models and scores together: {found.guarantee.short()}",
-        "These scores may be published. One item of each person was held out for them.",
+        f"These scores {_may(found.guarantee)}. One item of each person was held out for them.",
     )
+    if not recorded and found.guarantee.is_private:
+        show("Nothing was recorded, but releases about the same people add up: pay from a --ledger FILE.")
+
+
+def _may(promise: Guarantee) -> str:
+    """Say whether scores may be published."""
+    if not promise.is_private:
+        return "are not private: do not publish them"
+    facts = " and ".join(promise.conditions)
+    only = f" only if {facts} {'are' if len(promise.conditions) > 1 else 'is'} public" if facts else ""
+    return f"may be published{only}"
 
 
 # Noise beyond this share of a score hides what models usually differ by.

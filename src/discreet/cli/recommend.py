@@ -150,6 +150,9 @@ def _answer_one(
     if as_json:
         emit({"recommendations": items_json(best, beside, (STARS, stars)), "ranked_by": ranked_by})
     else:
+        if not best:
+            show("Nothing is left to recommend: every item of the catalog is in the history.")
+            return
         show(items_table(best, beside, more=("expected stars", stars)))
         show(f"Sorted by score: {ranked_by}.")
 

@@ -17,7 +17,7 @@ from discreet.core.pages import Html
 
 # One size for all charts. On a telephone they shrink by a quarter and stay readable.
 _WIDTH, _HEIGHT = 440.0, 270.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 14.0, 12.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 44.0
 # Ticks closer than this would overlap.
 _APART = 30.0
 COLORS = 7

@@ -96,7 +96,17 @@ class Comparison(tuple[Evaluation, ...]):
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each model and metric, and for each baseline."""
         parts = [one.columns(name) for one, name in zip(self, variant_names(self), strict=True)]
-        return {name: [value for part in parts for value in part[name]] for name in parts[0]} if parts else {}
+        if not parts:
+            return {}
+        counts = [len(one.metrics) for one in self]
+        pairs = list(zip(parts, counts, strict=True))
+
+        def ordered(name: str) -> list[Any]:
+            """Return a column with baselines after all models."""
+            models = [value for part, count in pairs for value in part[name][:count]]
+            return models + [value for part, count in pairs for value in part[name][count:]]
+
+        return {name: ordered(name) for name in parts[0]}
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
         """Return a data frame with a row for each model and metric, and for each baseline."""

@@ -21,7 +21,7 @@ from discreet.evaluation.metrics import Metric
 from discreet.evaluation.references import PREFIX
 from discreet.evaluation.results import Evaluation, Score, spread_text
 from discreet.evaluation.score_charts import chart, direction
-from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, number_above
+from discreet.privacy.guarantee import TRUST_WORDS, UNIT_WORDS, Trust, number_above
 
 #: The name of such a page in messages.
 KIND = "report of a comparison"
@@ -189,11 +189,12 @@ def _charts(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str
         for metric in metrics:
             if any(metric in one.metrics for one in of_definition(found, definition)):
                 yield chart(found, metric, definition)
+    repeated = any(len(score.values) > 1 for one in found for score in one.metrics.values())
+    spread = "Bars show the spread over the runs. " if repeated else ""
     yield element(
         "p",
-        "Bars show the spread over the runs. Dashed lines are models without privacy, dotted lines simple "
-        "baselines: useful models lie between them. Point at a mark to read its numbers; the legend shows "
-        "the value at the right end.",
+        f"{spread}Dashed lines are models without privacy, dotted lines simple baselines: useful models lie "
+        "between them. Point at a mark to read its numbers; the legend shows the value at the right end.",
         "quiet",
     )
 
@@ -202,7 +203,9 @@ def _words(definition: Definition | None) -> str:
     if definition is None:
         return "Nothing is protected"
     unit, _, trust = definition
-    return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}"
+    # A comparison simulates the collection of local models.
+    where = " in a real collection; this comparison read the raw ratings" if trust is Trust.LOCAL else ""
+    return f"Protected: {UNIT_WORDS[unit]}; from {TRUST_WORDS[trust]}{where}"
 
 
 def _labels(found: Sequence[Evaluation]) -> Iterator[str]:

@@ -56,11 +56,16 @@ class ListedItem(tuple[ItemId, float]):
         return f"({self[0]!r}, {self[1]!r}{beside})"
 
 
+# The largest confidence in a neighbor.
+_SUREST = 0.999
+
+
 @final
 class SimilarItem(tuple[ItemId, float]):
     """A neighbor and its similarity: `item, similarity = neighbor`.
 
-    `confidence` is the chance that it is a neighbor and no work of the noise; None where no noise was added.
+    `confidence` is the chance that it is a neighbor and no work of the noise, at most 0.999: the noise is
+    estimated, so nothing is certain. It is None where no noise was added.
     """
 
     confidence: float | None
@@ -68,7 +73,7 @@ class SimilarItem(tuple[ItemId, float]):
     def __new__(cls, item: ItemId, similarity: float, confidence: float | None = None) -> Self:
         """Hold the pair, and the confidence beside it."""
         made = super().__new__(cls, (item, similarity))
-        made.confidence = confidence
+        made.confidence = None if confidence is None else min(confidence, _SUREST)
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:

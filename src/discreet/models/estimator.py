@@ -20,6 +20,7 @@ from discreet.core.checks import (
     instance,
     positive,
     require,
+    suggestion,
 )
 from discreet.core.progress import Progress, logger, silent, terminal_progress
 from discreet.core.randomness import PrivacyRandom
@@ -157,7 +158,9 @@ class Estimator(ABC):
         """Return an estimator with the same settings except for these changes."""
         known = self.settings
         for key in changes:
-            require(key in known, "clone", key, f"is no setting of {self.name}")
+            if key not in known:
+                close = suggestion(key, known) or f" The settings are {', '.join(known)}."
+                raise ParameterError(f"{key!r} is no setting of {self.name}.{close}")
         return type(self)(**{**known, **changes})
 
     @final

@@ -41,7 +41,8 @@ def person_row(
     unknown = int(np.count_nonzero(~known))
     if unknown and not ignore_unknown:
         raise DataError(
-            f"{unknown} of the history's {len(own.items)} items are not in the model's catalog; {_DO}."
+            f"{unknown} of the history's {len(own.items)} items {'is' if unknown == 1 else 'are'} not in the "
+            f"model's catalog; {_DO}."
         )
     items = [item for item, fits in zip(own.items, known.tolist(), strict=True) if fits]
     if model.scorer.needs_ratings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,7 +124,16 @@ def _alike(asked: str, ids: Sequence[str]) -> list[str]:
     longer = sorted((one for one in ids if small and small in one.casefold()), key=len)
     if found := list(dict.fromkeys([*same, *longer])):
         return [_short(one) for one in found[:_MOST_NAMED]]
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     near = [one for one in ids if one[:1].casefold() == small[:1]][:_MOST_COMPARED]
-    return [_short(one) for one in get_close_matches(asked, near, n=_MOST_NAMED, cutoff=0.7)]
+    close = get_close_matches(asked, near, n=_MOST_NAMED**2, cutoff=0.7)
+    # Of equally similar ones, first those with the longest equal beginning and end; the order is stable.
+    close.sort(key=lambda one: (-SequenceMatcher(None, one, asked).ratio(), -_ends(asked, one)))
+    return [_short(one) for one in close[:_MOST_NAMED]]
+
+
+def _ends(one: str, other: str) -> int:
+    """Return how many letters two words share at their beginnings and ends."""
+    both = (zip(one, other, strict=False), zip(reversed(one), reversed(other), strict=False))
+    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], pairs))) for pairs in both)

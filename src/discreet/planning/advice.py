@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from discreet.core.checks import integer, one_of
+from discreet.planning.commands import SUMMED, collection_commands, federation_commands, fit_command
 
 SEES = {
     "us": "we hold the data and publish recommendations or a model",
@@ -30,8 +31,6 @@ WANTS = {
 _FEW = 1000
 # From about so many on, lists at epsilon 1 are clearly better than popular items (docs/accuracy.md).
 _ENOUGH = 5000
-# Delta is one over this many times the number of people.
-_DELTA_PEOPLE = 10
 
 
 @final
@@ -123,12 +122,21 @@ OPTIONS = tuple(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Hold the recommended model, its command line, the reasons, and the alternatives."""
+    """Hold the recommended model, its commands in order, the reasons, and the alternatives.
+
+    `trial` is a command to try it first on data that one may see, where `commands` collect or federate.
+    """
 
     model: str
-    command: str
+    commands: tuple[str, ...]
+    trial: str | None
     why: tuple[str, ...]
     others: tuple[tuple[str, str], ...]
+
+    @property
+    def command(self) -> str:
+        """Return the first command."""
+        return self.commands[0]
 
 
 def advise(
@@ -164,17 +172,19 @@ def advise(
             f"With {people:,} people lists at epsilon 1 may be little better than popular items; compare the "
             "two. Epsilon 5 makes them more personal, but that is a weak guarantee."
         )
+    if parties > 1 and sees != "nobody":
+        options, more = _federated(options, wants)
+        notes += more
     best, *others = options
-    why = (f"{best.model}: {best.why}.", *notes)
-    if parties > 1:
-        why = (
-            f"{parties} parties learn together without sharing data: each adds noise before it answers.",
-            "Try it on one machine first: `discreet federation simulate`.",
-            *why,
-        )
+    commands, trial, said = _commands(best, people, wants, parties)
+    notes += said
     unique = {option.model: option.why for option in others if option.model != best.model}
     return Advice(
-        model=best.model, command=_command(best, people, wants), why=why, others=tuple(unique.items())
+        model=best.model,
+        commands=commands,
+        trial=trial,
+        why=(f"{best.model}: {best.why}.", *notes),
+        others=tuple(unique.items()),
     )
 
 
@@ -209,23 +219,48 @@ def _wanted(options: list[Option], wants: str) -> tuple[list[Option], list[str]]
     return options, ["It predicts stars, and its lists are ordered by them alone: expect little of those."]
 
 
-def _command(best: Option, people: int | None, wants: str) -> str:
-    epsilon = "inf" if best.sees == "everybody" else "1"
-    clicks = best.feedback == "clicks"
-    file = "clicks.csv" if clicks else "ratings.csv"
-    parts = [f"discreet fit {file}", f"--model {best.model}", f"--epsilon {epsilon}"]
-    if best.model == "user-factorization" and best.feedback == "ratings":
-        parts.append(f"--for {'ratings' if wants == 'stars' else 'lists'}")
-    if clicks or best.model in ("popularity", "ease"):
-        parts.append("--implicit")
-    if clicks:
-        # Logs repeat events, and a model of interactions uses that there was one.
-        parts.append("--duplicates last")
-    if people is not None:
-        parts.append(f"--people {people}")
-        needs_delta = best.sees == "us" and best.hides == "person"
-        if needs_delta and 1 / (_DELTA_PEOPLE * people) < 1e-6:
-            parts.append(f"--delta {1 / (_DELTA_PEOPLE * people):.0e}")
-    if best.model == "one-bit-output":
-        return f"discreet evaluate ratings.csv --model {best.model} --epsilon 1 --metric accuracy"
-    return " ".join([*parts, "--out mine.discreet"])
+def _federated(options: list[Option], wants: str) -> tuple[list[Option], list[str]]:
+    """Return the options that parties can learn together; where there is none, others, and say so."""
+    found = [option for option in options if option.model in SUMMED]
+    if found:
+        return found, []
+    first = options[0]
+    feedback = "clicks" if first.feedback == "clicks" else "ratings"
+    found = [
+        replace(option, sees=first.sees)
+        for option in OPTIONS
+        if option.model in SUMMED and option.feedback == feedback and wants in option.wants
+    ]
+    return found, [f"It replaces {first.model}, which does not learn from sums over parties."]
+
+
+def _commands(
+    best: Option, people: int | None, wants: str, parties: int
+) -> tuple[tuple[str, ...], str | None, list[str]]:
+    """Return the commands, one to try first on data that one may see, and what is to be said about them."""
+    private = best.sees != "everybody"
+    if best.sees != "nobody" and parties > 1:
+        commands, trial = federation_commands(
+            best.model,
+            parties=parties,
+            private=private,
+            feedback=best.feedback,
+            wants=wants,
+            people=people,
+        )
+        noise = ": each adds noise before it answers" if private else ""
+        return commands, trial, [f"{parties} parties learn together without sharing data{noise}."]
+    fit = fit_command(
+        best.model,
+        private=private,
+        joint=best.sees == "us" and best.hides == "person",
+        feedback=best.feedback,
+        wants=wants,
+        people=people,
+    )
+    if best.sees != "nobody":
+        return (fit,), None, []
+    commands, notes = collection_commands(best.model, hides=best.hides, feedback=best.feedback)
+    if parties > 1:
+        notes.append(f"Devices report to one collection, so the {parties} parties need no federation.")
+    return commands, fit, notes

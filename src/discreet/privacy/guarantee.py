@@ -18,7 +18,7 @@ from discreet.core.checks import (
     require,
 )
 from discreet.core.display import html_table
-from discreet.privacy.accounting.rounding import sum_up, times_up
+from discreet.privacy.accounting.rounding import group_delta, sum_up, times_up
 
 
 class Unit(StrEnum):
@@ -96,6 +96,9 @@ TAKEN = "(taken from the file)"
 EARLIER = "the model that this fit starts from is an earlier release"
 #: Begins the same about synthetic data.
 DRAWN = "the data are synthetic"
+#: A note of a local promise whose noise was not added on devices: the sentence says it, too.
+RAW = "this fit read the raw ratings: nothing is hidden from whoever ran it"
+_AGAINST_RAW = "everyone who sees the model or the perturbed reports, but not whoever ran this fit"
 # Composed promises have the weaker basis.
 _WEAKNESS = {Basis.PROVED: 0, Basis.AS_PUBLISHED: 1, Basis.NONE: 2}
 
@@ -201,7 +204,7 @@ class Guarantee:
         return self._weakened(
             unit=Unit.USER,
             epsilon=times_up(self.epsilon, ratings),
-            delta=_group_delta(self.epsilon, self.delta, ratings),
+            delta=group_delta(self.epsilon, self.delta, ratings),
             assumes=(*self.assumes, *silent, f"a person has at most {ratings} ratings"),
         )
 
@@ -220,12 +223,23 @@ class Guarantee:
         return self._weakened(
             neighbors=Neighbors.REPLACE,
             epsilon=times_up(self.epsilon, 2),
-            delta=_group_delta(self.epsilon, self.delta, 2),
+            delta=group_delta(self.epsilon, self.delta, 2),
         )
 
     def as_simulated(self) -> Guarantee:
         """Return the promise marked as made with repeatable noise: it protects nobody."""
         return replace(self, simulated=True)
+
+    def from_raw_ratings(self) -> Guarantee:
+        """Return the promise of a fit that simulates a collection: whoever runs it reads the ratings."""
+        if self.trust is not Trust.LOCAL or math.isinf(self.epsilon):
+            return self
+        return replace(self, notes=(RAW, *self.notes))
+
+    @property
+    def against(self) -> str:
+        """Return against whom the promise holds, in words."""
+        return _AGAINST_RAW if RAW in self.notes else TRUST_WORDS[self.trust]
 
     def sentence(self) -> str:
         """State the promise in one sentence for people."""
@@ -234,15 +248,16 @@ class Guarantee:
         level = f"ε = {number_above(self.epsilon)}"
         level += f", δ = {number_above(self.delta)}" if self.delta else ""
         more = f" and at most δ = {number_above(self.delta)} on top" if self.delta else ""
-        factor = number_above(_capped_exp(self.epsilon))
+        factor = number_above(math.exp(self.epsilon) if self.epsilon < 700 else math.inf)
         secret = _SECRETS[self.unit, self.neighbors]
         if self.conditions:
             secret = f"If {_public(self.conditions)}: {secret[0].lower()}{secret[1:]}"
         text = (
             f"{secret} changes the probability of anything released by a "
             f"factor of at most e^ε = {factor}{more} ({level}; {_BASIS_WORDS[self.basis]}), against "
-            f"{TRUST_WORDS[self.trust]}."
+            f"{self.against}."
         )
+        text += f" T{RAW[1:]}." if RAW in self.notes else ""
         for line in self.assumes:
             if line.startswith(EARLIER):
                 earlier = line.removeprefix(EARLIER)
@@ -264,6 +279,7 @@ class Guarantee:
         starts = any(line.startswith(EARLIER) for line in self.assumes)
         earlier = "; the release it starts from is not counted" if starts else ""
         earlier += "; the data are synthetic" if any(line.startswith(DRAWN) for line in self.assumes) else ""
+        earlier += "; this fit read the raw ratings" if RAW in self.notes else ""
         return f"{status}: {level} for {_SHORT_UNITS[self.unit]}{doubt}{earlier}."
 
     @property
@@ -290,7 +306,7 @@ class Guarantee:
             ("delta", number_above(self.delta) if self.delta else "0 (pure)"),
             ("Protects", UNIT_WORDS[self.unit]),
             ("Neighbors", f"data sets {_NEIGHBOR_WORDS[self.neighbors]} {_UNIT_NAMES[self.unit]}"),
-            ("Against", TRUST_WORDS[self.trust]),
+            ("Against", self.against),
             ("Basis", _BASIS_WORDS[self.basis] + (f" ({self.proof})" if self.proof else "")),
             (
                 "Noise",
@@ -332,6 +348,7 @@ class Guarantee:
             "proof": self.proof,
             "simulated": self.simulated,
             "notes": list(self.notes),
+            "read_raw_ratings": RAW in self.notes,
             "sentence": self.sentence(),
         }
 
@@ -366,27 +383,10 @@ def _public(names: tuple[str, ...]) -> str:
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} public"
 
 
-def _group_delta(epsilon: float, delta: float, size: int) -> float:
-    """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up; at most 1."""
-    if delta == 0 or math.isinf(epsilon):
-        return delta
-    exponent = math.log(delta) + (size - 1) * epsilon
-    if exponent >= 0:
-        return 1.0
-    # A rounding error inside the exponential grows with the size of the rounded number.
-    slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
-    ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
-    return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
-
-
 def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("a list of texts was expected")
     return tuple(values)
-
-
-def _capped_exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 def number_above(value: float) -> str:

@@ -30,6 +30,7 @@ from discreet.service.questions import (
     examples,
     parsed,
     question,
+    titles_of,
 )
 from discreet.service.running import log
 from discreet.service.web_app import add_metrics, new_app, over_http
@@ -44,6 +45,7 @@ class Neighbor(BaseModel):
     item: ItemId
     score: float
     confidence: float | None
+    title: str | None = None
 
 
 class NeighborsAnswer(BaseModel):
@@ -189,10 +191,19 @@ def _add_similar(
         k: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = 10,
     ) -> NeighborsAnswer:
         limit(request)
-        found = await workers.run(lambda: newest().model.similar_items(item, k))
-        return NeighborsAnswer(
-            items=[Neighbor(item=one[0], score=one[1], confidence=one.confidence) for one in found]
-        )
+        if not request.query_params.keys() <= {"item", "k"}:
+            raise RefusedError(422, "A parameter is not known. The parameters are item and k.")
+
+        def work() -> list[Neighbor]:
+            model = newest().model
+            found = model.similar_items(item, k)
+            titles = titles_of(model, [one[0] for one in found])
+            return [
+                Neighbor(item=one[0], score=one[1], confidence=one.confidence, title=titles.get(one[0]))
+                for one in found
+            ]
+
+        return NeighborsAnswer(items=await workers.run(work))
 
 
 def _add_state(app: FastAPI, newest: Callable[[], Published], shelf: ModelShelf) -> None:

@@ -7,6 +7,7 @@ it. What was sent is never quoted.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -40,11 +41,23 @@ class Question(BaseModel):
     people.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     history: dict[str, float] | list[ItemId] | list[tuple[ItemId, float]] | list[Row]
     user: ItemId | None = None
-    k: int = Field(default=10, ge=1, le=MOST_ITEMS)
-    exclude_seen: bool = True
-    ignore_unknown: bool = False
+    k: int = Field(default=10, ge=1, le=MOST_ITEMS, strict=True)
+    exclude_seen: bool = Field(default=True, strict=True)
+    ignore_unknown: bool = Field(default=False, strict=True)
+
+
+# What each field of a question must be. A refusal names fields that this module declares, and nothing sent.
+_RULES = {
+    "history": "`history` must be a list of items, of [item, rating] pairs or of rows, or ratings by item.",
+    "user": "`user` must be an id: text or a whole number.",
+    "k": f"`k` must be a whole number from 1 to {MOST_ITEMS:,}.",
+    "exclude_seen": "`exclude_seen` must be true or false.",
+    "ignore_unknown": "`ignore_unknown` must be true or false.",
+}
 
 
 class Questions(BaseModel):
@@ -54,11 +67,12 @@ class Questions(BaseModel):
 
 
 class Listed(BaseModel):
-    """An item, the score that the list is sorted by, and the rating that the person is expected to give."""
+    """An item, the score that the list is sorted by, the expected rating, and the title the model holds."""
 
     item: ItemId
     score: float
     expected_stars: float | None = None
+    title: str | None = None
 
 
 class Answer(BaseModel):
@@ -116,10 +130,24 @@ def question(asked: Any, example: dict[str, Any]) -> Question:
         raise RefusedError(
             422, "The question has half of a surrogate pair, which no id holds. Send text as UTF-8.", example
         ) from None
-    except (ValidationError, ValueError, RecursionError):
+    except ValidationError as error:
+        raise RefusedError(422, _broken_rule(error), example) from None
+    except (ValueError, RecursionError):
         raise RefusedError(
             422, "The question does not have the form that /docs describes.", example
         ) from None
+
+
+def _broken_rule(error: ValidationError) -> str:
+    """Return the rule of the first field that is wrong; of a field that is not declared, which ones are."""
+    places = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
+    names = [str(place[0]) for place in places if place]
+    known = next((name for name in names if name in _RULES), None)
+    if known is not None:
+        return _RULES[known]
+    if not names:
+        return "A question must be an object with `history`."
+    return f"The question has a field that is not known. The fields are {', '.join(_RULES)}."
 
 
 def _length(asked: Any) -> int:
@@ -139,8 +167,17 @@ def answer(model: FittedModel, asked: Question) -> Answer:
         ignore_unknown=asked.ignore_unknown,
         user=asked.user,
     )
-    listed = [Listed(item=one[0], score=one[1], expected_stars=one.stars) for one in found]
+    titles = titles_of(model, [one[0] for one in found])
+    listed = [
+        Listed(item=one[0], score=one[1], expected_stars=one.stars, title=titles.get(one[0])) for one in found
+    ]
     return Answer(items=listed, ranked_by=model.scorer.ranked_by)
+
+
+def titles_of(model: FittedModel, items: Sequence[ItemId]) -> dict[ItemId, str]:
+    """Return the titles that a model holds of these items: the first of its public columns."""
+    texts = {item: next(iter(columns.values()), "") for item, columns in model.titles(items).items()}
+    return {item: text for item, text in texts.items() if text}
 
 
 def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:

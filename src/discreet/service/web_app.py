@@ -70,6 +70,16 @@ def _answer_in_sentences(app: FastAPI) -> None:
         return sentence(error.status_code, words.get(error.status_code, "The request cannot be answered."))
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        # Names of parameters are declared here; what was sent is not quoted.
+        for each in error.errors():
+            if each["loc"][0] in ("query", "path") and len(each["loc"]) > 1:
+                rule = (
+                    "is missing"
+                    if each["type"] == "missing"
+                    else "does not have the form that /docs describes"
+                )
+                return sentence(422, f"The parameter `{each['loc'][1]}` {rule}.")
         return sentence(422, "The request does not have the form that /docs describes.")
 
     app.add_exception_handler(RefusedError, refused)

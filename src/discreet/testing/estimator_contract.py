@@ -18,7 +18,7 @@ from discreet.data.interactions import Interactions
 from discreet.models.estimator import Estimator
 from discreet.models.fitted import FittedModel
 from discreet.models.storage import load, read_label
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit
+from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, Unit
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, from_toml, parse_settings, to_toml
@@ -137,6 +137,7 @@ class EstimatorContract:
         promise = self.make(1.5).promise(_FACTS)
         assert promise.epsilon == (math.inf if self.never_private else 1.5)
         assert set(_FACTS.assumptions()) <= set(promise.assumes)
+        assert (RAW in promise.notes) == (promise.trust is Trust.LOCAL and not self.never_private)
         nothing = self._at(math.inf).promise(_FACTS)
         assert not nothing.is_private and nothing.sentence().startswith("NOT PRIVATE")
         assert Guarantee.from_json(promise.to_json()) == promise

@@ -30,6 +30,12 @@ _WORDS = {
     "expected stars": "this person would rate it highly",
     "odds of liking": "this person would like it",
 }
+# The same parts where the person's own history changes next to nothing.
+_FOR_EVERYBODY = {
+    "latent factors": "it suits most people",
+    "expected stars": "most people would rate it highly",
+    "odds of liking": "most people would like it",
+}
 
 
 def show_similar(
@@ -79,7 +85,8 @@ def _compared(model: FittedModel) -> str:
 def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
     """Print why an item stands where it does: in a sentence, in parts, and by the person's own history."""
     lead = found.score - found.reference
-    place = "already in the history" if found.rank is None else f"number {found.rank:,} of the list"
+    owned = "already in the history, and lists leave it out"
+    place = owned if found.rank is None else f"number {found.rank:,} of the list"
     show(f"{called} is {place}{_because(found, lead)}.")
     show(_parts_table(found, lead))
     show(
@@ -88,8 +95,7 @@ def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
     )
     if not found.reasons:
         return
-    strongest = max(abs(value) for _, value in found.reasons)
-    if strongest < _SLIGHT * abs(lead):
+    if not _history_matters(found, lead):
         show("The own history hardly matters for this item: almost everybody would be shown it.")
         return
     show(items_table(found.reasons[:_MOST_REASONS], titles, "lifts it by", digits=2))
@@ -101,9 +107,16 @@ def _because(found: Explanation, lead: float) -> str:
     if lead < 0:
         against = [name for name, value in sorted(found.parts.items(), key=lambda part: part[1]) if value < 0]
         return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
+    known = {**_WORDS} if _history_matters(found, lead) else {**_WORDS, **_FOR_EVERYBODY}
     strong = sorted(found.parts.items(), key=lambda part: -part[1])
-    words = [_WORDS.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
-    return f", because {' and '.join(words[:2])}" if words else ""
+    words = [known.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
+    because = "; its score is high because" if found.rank is None else ", because"
+    return f"{because} {' and '.join(words[:2])}" if words else ""
+
+
+def _history_matters(found: Explanation, lead: float) -> bool:
+    """Return whether any rating of the person's own changes the item's lead noticeably."""
+    return max((abs(value) for _, value in found.reasons), default=0.0) >= _SLIGHT * abs(lead)
 
 
 def _parts_table(found: Explanation, lead: float) -> Table:

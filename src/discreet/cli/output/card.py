@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output.label import label_markdown, yaml_text
 from discreet.core.checks import visible
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import RAW, Guarantee
 
 if TYPE_CHECKING:
     from discreet.audit.last_audits import LastAudit
@@ -67,6 +67,7 @@ def _privacy(promise: Guarantee) -> dict[str, Any]:
         "unit": promise.unit.value,
         "neighbors": promise.neighbors.value,
         "trust": promise.trust.value,
+        "read_raw_ratings": RAW in promise.notes,
         "basis": promise.basis.value,
         "proof": promise.proof,
         "simulated": promise.simulated,

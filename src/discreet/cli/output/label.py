@@ -17,7 +17,7 @@ from rich.text import Text
 
 from discreet.core.checks import ParameterError, visible
 from discreet.core.pages import Html, element, facts_table, page, table
-from discreet.privacy.guarantee import Basis, Guarantee, Neighbors, Trust, Unit, number_above
+from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, Unit, number_above
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -140,9 +140,9 @@ def _deployment(label: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
             "privacy_parameters_details": promise.sentence(),
         },
         "deployment_model": {
-            "model_name": _MODELS[promise.trust],
+            "model_name": "Central" if RAW in promise.notes else _MODELS[promise.trust],
             "model_name_details": f"Against {dict(promise.rows())['Against']}.",
-            "trust_assumptions": _TRUST[promise.trust],
+            "trust_assumptions": _TRUST[Trust.CENTRAL if RAW in promise.notes else promise.trust],
             "actors": _OPEN,
             "release_type": _OPEN,
             "release_type_details": "One model file; further releases are counted in the operator's ledger.",

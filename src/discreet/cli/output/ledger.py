@@ -14,10 +14,14 @@ from rich.text import Text
 from discreet.core.charts import Axis, Point, bar_chart
 from discreet.core.files import write_whole
 from discreet.core.pages import Html, element, meter, page, table
-from discreet.privacy.ledger.book import Entry, Ledger
+from discreet.privacy.ledger.book import Account, Entry, Ledger
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.book import Frame
+_ONE_MORE = (
+    "Left is the largest cost of one more release. Except by the adding account, spent and left do not add "
+    "up to the budget: two releases together cost less than their sum."
+)
 
 
 def ledger_tables(ledger: Ledger, dataset: str | None = None) -> RenderableType:
@@ -49,6 +53,10 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                 "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
                 "not limited" if balance is None else _words(*balance.left),
             )
+    if any(
+        budget is not None and budget.account is not Account.ADDING for budget in map(ledger.budget, names)
+    ):
+        table.caption = _ONE_MORE
     return table
 
 

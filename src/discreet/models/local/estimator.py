@@ -39,7 +39,8 @@ class LocalEstimator(Estimator):
     """Perturb every rating as its user's device would, then learn from the reports alone.
 
     A concrete estimator names its mechanism and learns from `Collected`. `fit` takes ratings and simulates
-    the whole collection; `fit_reports` takes reports that devices have paid for already.
+    the whole collection, so its label says that it read them; `fit_reports` takes reports that devices have
+    paid for already, and its promise holds against whoever runs it, too.
     """
 
     __slots__ = ()
@@ -58,7 +59,7 @@ class LocalEstimator(Estimator):
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return epsilon per rating value, and in a note the epsilon of a user with many ratings."""
         usable = facts if facts.low < facts.high else replace(facts, high=facts.low + 1)
-        promise = local_guarantee(self.mechanism(usable), facts)
+        promise = local_guarantee(self.mechanism(usable), facts).from_raw_ratings()
         return _with_person(promise, self.ratings_per_user or facts.max_per_user or _ILLUSTRATION)
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
@@ -167,9 +168,8 @@ class CellEstimator(LocalEstimator):
         note = f"for a person, who answers for {facts.n_items:,} items: epsilon = "
         if math.isinf(self.epsilon):
             return cell_guarantee(self.mechanism(usable), facts)
-        return cell_guarantee(
-            self.mechanism(usable), facts, note + number_above(times_up(self.epsilon, facts.n_items))
-        )
+        note += number_above(times_up(self.epsilon, facts.n_items))
+        return cell_guarantee(self.mechanism(usable), facts, note).from_raw_ratings()
 
     def _refuse(self, data: DataSource) -> None:
         LocalEstimator._refuse(self, data)

@@ -88,7 +88,7 @@ class ItemNeighbors(Estimator):
             assumes=(*without_cap(facts).assumptions(), "who takes part is public"),
             basis=Basis.PROVED,
             proof="proofs/neighbours.md",
-        )
+        ).from_raw_ratings()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return the one report for each user and item."""

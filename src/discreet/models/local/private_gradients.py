@@ -115,7 +115,7 @@ class PrivateGradients(Estimator):
             assumes=(*facts.assumptions(), "who takes part is public"),
             basis=Basis.PROVED,
             proof="proofs/private_gradients.md",
-        )
+        ).from_raw_ratings()
 
     def events(self, facts: PublicFacts) -> Sequence[Any]:
         """Return one flipped bit per round."""

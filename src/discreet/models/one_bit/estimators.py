@@ -97,7 +97,7 @@ class OneBitInput(OneBit):
 
     def promise(self, facts: PublicFacts) -> Guarantee:
         """Return the promise; it depends on epsilon alone."""
-        return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL)
+        return self._promise(facts, "proofs/one_bit_input.md", trust=Trust.LOCAL).from_raw_ratings()
 
     def _mean(self, data: Interactions, random: PrivacyRandom) -> float:
         return released_mean(data, self.mean_epsilon, random, local=True)

@@ -41,3 +41,16 @@ def left_over(limit: float, spent: float) -> float:
     exact = Fraction(limit) - Fraction(spent)
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+
+
+def group_delta(epsilon: float, delta: float, size: int) -> float:
+    """Return the delta of a group: delta times 1 + e^eps + ... + e^((size-1) eps), rounded up; at most 1."""
+    if delta == 0 or math.isinf(epsilon):
+        return delta
+    exponent = math.log(delta) + (size - 1) * epsilon
+    if exponent >= 0:
+        return 1.0
+    # A rounding error inside the exponential grows with the size of the rounded number.
+    slack = 1 + 2.0**-50 * (4 + abs(math.log(delta)) + (size - 1) * epsilon)
+    ratio = math.expm1(-size * epsilon) / math.expm1(-epsilon)
+    return math.nextafter(min(math.exp(exponent + math.log(ratio)) * slack, 1.0), 1.0)
