@@ -74,14 +74,14 @@ def of_the_file(monkeypatch):
 
 def refused_unpaid(monkeypatch):
     """Refuse a file with one item before anything is paid."""
-    accepted = Estimator._accepted
+    accepted = Estimator.accepted
 
-    def refusing(self, *given):
-        found = accepted(self, *given)
+    def refusing(self, *given, **named):
+        found = accepted(self, *given, **named)
         Estimator._refuse(self, found)
         return found
 
-    monkeypatch.setattr(Estimator, "_accepted", refusing)
+    monkeypatch.setattr(Estimator, "accepted", refusing)
 
 
 def any_prior(monkeypatch):
