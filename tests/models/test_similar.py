@@ -129,3 +129,14 @@ def test_a_batch_refuses_what_is_unknown():
         model.similar_items([data.catalog.ids.tolist()[0], "a secret"])
     assert model.similar_items([]) == {}
     assert isinstance(model.scorer.similarities(noised=False)(0, 3), NearestItems)
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_nothing_is_named_in_one_or_two_directions(kept):
+    """The rest of what sets items apart is hidden then. The twin names neighbors in all directions."""
+    _, _, vectors, popularity = release(1.0)
+    few, all_ = (KnownVectors.of(some, popularity, noised=True) for some in (vectors[:, :kept], vectors))
+    assert not any(named(few.neighbors(item, 10), item).size for item in range(50))
+    assert any(named(all_.neighbors(item, 10), item).size for item in range(50))
+    # Without noise nothing is hidden.
+    assert KnownVectors.of(vectors[:, :kept], popularity, noised=False).neighbors(0, 10).confidence is None

@@ -64,8 +64,8 @@ _SUREST = 0.999
 class SimilarItem(tuple[ItemId, float]):
     """A neighbor and its similarity: `item, similarity = neighbor`.
 
-    `confidence` is the chance that it is a neighbor and no work of the noise, at most 0.999: the noise is
-    estimated, so nothing is certain. It is None where no noise was added.
+    `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
+    0.999: the noise is estimated, so nothing is certain. It is None where no noise was added.
     """
 
     confidence: float | None

@@ -58,8 +58,8 @@ def show_similar(
         found = f"Only {len(near)} of {k} stand out. " if len(near) < k else ""
         show(
             f"{found}Noise shrinks these numbers: compare them with each other only. Sure is the chance that "
-            "an item is a neighbor and no work of the noise. Items that are not listed may be similar, too; "
-            "nothing is known about them."
+            "an item is a neighbor in what was found, and no work of the noise. Noise may hide what sets "
+            "items apart. Items that are not listed may be similar, too; nothing is known about them."
         )
 
 

@@ -177,7 +177,7 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
         if name not in names:
             raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
     if missing:
-        hint = " or, if every row just says that something was chosen, read it as implicit (--implicit)" * (
+        hint = " or, if every row just says that something was chosen, fit and evaluate with --implicit" * (
             RATING in missing
         )
         shell = ",".join(f"{role}=NAME" for role in missing)

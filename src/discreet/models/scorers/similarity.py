@@ -25,6 +25,9 @@ _MOST_FALSE = 0.1
 # A neighbor is more similar than this part of the catalog; where many are asked for, than fewer.
 _NEARER_THAN = 0.9
 _CANDIDATES = 60
+# In fewer directions than three, half or a quarter of the catalog lies together, whatever sets it apart in
+# the directions that the noise hid. Items are then not named; the number is between two and three.
+_FEWEST_DIRECTIONS = 2.5
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -81,7 +84,14 @@ class KnownVectors(NamedTuple):
         part = 1 - 2 * k / max(others.shape[1], 1)
         level = np.quantile(others, min(max(part, 0.5), _NEARER_THAN)) if others.size else 0.0
         sure = np.exp(log_chance((similarity - level) / np.maximum(error, 1e-9)))
+        if _directions(self.spread) < _FEWEST_DIRECTIONS:
+            sure = np.zeros_like(sure)
         return NearestItems(similarity - error, sure, _LEAST_CHANCE)
+
+
+def _directions(spread: Floats) -> float:
+    """Return in how many directions vectors lie: as many as there are where they spread evenly."""
+    return float(spread.sum() ** 2 / max(float((spread**2).sum()), _TINY))
 
 
 def _known(squares: Floats, popularity: Floats) -> tuple[float, Floats]:
@@ -113,8 +123,7 @@ class Directions(NamedTuple):
         """Take vectors of any length."""
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = vectors / np.maximum(lengths, _TINY)
-        values = np.linalg.eigvalsh(units.T @ units)
-        return cls(units, float(values.sum() ** 2 / max(float((values**2).sum()), _TINY)), noised)
+        return cls(units, _directions(np.linalg.eigvalsh(units.T @ units)), noised)
 
     def neighbors(self, item: int, k: int) -> NearestItems:
         """Return cosines, and one minus the rate of false discoveries among items as near as each."""
