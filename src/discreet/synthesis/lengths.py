@@ -73,8 +73,8 @@ def number_of_users(released: ReleasedHistories | None, users: int | None) -> in
         return integer("users", users, least=1, most=_MOST_USERS)
     if released is None:
         raise ParameterError(
-            "The model did not release how many users there are. Say how many to make, or fit it with "
-            "for_synthesis."
+            "The model did not release how many users there are. Say how many to make (users, --users), or "
+            "fit it with for_synthesis (--for-synthesis)."
         )
     counted = max(round(float(released.lengths.sum())), 1)
     do = "The release counted so many; say how many to make."

@@ -63,6 +63,8 @@ def _of_parquet(path: Path, role: str) -> list[str]:
 
 
 def _of_text(path: Path, role: str) -> list[str]:
+    if not path.exists():
+        raise FileError(f"There is no file {path}; give one with one {role} id per line, or a table of them.")
     try:
         # Some editors write a byte order mark, which is not part of the first id.
         text = path.read_text(encoding="utf-8-sig")
