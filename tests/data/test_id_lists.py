@@ -72,7 +72,7 @@ def test_parquet_tables_and_users(tmp_path):
     gone = tmp_path / "gone.csv"
     gone.write_text("why,user\nasked,ann\nleft,bob\n")
     assert read_id_list(gone, "user") == ["ann", "bob"]
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="There is no file"):
         read_id_list(tmp_path / "absent.txt")
 
 
