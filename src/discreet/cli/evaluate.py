@@ -94,8 +94,10 @@ def _table(result: Evaluation, title: str) -> Table:
         metric = Metric.parse(name)
         lower = metric.lower_is_better
         # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
-        told = isinstance(metric.definition, ListMetric | RatingMetric)
-        simple = [(known[name].mean, of) for of, known in result.references.items() if told and name in known]
+        compared = isinstance(metric.definition, ListMetric | RatingMetric)
+        simple = [
+            (known[name].mean, of) for of, known in result.references.items() if compared and name in known
+        ]
         value, of = (min if lower else max)(simple, default=(0.0, ""))
         table.add_row(
             name,
