@@ -126,7 +126,7 @@ def recommend(
 
 
 def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool) -> str | None:
-    """Return where the histories of many people are; refuse both of them, or half of one."""
+    """Return where the histories of many people are; refuse two places, or half of one."""
     if for_all != (all_users is not None):
         raise ParameterError("Give the histories and --all together: discreet recommend MODEL FOLDER --all.")
     if for_all and histories is not None:
