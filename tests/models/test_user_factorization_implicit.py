@@ -69,7 +69,8 @@ def test_finds_the_crowds(split, epsilon):
     same = Popularity(epsilon=math.inf).fit(split.train, random=PrivacyRandom.simulate(0))
     assert own > measure(same, split.train, split.test, "hr@10")["hr@10"] + 0.1
     even = [item % 2 for item, _ in model.similar_items(4, k=10)]
-    assert even == [0] * 10
+    # One direction parts two groups. With noise it cannot show which items of a group are near.
+    assert even == ([0] * 10 if math.isinf(epsilon) else [])
 
 
 def test_is_popularity_when_the_noise_drowns_taste(split):
