@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from discreet.core.checks import DataError, FileError
 from discreet.core.exports import Later
 from discreet.data.reading.columns import ITEM, USER, roles_by_name, simplify
-from discreet.data.reading.layouts import GZIP, PARQUET, magic
+from discreet.data.reading.layouts import GZIP, PARQUET, is_number, magic
 from discreet.data.reading.limits import bounded, or_sentence, scanned
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _of_table(path: Path, rows: list[list[str]], role: str) -> list[str]:
     """Return the ids of a table, if its first line shows whether it is a header."""
     first, others = rows[0], rows[1:]
     turns = any(
-        others and not _is_number(field) and all(_is_number(row[place]) for row in others)
+        others and not is_number(field) and all(is_number(row[place]) for row in others)
         for place, field in enumerate(first)
     )
     if _is_header(first, role) or turns:
@@ -191,14 +191,6 @@ def _is_header(names: Sequence[str], role: str) -> bool:
 
 def _below_header(ids: list[str], role: str) -> list[str]:
     return ids[1:] if ids and _is_header(ids[:1], role) else ids
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _an(role: str) -> str:

@@ -122,7 +122,7 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     shape = partial(
         Layout, separator=separator, comment=top.comment, dialect=dialect, date_order=date_order(choice)
     )
-    if len(first) == _JESTER_COLUMNS and all(map(_is_number, first)) and not choice:
+    if len(first) == _JESTER_COLUMNS and all(map(is_number, first)) and not choice:
         return shape(header=False, names=unnamed, roles={}, whole=frozenset(), skip=top.skip)
     header = _has_header(fields, choice, path.name)
     names = tuple(first) if header else unnamed
@@ -207,11 +207,11 @@ def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bo
     first, others = fields[0], fields[1:]
     if recognizes(first, choice):
         return True
-    if _is_number(first[2]) if len(first) > 2 else any(map(_is_number, first)):
+    if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
         return False
     for place, field in enumerate(first):
         below = [row[place] for row in others if len(row) > place]
-        if below and not _is_number(field) and all(map(_is_number, below)):
+        if below and not is_number(field) and all(map(is_number, below)):
             return True
     raise DataError(
         f"{name} does not say which column is which; name its columns with columns (--columns), as in "
@@ -237,7 +237,8 @@ def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str
     )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Tell whether a field is written as a number."""
     try:
         float(text)
     except ValueError:

@@ -1,7 +1,8 @@
 """Learn from ratings what people choose and how they like it, from one budget.
 
-What people choose is seen through far less noise than how they like it, and it says a lot about taste: where
-crowds show, they become features of items in all that follows. The proof is in proofs/user_factorization.md.
+What people choose is seen through far less noise than how they like it, and it says a lot about that. Where
+item embeddings show, they become features of items in all that follows. The proof is in
+proofs/user_factorization.md.
 """
 
 from __future__ import annotations
@@ -94,18 +95,18 @@ def learn_ratings(
         detailed=purpose == "both",
         released=released,
     )
-    crowds, content = np.zeros((data.n_items, 0)), None
+    embeddings, content = np.zeros((data.n_items, 0)), None
     if words is not None and purpose == "both":
         content = learn_content(data, words, view.tally.likely, budget.take(tuned.CONTENT_SHARE), random)
         decisions["weight of similar words"] = round(content.weight, 3)
     if shows:
-        view, factors_found, crowds, said = fit.factors_found(view, shares, progress)
+        view, factors_found, embeddings, said = fit.factors_found(view, shares, progress)
     else:
         view, factors_found, said = *fit.effects(view, budget.take_rest()), {"factors pay": False}
     progress("user-factorization", 4, 4)
     decisions |= said
-    decisions |= {"choices kept": crowds.shape[1], "factors kept": factors_found.features.shape[1] - 1}
-    crowds = crowds if content is None else content.beside(crowds, tuned.LIST_RIDGE)
+    decisions |= {"choices kept": embeddings.shape[1], "factors kept": factors_found.features.shape[1] - 1}
+    embeddings = embeddings if content is None else content.beside(embeddings, tuned.LIST_RIDGE)
     following, ordered = NextItems.none(), True
     if released:
         following, ordered = next_items(released[0], view.tally, view.people), released[0].weights.ordered
@@ -121,7 +122,7 @@ def learn_ratings(
     if recent is not None:
         popularity, shift = recent.items(data, view, factors_found.offsets, random)
         factors_found = factors_found._replace(offsets=factors_found.offsets + shift)
-    choice = InteractionScorer.of(popularity, crowds, {}, following, ordered=ordered)
+    choice = InteractionScorer.of(popularity, embeddings, {}, following, ordered=ordered)
     return _scorer(data.facts, view, factors_found, choice, decisions)
 
 
@@ -148,14 +149,14 @@ class _Fit:
         explained = pilot_spectrum(self.data, view, factors_found, budget.take(shares.pilot_moment), random)
         strong = explained >= (tuned.STRONG if self.many else tuned.STRONG_FOR_FEW)
         progress("user-factorization", 2, 4)
-        crowds = np.zeros((self.data.n_items, 0))
+        embeddings = np.zeros((self.data.n_items, 0))
         if self.many or not strong:
-            view, crowds = self.crowds(view, shares.for_strong_factors() if strong else shares)
+            view, embeddings = self.embeddings(view, shares.for_strong_factors() if strong else shares)
             factors_found = free_directions(view, view.effects().mean)
         progress("user-factorization", 3, 4)
-        pays = strong or (explained >= tuned.EXPLAINED and crowds.shape[1] < tuned.ENOUGH_EMBEDDINGS)
+        pays = strong or (explained >= tuned.EXPLAINED and embeddings.shape[1] < tuned.ENOUGH_EMBEDDINGS)
         # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
-        looks = pays or (not crowds.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
+        looks = pays or (not embeddings.shape[1] and view.typical_length >= tuned.ENOUGH_RATINGS)
         left = budget.left
         if looks:
             factors_found = directions(
@@ -164,9 +165,9 @@ class _Fit:
         found = factors_found.features.shape[1] > factors_found.free
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
-            return *self.effects(view, budget.take_rest()), crowds, said
+            return *self.effects(view, budget.take_rest()), embeddings, said
         view, factors_found = self.refits(view, factors_found, shares.factor_moment * left, strong)
-        return view, factors_found, crowds, said
+        return view, factors_found, embeddings, said
 
     def refits(
         self, view: ItemView, factors: LatentFactors, moment: float, strong: bool
@@ -195,7 +196,7 @@ class _Fit:
         view = view.with_effects(self.data, multiplier, self.random)
         return view, free_directions(view, view.effects().mean)
 
-    def crowds(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
+    def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
         budget, random = self.budget, self.random
         parts = (shares.co_occurrences, shares.embeddings)
