@@ -4,10 +4,12 @@ import importlib.util
 import re
 import shutil
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 from hatchling.build import build_wheel
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = "https://forge.example/us/discreet/"
@@ -111,3 +113,22 @@ def test_actions_are_pinned_by_commit_and_the_image_by_a_lock():
         blocks = text.partition("\n")[2].replace(" \\\n", "").splitlines()
         assert all(LOCKED.fullmatch(block) for block in blocks)
         assert needed <= {block.partition("==")[0] for block in blocks}
+
+
+def needs(names):
+    """Return what these packages need beyond themselves, by what is installed here."""
+    found = set()
+    for name in names:
+        asked = [Requirement(line) for line in requires(name) or []]
+        now = [one for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})]
+        found |= {re.sub(r"[-_.]+", "-", one.name).lower() for one in now}
+    return found - set(names)
+
+
+@pytest.mark.parametrize("lock", ["service", "build"])
+def test_a_lock_names_all_that_its_packages_need(lock):
+    # pip refuses a package without a hash, so one that is missing ends the build of the image.
+    text = (ROOT / f"requirements-{lock}.lock").read_text(encoding="utf8")
+    names = re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE)
+    assert needs(names) == set()
+    assert needs([name for name in names if name not in ("pydantic-core", "tomlkit")]) != set()
