@@ -91,7 +91,7 @@ def has_questions(estimator: Estimator) -> bool:
 
 
 def audit_questions(name: str, estimator: Estimator) -> Finding:
-    """Search for a question that tells neighboring data sets apart beyond what is promised.
+    """Search for a question that distinguishes neighboring data sets beyond what is promised.
 
     Raises:
         ParameterError: The model cannot run over parties.
@@ -139,7 +139,7 @@ def _searched(estimator: Estimator, promised: float) -> SearchFindings:
 
 
 def _heard(here: Connection, found: SearchFindings) -> tuple[bool, int, str]:
-    """Take in what a search tells until it ends; return whether it reached its end, and the last question."""
+    """Follow a search until it ends; return whether it reached its end, and the last question."""
     place, label, so_far = 0, "the beginning", SearchFindings()
     try:
         while True:
@@ -190,7 +190,7 @@ def _search(estimator: Estimator, promised: float, begin: int, output: Connectio
 
 
 def try_question(estimator: Estimator, asked: HostileQuestion, found: SearchFindings) -> None:
-    """Put a question to a party with and without each canary, and note what tells them apart."""
+    """Put a question to a party with and without each canary, and note what distinguishes them."""
     found.tried += 1
     found.statistics.add(str(asked.question.fields.get("statistic")))
     data, others = _neighbors()
@@ -210,7 +210,7 @@ def try_question(estimator: Estimator, asked: HostileQuestion, found: SearchFind
             found.leaks.setdefault("draws", f"{asked.label}, {canary}: {error}")
             continue
         if difference := here.difference(there):
-            same = f"{asked.label}, {canary}: told the same, the {difference} differ"
+            same = f"{asked.label}, {canary}: the same answer, the {difference} differ"
             found.leaks.setdefault(f"{difference} {asked.change}", same)
             continue
         if len(player.calls) == len(recorder.calls):

@@ -151,7 +151,7 @@ class ShardFolder:
         return self.total_of(range(self.n_shards), statistic)
 
     def total_of(self, numbers: Sequence[int], statistic: Statistic) -> Sums:
-        """Return the exact sum of what the people of some shards tell."""
+        """Return the exact sum of the contributions of some shards' users."""
         seen: dict[int, tuple[int, ...]] = {}
         try:
             found = statistic.over_blocks(self._blocks(numbers, seen))

@@ -214,7 +214,7 @@ class Coordinator:
         return True
 
     def _leads_on(self, result: StepResult) -> bool:
-        """Tell whether a next question, one that parties take, or a model follows from what was told."""
+        """Return whether the results lead to a next question that parties take, or to a model."""
         so_far, size = [*(entry.result for entry in self.rounds), result], len(self._shared)
         try:
             with np.errstate(all="ignore"):

@@ -2,7 +2,7 @@
 
 A party draws a key, adds the stream of numbers it opens to its answer modulo 2^64 and hands the key to a
 keeper, who is nobody's data. The coordinator sees answers that are each uniformly random. When it has
-heard enough parties it asks the keeper for the sum of their masks, which it gets once a step, for one set of
+enough answers it asks the keeper for the sum of their masks, which it gets once a step, for one set of
 parties that were all asked the same. A party that falls silent costs nothing: its mask is left out. With an
 answer comes a fingerprint of its key, so that a party whose key is another one is left out by name.
 """
@@ -53,7 +53,7 @@ class Line(Protocol):
 
 
 def fingerprint(key: bytes) -> str:
-    """Return what tells a key from others and opens nothing: 32 random bytes cannot be guessed from it."""
+    """Return what identifies a key and opens nothing: 32 random bytes cannot be guessed from it."""
     return hashlib.sha256(b"discreet: key of a mask\0" + key).hexdigest()
 
 
@@ -106,7 +106,7 @@ class Keeper:
         self._journal = journal or Journal()
         self._keys: dict[tuple[str, int, str], _Key] = {}
         self._revealed: dict[tuple[str, int], frozenset[str]] = {}
-        # Two who ask at once about different parties must not both be told.
+        # Two who ask at once about different parties must not both get an answer.
         self._turn = threading.Lock()
         for message in self._journal.messages:
             self._remember(message)

@@ -1,4 +1,4 @@
-"""Collect over HTTP: tell the campaign, take reports, publish what is learned from them."""
+"""Collect over HTTP: show the campaign, take reports, publish what is learned from them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Count what a service answers: numbers of requests and seconds, nothing of what was asked.
 
-Counts tell when people ask, so only the operator reads them (`add_metrics` needs a token).
+Counts show when people ask, so only the operator reads them (`add_metrics` needs a token).
 """
 
 from __future__ import annotations

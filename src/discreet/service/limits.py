@@ -244,7 +244,7 @@ class RateLimit:
 
     Peers are known by a hash under a key that is thrown away with the counts: nothing about an address is
     written, and last minute's counts cannot be joined with this one's. When there are too many to count, the
-    one that has been quiet longest is forgotten, so that a crowd of strangers cannot lock a newcomer out.
+    one that has been quiet longest is forgotten, so that many strangers cannot lock a newcomer out.
     """
 
     def __init__(self, per_minute: int) -> None:

@@ -104,7 +104,7 @@ def sentence(status: int, text: str, example: dict[str, Any] | None = None) -> J
 
 
 def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> None:
-    """Tell counts to whoever has the token: to strangers they would tell when people come."""
+    """Show counts to whoever has the token: strangers could see from them when people come."""
     expected = f"Bearer {token}".encode()
 
     @app.get("/metrics", summary="Counts for the operator, as Prometheus reads them; needs the token")

@@ -105,7 +105,7 @@ class GroupWriter:
             receipts: list[Receipt | BaseException] = [*self._store.take([one.submission for one in group])]
             self._shows_order = True
         except Exception as error:
-            # Nothing of the group is on disk; every sender is told so and may send again.
+            # Nothing of the group is on disk; every sender gets that answer and may send again.
             receipts = [error] * len(group)
         for one, receipt in zip(group, receipts, strict=True):
             one.loop.call_soon_threadsafe(_answer, one.answer, receipt)

@@ -29,7 +29,7 @@ class ItemVectors(Statistic):
 
     A person explains the own ratings by a ridge over `features` beyond `offsets`; `scale` turns the solution
     into factors f of about unit size, the first of them 1, no longer than `longest` >= 1. With r_i and f_i
-    computed without rating i, weights q_i = `pull` and c = `count_part` a person tells
+    computed without rating i, weights q_i = `item_weights` and c = `count_part` a user contributes
     (w q_i r_i f_i, w q_i c) for each item i, w = 1 / sqrt(sum_i q_i^2 (r_i^2 |f_i|^2 + c^2)), of length 1;
     and, apart from that, the matrix
     sum_i f_i f_i' / (longest sqrt(n S)) with S = sum_i |f_i|^2, whose norm is at most 1: the norm of the sum

@@ -107,7 +107,7 @@ class Profiles(Stated):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileQuestion(Stated):
-    """Say what a person tells about each chosen item, and in which norm it is bounded.
+    """Describe a user's contribution to each chosen item, and in which norm it is bounded.
 
     `pairs` are the products of profile entries that are contributed as well; a loss that weights interactions
     and other items equally needs none.

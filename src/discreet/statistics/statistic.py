@@ -84,7 +84,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Statistic(Stated, ABC):
-    """Compute what people tell, block by block; see the module for how to write one."""
+    """Compute users' contributions, block by block; see the module for how to write one."""
 
     @property
     @abstractmethod

@@ -111,7 +111,7 @@ def over_flower(
     programs: Path | None = None,
     watched: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> RunOutcome:
-    """Run all rounds that are not finished yet and return the model; what was heard is kept in `folder`.
+    """Run all rounds that are not finished yet and return the model; answers are kept in `folder`.
 
     Raises:
         FederationError: Too few parties answered, or Flower or the keeper is gone; run again to go on.

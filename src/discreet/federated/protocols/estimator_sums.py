@@ -103,7 +103,7 @@ class EstimatorSums(ItemProtocol):
         return cast(Estimator, replace(cast(Any, self.estimator), epsilon=epsilon))
 
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
-        """Ask for what training asks for after what was told."""
+        """Ask for what training needs after these results."""
         asked = self._played(results)
         return self._answerable().write(asked) if isinstance(asked, Asked) else None
 
@@ -122,7 +122,7 @@ class EstimatorSums(ItemProtocol):
         return result
 
     def _played(self, results: Sequence[StepResult]) -> Asked | Scorer:
-        """Train on what was told; return what training asks for next, or the model."""
+        """Train on the results; return what training needs next, or the model."""
         recording = [np.asarray(entry.arrays[_SUM]) for entry in results]
         source = cast(Interactions, _Nobody(self.facts, recording))
         try:
@@ -226,7 +226,7 @@ class _NoNoise:
 
 @final
 class _Nobody:
-    """Stand for people that parties hold: facts, and totals as they were told, in order."""
+    """Stand for people that parties hold: facts, and totals in the order in which they came."""
 
     def __init__(self, facts: PublicFacts, recording: Sequence[Floats]) -> None:
         self.facts, self.n_items = facts, facts.n_items
@@ -256,7 +256,7 @@ class _Totals:
         self._statistic, self._source = statistic, source
 
     def floats(self, name: str | None = None) -> Floats:
-        """Return one part without noise; parties tell it only where nothing is promised."""
+        """Return one part without noise; parties send it only where nothing is promised."""
         awaited = self.steps(name)
         return awaited.released(Gaussian(sigma=0.0, l2_sensitivity=1.0), symmetric=awaited.part.symmetric)
 
@@ -274,7 +274,7 @@ class _Awaited(RemoteSum):
         self._statistic, self.part, self._source = statistic, part, source
 
     def released(self, noise: object, *, symmetric: bool) -> Floats:
-        """Return what the parties told, or ask them."""
+        """Return what the parties answered, or ask them."""
         if not isinstance(noise, Gaussian) or symmetric != self.part.symmetric:
             raise ParameterError("Parties share Gaussian noise only.")
         results = self._source.next_result(Asked(self._statistic, self.part, noise.sigma))

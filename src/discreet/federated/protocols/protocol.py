@@ -1,7 +1,7 @@
 """Say what a run asks and what is answered: both sides of every step in one place, so they cannot drift.
 
 A protocol is a value that coordinator and parties share: public settings. Everything the coordinator knows is
-what it was told so far; the next question is a pure function of that, and so is the model.
+the results of the finished steps; the next question is a pure function of them, and so is the model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MessagePart:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """Hold what one finished step told: combined arrays, the noise on them, and how many parties answered."""
+    """Hold the result of one step: combined arrays, the noise on them, and how many parties answered."""
 
     kind: str
     arrays: Arrays
@@ -85,7 +85,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def question(self, results: Sequence[StepResult], n_shared: int) -> MessagePart | None:
-        """Return what to ask next after what was told, or None when nothing is left to ask."""
+        """Return the next question after these results, or None when nothing is left to ask."""
 
     @abstractmethod
     def shapes(self, question: MessagePart | Message, n_shared: int) -> Shapes:
@@ -99,7 +99,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def may_ask(self, kind: str, before: Sequence[str]) -> bool:
-        """Tell whether a party that answered `before` may answer this kind within its promise."""
+        """Return whether a party that answered `before` may answer this kind within its promise."""
 
     def price(self, question: Message) -> float:
         """Return what a question costs, by the party's own reading; protocols with a plan count kinds."""
@@ -110,7 +110,7 @@ class Protocol(ABC):
         return 0.0
 
     def allows(self, question: Message, before: Sequence[Drawn]) -> bool:
-        """Tell whether a party that drew `before` may answer a question within its promise."""
+        """Return whether a party that drew `before` may answer a question within its promise."""
         return self.may_ask(question.kind, [one.kind for one in before])
 
     def check_sums(self, question: Message, results: StepResult) -> None:
@@ -130,11 +130,11 @@ class Protocol(ABC):
         return data.catalog
 
     def combine(self, totals: Arrays, parties: int) -> dict[str, Floats]:
-        """Turn sums of answers into what the step told."""
+        """Turn sums of answers into the result of the step."""
         return {name: self.noise.read(array) for name, array in totals.items()}
 
     def combined_noise(self, deviations: Sequence[float]) -> float:
-        """Return the deviation of what the step told, from those of the answers."""
+        """Return the noise deviation of the result, from those of the answers."""
         return total_deviation(deviations)
 
     def settings(self) -> str:

@@ -149,10 +149,10 @@ class SummedStatistics(ItemProtocol):
             profiles, asked = read_profiles(question, data.n_items, plan.norm)
             gram = data.total(statistics.ProfileGram(profiles=profiles, norm=plan.norm))
             linear = data.total(statistics.LinearTerms(profiles=profiles, question=asked))
-            shared_noise, told_noise = plan.rounds[number]
+            shared_noise, linear_noise = plan.rounds[number]
             found = {
                 "gram": (gram.floats(), shared_noise, True),
-                "linear": (linear.floats(), told_noise, False),
+                "linear": (linear.floats(), linear_noise, False),
             }
         sent = {name: self.noise.protect(*parts, random) for name, parts in found.items()}
         return MessagePart(
@@ -183,7 +183,7 @@ class _Begun(NamedTuple):
 
 
 class _View:
-    """Compute what follows from the sums told so far; everything here is post-processing."""
+    """Compute what follows from the sums received so far; everything here is post-processing."""
 
     def __init__(self, protocol: SummedStatistics, results: Sequence[StepResult]) -> None:
         self._protocol, self._results = protocol, results
@@ -200,14 +200,14 @@ class _View:
         return _planned(self._plan.moment, self._plan.votes, self._results[0].noise["votes"])
 
     def next_round(self) -> _Begun:
-        """Return what the next round begins with, after all rounds told so far."""
+        """Return what the next round begins with, after all finished rounds."""
         begun = self._first_round()
         for terms in self._results[2:]:
             begun = _after(self.solved(begun, terms))
         return begun
 
     def last_round(self) -> tuple[_Begun, items_of.ItemFactors]:
-        """Return what the last round told began with, and the items that its sums give."""
+        """Return what the last finished round began with, and the items that its sums give."""
         begun = self._first_round()
         for terms in self._results[2:-1]:
             begun = _after(self.solved(begun, terms))
@@ -247,7 +247,7 @@ def _after(solved: items_of.ItemFactors) -> _Begun:
 
 
 def _planned(noise: Gaussian | Laplace, known: Gaussian | Laplace, measured: float) -> float:
-    """Guess the deviation of a sum that was not told yet: as many times the plan's as the known one was."""
+    """Guess the deviation of a sum that is still to come: as many times the plan's as the known one was."""
     if known.variance == 0:
         return 0.0
     return measured * math.sqrt(noise.variance / known.variance)

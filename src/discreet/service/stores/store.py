@@ -49,7 +49,7 @@ class ReportStore(ABC):
 
     @final
     def take(self, batch: Sequence[Submission]) -> list[Receipt]:
-        """Keep what is new of several submissions in one transaction, and tell what became of each."""
+        """Keep what is new of several submissions in one transaction; return what became of each."""
         senders = list({one.sender for one in batch})
         with self._transaction() as transaction:
             if transaction.value(CLOSED) is not None:
@@ -118,7 +118,7 @@ class ReportStore(ABC):
 
     @final
     def redeem(self, name: bytes, request: bytes) -> bool:
-        """Use an invitation for one request; tell whether it may be answered.
+        """Use an invitation for one request; return whether it may be answered.
 
         The same request may come again: its answer may have been lost. Any other is refused. Strangers
         with no invitation only read: they keep nobody from writing.
