@@ -22,7 +22,14 @@ from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, 
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, from_toml, parse_settings, to_toml
-from discreet.testing.small_data import fitted_once, never_private, notes_folder, observed, toy_data
+from discreet.testing.small_data import (
+    fitted_once,
+    never_private,
+    notes_folder,
+    observed,
+    timed_data,
+    toy_data,
+)
 
 _FACTS = PublicFacts(n_items=40, n_users=256)
 
@@ -143,9 +150,9 @@ class EstimatorContract:
         assert Guarantee.from_json(promise.to_json()) == promise
 
     def test_fit_attaches_the_promise_and_marks_simulated_noise(self) -> None:
-        model = quiet(self.make(), self.data)
-        assert model.guarantee == self.make().promise(self.data.facts).as_simulated()
-        assert model.name == self.estimator.name and model.parameters == self.make().settings
+        model, recipe = self.fitted, self.make(30.0)
+        assert model.guarantee == recipe.promise(timed_data().facts).as_simulated()
+        assert model.name == self.estimator.name and model.parameters == recipe.settings
 
     def test_pays_before_it_reads_and_a_crash_is_still_paid(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ledger = Ledger.in_memory()
