@@ -294,7 +294,7 @@ def test_strangers_and_foreign_programs_are_refused(found, tmp_path):
     federation.processes["stranger"] = node.start_supernode(federation.address, tmp_path / "d", 5.0)
     log = stranger / "flower" / "supernode.log"
     assert wait_until(lambda: log.exists() and "Failed to activate SuperNode" in log.read_text())
-    assert federation.processes["stranger"].wait(60) != 0
+    assert federation.processes["stranger"].wait(300) != 0
 
 
 PROGRAM = """
