@@ -22,14 +22,7 @@ from discreet.privacy.guarantee import RAW, Basis, Guarantee, Neighbors, Trust, 
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.additive import Gaussian, Laplace
 from discreet.recipes import MODELS, from_toml, parse_settings, to_toml
-from discreet.testing.small_data import (
-    fitted_once,
-    never_private,
-    notes_folder,
-    observed,
-    timed_data,
-    toy_data,
-)
+from discreet.testing.small_data import fitted_once, never_private, notes_folder, observed, toy_data
 
 _FACTS = PublicFacts(n_items=40, n_users=256)
 
@@ -151,7 +144,7 @@ class EstimatorContract:
 
     def test_fit_attaches_the_promise_and_marks_simulated_noise(self) -> None:
         model, recipe = self.fitted, self.make(30.0)
-        assert model.guarantee == recipe.promise(timed_data().facts).as_simulated()
+        assert model.guarantee == recipe.promise(self.data.facts).as_simulated()
         assert model.name == self.estimator.name and model.parameters == recipe.settings
 
     def test_pays_before_it_reads_and_a_crash_is_still_paid(self, monkeypatch: pytest.MonkeyPatch) -> None:
