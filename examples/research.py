@@ -6,7 +6,7 @@ from pathlib import Path
 import discreet
 from discreet.data.datasets.synthetic import popularity_skewed
 
-data = popularity_skewed(n_users=1500, n_items=120, mean_per_user=25)
+data = popularity_skewed(n_users=800, n_items=120, mean_per_user=25)
 methods = [
     *(discreet.UserFactorization(epsilon=epsilon) for epsilon in (0.5, 1.0, 4.0)),
     *(discreet.Biases(epsilon=epsilon) for epsilon in (0.5, 1.0, 4.0)),

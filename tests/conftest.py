@@ -1,6 +1,7 @@
 """What happens once before all tests: which examples are drawn, which kernels are run, and on what noise."""
 
 import gc
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +19,12 @@ settings.load_profile("default")
 
 def pytest_addoption(pluginmanager):
     """See to it that tests run on the kernels as they are written now, and on noise that repeats."""
-    forget_stale(Path(find_spec("discreet").origin).parent)
-    # A plugin of its own: the hooks of this file are not called for doctests of the package.
+    # Once: the processes that share the tests are started by one that has done it.
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        forget_stale(Path(find_spec("discreet").origin).parent)
+    # Plugins of their own: the hooks of this file are not called for doctests of the package.
     pluginmanager.import_plugin("seeded_noise")
+    pluginmanager.import_plugin("doctests")
 
 
 @pytest.hookimpl(wrapper=True)

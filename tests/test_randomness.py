@@ -132,7 +132,7 @@ def test_no_two_processes_read_the_same_stream():
         [sys.executable, "-W", "ignore", "-c", _FORKING],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -320,6 +320,6 @@ def test_a_daemon_looks_for_the_coordinator_until_it_is_closed(folder, monkeypat
     threading.Thread(target=daemon.run, daemon=True).start()
     daemon.start_flower()
     node = daemon._node
-    assert looked.wait(10) and node.is_alive(), "the twin: it runs"
+    assert looked.wait(300) and node.is_alive(), "the twin: it runs"
     daemon.close()
     assert not node.is_alive()

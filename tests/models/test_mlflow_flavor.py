@@ -62,7 +62,7 @@ def answered(url, body, *, within, process):
     end = time.monotonic() + within
     while True:
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return json.load(answer)
         except (urllib.error.URLError, ConnectionError) as error:
             early = isinstance(error, urllib.error.HTTPError)
@@ -90,7 +90,7 @@ def test_the_server_of_mlflow_answers(model, tmp_path):
         found = answered(url, {"dataframe_records": rows}, within=300, process=process)["predictions"]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=300)
     for history, answer in zip(histories, found, strict=True):
         assert answer["items"] == [item for item, _ in model.recommend(history, 5)]
     assert found[0] != found[1]

@@ -1,12 +1,13 @@
 """The mutation pass changes what it says, and chooses the tests that run what it changed."""
 
 import ast
+import json
 import random
 
 import pytest
 
 from mutation.changes import KINDS, changes, drawn, tree
-from mutation.run import GROUPS, ROOT
+from mutation.run import EQUIVALENT, GROUPS, ROOT
 from mutation.selection import Selection
 
 SOURCE = '''"""Docstrings have 3 + 4 numbers that stay."""
@@ -76,6 +77,12 @@ def test_draws_can_be_repeated_and_every_change_is_still_a_program(group):
     assert [one.kind for one in found] == [*KINDS, *KINDS]
     for one in random.Random(1).sample(found, 6):
         assert ast.dump(tree(one.applied(sources[one.path]))) != ast.dump(tree(sources[one.path]))
+
+
+def test_changes_that_make_no_difference_are_of_lines_that_are_there():
+    for known in json.loads(EQUIVALENT.read_text(encoding="utf8")):
+        source = (ROOT / known["path"]).read_text(encoding="utf8")
+        assert known["before"] in source, known
 
 
 def test_tests_are_chosen_by_what_they_run_or_by_what_names_it():

@@ -572,7 +572,7 @@ assert is_right and os.waitpid(child, 0)[1] == 0
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_waits_for_the_operation_of_another_thread():
     """Afterwards parent and child may both begin an operation."""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK_IN_AN_OPERATION], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORK_IN_AN_OPERATION], check=True, timeout=300)
 
 
 KILLED_WRITER = """

@@ -87,7 +87,7 @@ def test_a_backup_by_the_paying_process_lets_nobody_in(path):
 @pytest.mark.skipif(os.name != "posix", reason="locks that a close drops exist there only")
 def test_processes_with_backups_never_overspend(path):
     spenders = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(4)]
-    assert [spender.wait(120) for spender in spenders] == [0] * 4
+    assert [spender.wait(300) for spender in spenders] == [0] * 4
     ledger = Ledger.open(path)
     assert len(ledger.entries()) == 8 and ledger.remaining("films").epsilon == 0.0
 

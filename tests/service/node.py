@@ -23,7 +23,7 @@ def ask(*questions):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)
@@ -55,6 +55,6 @@ def device_lists(model, ids, questions):
 def run_module(text, *arguments, given=""):
     """Run a JavaScript module with node, and return what it wrote."""
     command = [NODE, "--input-type=module", "-e", text, *map(str, arguments)]
-    told = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
+    told = subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=300)
     assert told.returncode == 0, told.stderr
     return told.stdout

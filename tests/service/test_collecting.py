@@ -89,7 +89,7 @@ def test_refusals_are_one_sentence_with_a_status(collecting, films, shelf):
 
 def test_a_chunked_flood_is_cut_off(collecting, films):
     service, store = collecting(films)
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=300)
     endless = (bytes(65536) for _ in range(1000))
     try:
         headers = {"transfer-encoding": "chunked", "content-type": "application/octet-stream"}

@@ -73,7 +73,7 @@ def requests(rng, count, target, seeds):
 def answers(port, asked):
     """Return how often each status came; anything but a sentence in a refusal fails."""
     statuses = Counter()
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         _ask_all(connection, asked, statuses)
     return statuses
 

@@ -237,7 +237,7 @@ def surprise(codes, mechanism):
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_no_violation_of_accessibility_rules_at_any_size(clean, collecting, films, tmp_path, scheme, width):
+def test_no_violation_of_accessibility_rules_at_any_size(clean, collecting, films, scheme, width):
     from axe_playwright_python.sync_playwright import Axe
 
     service, _ = collecting(films)
@@ -253,7 +253,6 @@ def test_no_violation_of_accessibility_rules_at_any_size(clean, collecting, film
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.screenshot(path=tmp_path / "page.png", full_page=True)
 
 
 def test_few_items_are_listed_and_no_more_answers_than_items_are_counted(clean, collecting):

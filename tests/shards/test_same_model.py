@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -54,6 +55,12 @@ def arrays_of(recipe, source):
     return chosen.fit(source, random=PrivacyRandom.simulate(5)).scorer.arrays()
 
 
+@pytest.fixture(scope="module")
+def in_memory(user_data):
+    """Return what a recipe learns in one process, once."""
+    return cache(lambda name: arrays_of(user_level(user_data)[name], user_data))
+
+
 def assert_same(one, other):
     assert one.keys() == other.keys()
     for name in one:
@@ -70,12 +77,11 @@ def names_of(user_data, *, from_sums):
 
 
 @pytest.mark.parametrize("n_shards", [3, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 8))])
-def test_every_estimator_learns_the_same_from_shards(user_data, shard_folders, n_shards):
+def test_every_estimator_learns_the_same_from_shards(user_data, in_memory, shard_folders, n_shards):
     learned = names_of(user_data, from_sums=True)
     assert {"biases", "popularity", "user-factorization", "covariance-svd", "frank-wolfe"} <= learned.keys()
-    for recipe in learned.values():
-        learned_here = arrays_of(recipe, open_shards(shard_folders[n_shards]))
-        assert_same(learned_here, arrays_of(recipe, user_data))
+    for name, recipe in learned.items():
+        assert_same(arrays_of(recipe, open_shards(shard_folders[n_shards])), in_memory(name))
 
 
 def test_estimators_that_need_rows_say_so(user_data, shard_folders):
@@ -115,10 +121,10 @@ def client():
         yield found
 
 
-def test_every_estimator_learns_the_same_on_a_cluster(user_data, shard_folders, client):
+def test_every_estimator_learns_the_same_on_a_cluster(user_data, in_memory, shard_folders, client):
     source = on_cluster(open_shards(shard_folders[3]), client)
-    for recipe in names_of(user_data, from_sums=True).values():
-        assert_same(arrays_of(recipe, source), arrays_of(recipe, user_data))
+    for name, recipe in names_of(user_data, from_sums=True).items():
+        assert_same(arrays_of(recipe, source), in_memory(name))
 
 
 def test_a_cluster_makes_the_same_lists(user_data, shard_folders, client, tmp_path):

@@ -35,28 +35,24 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
     the spread of the others.
     """
     variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), sums.shape)
-    theta: Floats = np.zeros(features.shape[1])
+    squares, ridge = counts**2, _RIDGE * np.eye(features.shape[1])
+    prior: Floats = features @ np.zeros(features.shape[1])
     spread = _SPREAD_AT_START
+
+    def posterior() -> EmpiricalBayes:
+        signal = squares * spread
+        total = signal + variance
+        mean = prior + spread * counts * (sums - counts * prior) / total
+        return EmpiricalBayes(mean=mean, variance=spread * variance / total, known=signal / total)
+
     for _ in range(_STEPS):
-        posterior = _posterior(sums, counts, variance, features @ theta, spread)
-        known = posterior.known
+        mean, left, known = posterior()
         weighted = features * known[:, None]
-        normal = weighted.T @ features + _RIDGE * np.eye(features.shape[1])
-        theta = np.linalg.solve(normal, weighted.T @ posterior.mean).astype(np.float64, copy=False)
-        off = (posterior.mean - features @ theta) ** 2 + posterior.variance
+        theta = np.linalg.solve(weighted.T @ features + ridge, weighted.T @ mean)
+        prior = features @ theta.astype(np.float64, copy=False)
+        off = (mean - prior) ** 2 + left
         spread = max(float(known @ off) / max(float(known.sum()), _RIDGE), _SMALLEST_SPREAD)
-    return _posterior(sums, counts, variance, features @ theta, spread)
-
-
-def _posterior(
-    sums: Floats, counts: Floats, variance: Floats, prior: Floats, spread: float
-) -> EmpiricalBayes:
-    total = counts**2 * spread + variance
-    return EmpiricalBayes(
-        mean=prior + spread * counts * (sums - counts * prior) / total,
-        variance=spread * variance / total,
-        known=counts**2 * spread / total,
-    )
+    return posterior()
 
 
 def shrink_vectors(sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats) -> Floats:

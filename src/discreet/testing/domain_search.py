@@ -10,6 +10,7 @@ line of JSON.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import json
@@ -184,10 +185,19 @@ def person(
         items=items.astype(np.int32),
         values=values.astype(np.float32),
         times=None if times is None else times.astype(np.int64),
-        users=Vocabulary.range(1),
-        catalog=Vocabulary.range(n_items),
-        facts=PublicFacts(n_items=n_items, low=-_LARGEST_SINGLE, high=_LARGEST_SINGLE),
+        users=_numbered(1),
+        catalog=_numbered(n_items),
+        facts=_facts(n_items),
     )
+
+
+# Made once for the thousands of people of a search.
+_numbered = functools.cache(Vocabulary.range)
+
+
+@functools.cache
+def _facts(n_items: int) -> PublicFacts:
+    return PublicFacts(n_items=n_items, low=-_LARGEST_SINGLE, high=_LARGEST_SINGLE)
 
 
 def norm_of(part: Part, steps: Steps) -> Fraction:

@@ -143,9 +143,9 @@ class EstimatorContract:
         assert Guarantee.from_json(promise.to_json()) == promise
 
     def test_fit_attaches_the_promise_and_marks_simulated_noise(self) -> None:
-        model = quiet(self.make(), self.data)
-        assert model.guarantee == self.make().promise(self.data.facts).as_simulated()
-        assert model.name == self.estimator.name and model.parameters == self.make().settings
+        model, recipe = self.fitted, self.make(30.0)
+        assert model.guarantee == recipe.promise(self.data.facts).as_simulated()
+        assert model.name == self.estimator.name and model.parameters == recipe.settings
 
     def test_pays_before_it_reads_and_a_crash_is_still_paid(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ledger = Ledger.in_memory()
