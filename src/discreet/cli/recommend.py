@@ -11,7 +11,7 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.options.sources import On
-from discreet.cli.output.answers import REFERENCE, show_explanation, show_similar, title_of
+from discreet.cli.output.answers import REFERENCE, show_explanation, show_similar, tells_similar, title_of
 from discreet.cli.output.lists import (
     Beside,
     items_json,
@@ -217,8 +217,13 @@ def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
 
 def explain(
     file: ModelFile,
-    item: Annotated[str, typer.Argument(help="An item of the model's catalog.")],
-    history: Annotated[Path, typer.Option("--history", help="The history of one person, as for recommend.")],
+    item: Annotated[
+        str | None,
+        typer.Argument(help="An item of the model's catalog. Default: the first of the person's list."),
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="The history of one person, as for recommend.")
+    ] = None,
     user: Annotated[
         str | None, typer.Option("--user", help="The person's id, if the history holds several people.")
     ] = None,
@@ -230,22 +235,29 @@ def explain(
     from discreet.data.reading.history import read_history
     from discreet.models.storage import load
 
+    if history is None:
+        raise ParameterError("A list is explained by a person's own history. Give its file with --history.")
     fitted = load(file)
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
-    found = fitted.explain(person, item, user=user, ignore_unknown=True)
+    asked = fitted.recommend(person, 1, user=user, ignore_unknown=True)[0][0] if item is None else item
+    found = fitted.explain(person, asked, user=user, ignore_unknown=True)
     beside = public_columns(titles, fitted, [found.item, *(own for own, _ in found)])
     if as_json:
         emit(
             {
-                "item": item,
+                "item": asked,
                 "score": found.score,
                 "rank": found.rank,
                 "ranked_by": found.ranked_by,
                 "reference": {"score": found.reference, "is": REFERENCE},
                 "parts": dict(found.parts),
                 "reasons": items_json(found.reasons, beside),
+                "usual": found.usual,
             }
         )
         return
-    show_explanation(found, title_of(found.item, beside), beside)
+    noised = fitted.guarantee.epsilon < float("inf")
+    show_explanation(
+        found, title_of(found.item, beside), beside, noised=noised, vague=not tells_similar(fitted)
+    )

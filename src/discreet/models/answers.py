@@ -18,6 +18,7 @@ from discreet.core.display import FrameKind, html_table, to_frame
 from discreet.data.interactions import Interactions
 from discreet.models.histories import variants
 from discreet.models.lists import listable
+from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Explanation:
     ranked_by: str
     #: The item's place among those the person has not met, None if they have.
     rank: int | None
+    #: Of the first `FIRST` items of the person's list, the share that somebody without a history gets, too.
+    usual: float
 
     def __iter__(self) -> Iterator[tuple[ItemId, float]]:
         """Go through the reasons, strongest first."""
@@ -148,6 +151,8 @@ class Explanation:
 # So many scores are held at once.
 _SCORES_AT_ONCE = 1 << 24
 _ONE = np.zeros(1, dtype=np.int64)
+#: So many items of two lists are compared.
+FIRST = 10
 
 
 def explain_item(model: FittedModel, person: Interactions, place: int) -> Explanation:
@@ -168,6 +173,7 @@ def explain_item(model: FittedModel, person: Interactions, place: int) -> Explan
         reasons=tuple((ids[one], float(speaks[one])) for one in order),
         ranked_by=model.scorer.ranked_by,
         rank=_rank(worth, person, place),
+        usual=_usual(model, worth, person),
     )
 
 
@@ -196,6 +202,17 @@ def _rank(worth: Floats, person: Interactions, place: int) -> int | None:
         return None
     before = (candidates[0] > own) | ((candidates[0] == own) & (np.arange(worth.size) < place))
     return int(np.count_nonzero(before)) + 1
+
+
+def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
+    """Return the share of the person's first items that are also first without any history."""
+    newcomer = model.worth(without_history(person), _ONE)[0].astype(np.float64)
+    both = np.stack([worth, newcomer])
+    for row in both:
+        # The person's own items leave both lists.
+        listable(row[None, :], person, _ONE)
+    own, usual = (set(np.argsort(-row, kind="stable")[:FIRST].tolist()) for row in both)
+    return len(own & usual) / max(len(own), 1)
 
 
 def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[list[SimilarItem]]:
