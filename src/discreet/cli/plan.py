@@ -15,7 +15,7 @@ from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of
 
 if TYPE_CHECKING:
-    from discreet.planning.curves import Expectation
+    from discreet.planning.curves import ExpectedAccuracy
 
 
 def plan(
@@ -107,7 +107,7 @@ class _Data:
     ratings: float | None
     metric: str
 
-    def expected(self, epsilon: float) -> Expectation | None:
+    def expected(self, epsilon: float) -> ExpectedAccuracy | None:
         """Return what such a release kept on public data, if the number of people is known."""
         from discreet.planning.curves import expected
 
@@ -244,7 +244,7 @@ def _show_expected(found: dict[str, Any], data: _Data) -> None:
         _show_fewer(found, data)
 
 
-def _worth(expected: Expectation) -> str:
+def _worth(expected: ExpectedAccuracy) -> str:
     """Return in words how much of the gain without privacy is kept."""
     from discreet.planning.curves import SIMPLEST
 

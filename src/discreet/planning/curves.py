@@ -129,7 +129,7 @@ def similar_curves(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class ExpectedAccuracy:
     """Hold what noise of one size left on public data: (curve, value there), most similar data first."""
 
     metric: str
@@ -166,7 +166,7 @@ def expected(
     *,
     items: int | None = None,
     ratings_per_person: float | None = None,
-) -> Expectation:
+) -> ExpectedAccuracy:
     """Return what a release at this epsilon kept on public data of about this kind.
 
     Data sets with at most five times more or fewer ratings per person are used, if there are two of them, and
@@ -184,7 +184,7 @@ def expected(
     ):
         kept = [curve for curve in near if keep(curve)]
         near = kept if len(kept) > 1 else near
-    return Expectation(
+    return ExpectedAccuracy(
         metric=metric, measured=tuple((curve, curve.at(epsilon, people, items)) for curve in near)
     )
 
