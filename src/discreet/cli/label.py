@@ -113,7 +113,7 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
         for key, value in content.get("parameters", {}).items()
         if key not in ("epsilon", "delta") and key in default and value != default[key]
     ]
-    settings = f" It used the default of {', '.join(changed)}; this file does not." if changed else ""
+    settings = f" The audit left {', '.join(changed)} at the default; this model does not." if changed else ""
     return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
 
 

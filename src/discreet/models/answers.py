@@ -147,6 +147,23 @@ class Explanation:
         """Return a reason by its place."""
         return self.reasons[place]
 
+    def __repr__(self) -> str:
+        """Show the place and the parts in one line; `reasons` has the history's own."""
+        place = "in the history" if self.rank is None else f"number {self.rank:,}"
+        parts = ", ".join(f"{name} {value:+.2f}" for name, value in self.parts.items())
+        return f"Explanation({self.item!r}, {place}: {parts}; {len(self.reasons)} reasons)"
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return one row for each part and for each of the person's own items, with what it adds."""
+        return to_frame(dict(zip(("kind", "of", "adds"), zip(*self._rows(), strict=True), strict=True)), kind)
+
+    def _rows(self) -> list[tuple[str, str, float]]:
+        parts = [("part", name, value) for name, value in self.parts.items()]
+        return parts + [("own item", str(item), value) for item, value in self.reasons]
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows(), header=("kind", "of", "adds"), caption=f"What speaks for {self.item}")
+
 
 # So many scores are held at once.
 _SCORES_AT_ONCE = 1 << 24
