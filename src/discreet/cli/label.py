@@ -56,14 +56,14 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None, written:
     """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
-    from discreet.cli.output.label import label_table
+    from discreet.cli.output.label import by_origin, label_table
     from discreet.privacy.guarantee import Guarantee
 
     promise = Guarantee.from_json(content["guarantee"])
     facts = label_table(promise, f"Privacy facts: {content['name']}")
-    table = Table("array", "where it comes from", title="What the file contains")
-    for name, origin in content["provenance"].items():
-        table.add_row(name, origin)
+    table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
+    for origin, names in by_origin(content["provenance"]):
+        table.add_row(names, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
     audited = _audited(content, last)
     show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited, *written)

@@ -157,7 +157,12 @@ def _compare(
         each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
         numbers = (way.noise, way.freshness, way.signal, way.clearness)
         table.add_row(way.name, str(way.releases), each, *(f"{number:.3g}" for number in numbers))
-    show(table, verdict(ways))
+    show(
+        table,
+        "Noise is in contributions of one person; fresh is the part of what is current that a release holds, "
+        "signal the part of it that a sum keeps; clearness is fresh times signal over noise.",
+        verdict(ways),
+    )
 
 
 def _schedule(epsilon: float, delta: float, releases: int, data: _Data) -> dict[str, Any]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
-from discreet.models.histories import variants
+from discreet.models.histories import person_row, variants
 from discreet.models.lists import listable
 from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
@@ -219,6 +220,12 @@ def _rank(worth: Floats, person: Interactions, place: int) -> int | None:
         return None
     before = (candidates[0] > own) | ((candidates[0] == own) & (np.arange(worth.size) < place))
     return int(np.count_nonzero(before)) + 1
+
+
+def usual_share(model: FittedModel, history: History, *, ignore_unknown: bool = False) -> float:
+    """Return the share of a person's first items that somebody without a history gets, too."""
+    person = person_row(model, history, ignore_unknown=ignore_unknown)
+    return _usual(model, model.worth(person, _ONE)[0].astype(np.float64), person)
 
 
 def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:

@@ -24,7 +24,7 @@ _MOST_REASONS = 10
 # A part below this share of the lead is not worth a word.
 _SLIGHT = 0.05
 # From this share on, a list is mostly that of somebody without a history.
-_USUAL = 0.7
+MOSTLY = 0.7
 # A part below this share of the largest is left out of the table.
 _NOTHING = 1e-4
 _BAR = 24
@@ -104,12 +104,17 @@ def show_explanation(
         f"{found.ranked_by}."
     )
     _show_reasons(found, lead, titles, noised and vague)
-    if found.usual >= _USUAL:
+    if found.usual >= MOSTLY:
         hidden = " Noise hides the rest: more people or a larger epsilon would show it." if noised else ""
-        show(
-            f"This list is mostly popularity: {found.usual:.0%} of its first {FIRST} items are those of "
-            f"somebody without a history.{hidden}"
-        )
+        show(f"{mostly_popular(found.usual)}{hidden}")
+
+
+def mostly_popular(usual: float) -> str:
+    """Return the sentence about a list that differs little from that of somebody without a history."""
+    return (
+        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are those of somebody "
+        "without a history."
+    )
 
 
 def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
