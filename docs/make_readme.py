@@ -14,6 +14,7 @@ from rich.console import Console
 from discreet import demo
 from discreet.audit.questions import has_questions
 from discreet.cli.demo import show_tour
+from discreet.cli.models import FIRST
 from discreet.cli.output.label import label_table
 from discreet.data.facts import PublicFacts
 from discreet.recipes import describe_models, estimator
@@ -25,14 +26,19 @@ START = Path(__file__).parent / "start.md"
 FEDERATED = Path(__file__).parent / "federated.md"
 INSTALLS = README.parent / "benchmarks" / "results" / "install_sizes.json"
 LABELS = Path(__file__).parent / "labels.md"
-# The models to use first, the one to start with on top; all others stand in models.md only.
-FIRST = ("user-factorization", "popularity", "biases", "local-channel")
+# What `discreet models` prints, kept so that it needs no model to be loaded.
+TABLE = README.parent / "src" / "discreet" / "cli" / "models.json"
 
 
 def first_models_table() -> str:
     """Return the models to use first as a Markdown table."""
     by_name = {row["name"]: row for row in describe_models()}
     return _table([by_name[name] for name in FIRST], ("name", "unit", "trust", "feedback", "summary"))
+
+
+def model_table() -> str:
+    """Return what `discreet models` prints as JSON."""
+    return json.dumps(describe_models(), indent=1) + "\n"
 
 
 def research_table() -> str:
@@ -131,5 +137,6 @@ if __name__ == "__main__":
         filled: dict[Path, str] = {}
         for page, part, content in PARTS + asked:
             filled[page] = fill(filled.get(page) or page.read_text(encoding="utf8"), part, content())
+        filled[TABLE] = model_table()
         for page, text in filled.items():
             made.place(page).write_text(text, encoding="utf8")

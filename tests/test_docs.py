@@ -253,6 +253,7 @@ def test_what_pages_take_from_the_program_is_up_to_date():
         assert f"<!-- {part} -->" in text and module.fill(text, part, content()) == text, (
             f"{page.name} is out of date. Run docs/make_readme.py."
         )
+    assert module.TABLE.read_text(encoding="utf8") == module.model_table(), "Run docs/make_readme.py."
     everywhere = module.first_models_table() + module.research_table() + module.baselines_table()
     assert all(f"| `{row['name']}` |" in everywhere for row in module.describe_models())
 

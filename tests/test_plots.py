@@ -10,7 +10,8 @@ import discreet
 from cli.test_pages import six_models
 from discreet.core.checks import ParameterError
 from discreet.evaluation.comparison import Comparison
-from discreet.planning.plan import schedule, similar_curve
+from discreet.planning.curves import similar_curves
+from discreet.planning.plan import schedule
 from evaluation.test_report import evaluation
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -129,7 +130,7 @@ def test_a_plan_ends_within_its_budget():
 
 
 def test_a_curve_is_drawn_for_so_many_people():
-    curve = similar_curve("rmse", 20_000, 30)
+    curve = similar_curves("rmse", 20_000, 30)[0]
     ax = curve.plot(2 * curve.people, epsilon=1.0)
     drawn = next(line for line in ax.get_lines() if np.size(line.get_xdata()) > 2)
     np.testing.assert_allclose(np.asarray(drawn.get_xdata(), dtype=float), [x / 2 for x, _ in curve.points])

@@ -23,15 +23,22 @@ def said(capsys):
     return lambda: " ".join(capsys.readouterr().out.split())
 
 
-def explanation(parts, reasons):
+def explanation(parts, reasons, usual=0.2):
     lead = sum(parts.values())
     return Explanation(
-        item=7, score=1 + lead, reference=1.0, parts=parts, reasons=reasons, ranked_by="counts", rank=3
+        item=7,
+        score=1 + lead,
+        reference=1.0,
+        parts=parts,
+        reasons=reasons,
+        ranked_by="counts",
+        rank=3,
+        usual=usual,
     )
 
 
 def test_the_strongest_parts_are_told_in_words(said):
-    found = explanation({"popularity": 2.0, "latent factors": 1.0, "sequence": -0.5}, ((8, 0.9), (9, -0.2)))
+    found = explanation({"popularity": 2.0, "history": 1.0, "sequence": -0.5}, ((8, 0.9), (9, -0.2)))
     show_explanation(found, "Alien (7)", {8: {"title": "Aliens"}})
     text = said()
     assert "Alien (7) is number 3 of the list, because many people choose it and it suits" in text
@@ -39,7 +46,7 @@ def test_the_strongest_parts_are_told_in_words(said):
 
 
 def test_a_history_that_hardly_matters_is_said_to(said):
-    found = explanation({"popularity": 2.0, "latent factors": 0.001}, ((8, 0.001),))
+    found = explanation({"popularity": 2.0, "history": 0.001}, ((8, 0.001),))
     show_explanation(found, "7", {})
     text = said()
     assert "almost everybody would be shown it" in text and "lifts it by" not in text
@@ -47,17 +54,31 @@ def test_a_history_that_hardly_matters_is_said_to(said):
 
 
 def test_the_sentence_does_not_name_a_history_that_hardly_matters(said):
-    found = explanation({"popularity": 2.0, "latent factors": 1.0}, ((8, 0.001),))
+    found = explanation({"popularity": 2.0, "history": 1.0}, ((8, 0.001),))
     show_explanation(found, "7", {})
     text = said()
     assert "hardly matters" in text and "this person" not in text.partition("The lead is")[0]
 
 
 def test_an_item_of_the_history_is_not_there_because_of_its_score(said):
-    found = replace(explanation({"latent factors": 1.0}, ((8, 0.9),)), rank=None)
+    found = replace(explanation({"history": 1.0}, ((8, 0.9),)), rank=None)
     show_explanation(found, "7", {})
     text = said()
     assert "7 is already in the history, and lists leave it out; its score is high because it suits" in text
+
+
+def test_a_list_of_popular_items_is_said_to_be_one(said):
+    found = explanation({"popularity": 2.0, "history": 1.0, "sequence": 0.0}, ((8, 0.9),), usual=0.8)
+    show_explanation(found, "7", {}, noised=True, vague=True)
+    text = said()
+    assert "mostly popularity: 80% of its first 10 items" in text and "Noise hides the rest" in text
+    assert "cannot tell which items are similar" in text and "sequence" not in text
+    show_explanation(found, "7", {}, vague=True)
+    text = said()
+    assert "mostly popularity" in text and "oise" not in text
+    show_explanation(replace(found, usual=0.4), "7", {}, noised=True)
+    text = said()
+    assert "mostly popularity" not in text and "single items" not in text
 
 
 def test_neighbors_say_how_sure_and_what_is_not_known(said):

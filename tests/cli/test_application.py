@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import one_sentence
+from discreet.cli.application import PANELS
 
 
 def test_prints_its_version(discreet):
@@ -51,12 +52,12 @@ def test_ids_and_names_are_printed_as_they_are(discreet, tmp_path):
 
 
 def test_ctrl_c_says_what_is_paid(discreet, monkeypatch):
-    from discreet import recipes
+    from discreet.cli import models
 
     def stopped():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(recipes, "describe_models", stopped)
+    monkeypatch.setattr(models, "described", stopped)
     code, out, error = discreet("models")
     assert code == 130 and out == "" and error.startswith("discreet: stopped.") and "paid" in error
 
@@ -154,3 +155,15 @@ def test_tables_fit_eighty_columns(discreet, monkeypatch, verb):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = discreet(*verb)
     assert code == 0 and max(map(len, out.splitlines())) <= 80
+
+
+def test_help_is_short_and_ordered_by_use(discreet):
+    code, shown, _ = discreet("--help")
+    panels = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert code == 0 and panels == sorted(panels) and len(shown.splitlines()) < 70
+    for verbs in PANELS.values():
+        for verb, what in verbs.items():
+            assert f"{verb:<10}  {what} " in shown
+    shown = discreet("fit", "--help")[1]
+    places = [shown.index(word) for word in ("--epsilon", "─ The data ─", "--implicit", "--encoding")]
+    assert code == 0 and places == sorted(places)

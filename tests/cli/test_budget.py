@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
@@ -136,3 +137,14 @@ def test_a_ledger_that_does_not_fit_on_the_disk_is_one_sentence(ratings, tmp_pat
     )
     one_sentence(ended.returncode, ended.stdout, ended.stderr)
     assert list(tmp_path.iterdir()) == [ratings]
+
+
+def test_the_table_says_when_a_budget_starts_anew_and_how_much_is_spent(discreet, ratings, tmp_path):
+    ledger, page = tmp_path / "year.ledger", tmp_path / "year.html"
+    assert discreet("budget", ledger, "--name", "shop", "--epsilon", "5", "--renews", "yearly")[0] == 0
+    fit = ("fit", ratings, "--model", "biases", "--epsilon", "1", "--out", tmp_path / "m.discreet")
+    assert discreet(*fit, "--ledger", ledger, "--name", "shop")[0] == 0
+    code, shown, _ = discreet("budget", ledger, "--html", page)
+    anew = f"{datetime.now(UTC).year + 1}-01-01"
+    assert code == 0 and "yearly" in shown and anew in shown and "(20 %)" in shown
+    assert f"It starts anew on {anew}." in page.read_text()

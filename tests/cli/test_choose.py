@@ -169,3 +169,25 @@ def test_clicks_have_a_file_of_their_own_and_repeat():
     assert found.startswith("discreet fit clicks.csv") and "--implicit --duplicates last" in found
     rated = advise(sees="us", hides="person", feedback="ratings", wants="lists").command
     assert "ratings.csv" in rated and "--duplicates" not in rated
+
+
+def test_the_options_of_the_command_also_evaluate(discreet, ratings):
+    answers = (
+        "--sees",
+        "us",
+        "--hides",
+        "person",
+        "--from",
+        "ratings",
+        "--wants",
+        "stars",
+        "--people",
+        "900",
+    )
+    said = discreet("choose", *answers)[1]
+    assert "--ledger FILE" in said and "`evaluate`" in said
+    command = json.loads(discreet("choose", *answers, "--json")[1])["command"]
+    options = shlex.split(command.partition(" --out")[0])[3:]
+    assert discreet("evaluate", ratings, *options)[0] == 0
+    free = ("--sees", "everybody", *answers[2:])
+    assert "--ledger" not in discreet("choose", *free)[1]

@@ -84,3 +84,17 @@ def test_splits_need_no_number_and_given_files_have_the_same_columns(discreet, r
     code, out, error = discreet(*asked, *named, "--split", "time")
     one_sentence(code, out, error)
     assert "no times" in error
+
+
+def test_a_baseline_that_is_as_good_and_a_shared_budget_are_said(discreet, ratings):
+    def said(*options):
+        code, shown, error = discreet("evaluate", ratings, *options)
+        assert code == 0, error
+        return " ".join(shown.split())
+
+    weak = said("--epsilon", "0.01")
+    assert "rmse: no better than" in weak and "--model biases" in weak and "--for ratings spends" in weak
+    assert "--for ratings" not in said("--epsilon", "0.01", "--for", "ratings")
+    # The twin: without noise a model that learns is better, and there is no budget.
+    strong = said("--epsilon", "inf", "--model", "als")
+    assert "no better than" not in strong and "budget" not in strong

@@ -15,7 +15,7 @@ from discreet.core.progress import silent
 PROGRAM = """
 import ctypes, signal, sys, time
 from pathlib import Path
-from discreet import recipes
+from discreet.cli import models
 from discreet.cli import main
 from discreet.core.progress import silent
 
@@ -49,7 +49,7 @@ def verb():
             silent("learning", 1, 2)
     wait("second")
 
-recipes.describe_models = verb
+models.described = verb
 main()
 """
 

@@ -16,7 +16,9 @@ def test_a_year_in_json(discreet):
     assert found["per_release"]["epsilon"] == pytest.approx(1.266, abs=1e-3)
     assert found["adding"]["epsilon"] == pytest.approx(5 / 12)
     assert 0.5 < found["attacker"]["one"] < found["attacker"]["all"] < 1
-    assert 0.7 < found["expected"]["value"] < 1.1
+    assert 0.7 < found["expected"]["measured"][0]["value"] < 1.1
+    share = found["expected"]["share_kept"]
+    assert 0 < share["low"] < share["high"] < 1
 
 
 def test_a_plan_is_said_and_drawn(discreet, tmp_path):
@@ -24,7 +26,10 @@ def test_a_plan_is_said_and_drawn(discreet, tmp_path):
     code, shown, _ = discreet(
         "plan", "--epsilon", "2", "--people", "20000", "--releases", "4", "--out", picture
     )
-    assert code == 0 and "times in 100" in shown and "*" in shown
+    said = " ".join(shown.split())
+    assert code == 0 and "times in 100" in said and "--items and --ratings-per-person would" in said
+    assert "movielens-latest-small" in shown or "amazon-instant-video" in shown  # not cut at 80 columns
+    assert "--people 20000 --name shop" in said and "With --releases 1 each" in said
     assert picture.read_text().startswith("<?xml")
     code, shown, _ = discreet("plan", "--people", "6000", "--wanted", "0.9")
     assert code == 0 and "needs epsilon" in " ".join(shown.split())
@@ -86,9 +91,9 @@ def test_a_plan_ends_in_commands_that_run_and_spend_the_budget(discreet, ratings
         "plan", "--epsilon", "5", "--delta", "1e-6", "--releases", "2", "--people", "900"
     )
     commands = [line.split()[1:] for line in shown.splitlines() if line.startswith("  discreet ")]
-    assert code == 0 and [command[0] for command in commands] == ["budget", "fit"], shown
-    fit = ["fit", ratings, *commands[1][2:], "--force"]
-    assert discreet(*commands[0])[0] == 0
+    assert code == 0 and [command[0] for command in commands] == ["evaluate", "budget", "fit"], shown
+    fit = ["fit", ratings, *commands[2][2:], "--force"]
+    assert discreet(*commands[1])[0] == 0
     for _ in range(2):
         code, _, error = discreet(*fit)
         assert code == 0, error

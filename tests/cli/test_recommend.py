@@ -106,6 +106,9 @@ def test_alike_items_and_reasons(discreet, ratings, tmp_path):
     assert code == 0 and len(json.loads(shown)["reasons"]) == 12, error
     code, shown, _ = discreet(*why)
     assert code == 0 and "popularity" in shown and "lower half" in shown and "its lead" in shown
+    code, shown, _ = discreet("explain", model, "--history", ratings, "--user", "3", "--json")
+    assert code == 0 and json.loads(shown)["rank"] == 1
+    one_sentence(*discreet("explain", model, "3"))
 
 
 def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
@@ -114,3 +117,5 @@ def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
     code, shown, error = discreet("similar", plain, "3")
     one_sentence(code, shown, error)
     assert "above the noise" in " ".join(error.split())
+    code, shown, _ = discreet("explain", plain, "--history", ratings, "--user", "3")
+    assert code == 0 and "latent factors" not in shown

@@ -33,6 +33,6 @@ def test_a_list_needs_neither_a_compiler_nor_tables(model, tmp_path):
     assert "polars" in loaded("recommend", model, "--history", history)
 
 
-@pytest.mark.parametrize("arguments", [("label", OLD / "clicks.discreet"), ("--help",)], ids=str)
+@pytest.mark.parametrize("arguments", [("label", OLD / "clicks.discreet"), ("--help",), ("models",)], ids=str)
 def test_labels_and_help_need_neither(arguments):
     assert loaded(*arguments) == []

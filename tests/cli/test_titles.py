@@ -7,6 +7,8 @@ import pytest
 
 import discreet as library
 from command_line import one_sentence
+from discreet.core.checks import DataError
+from discreet.data.reading.items import PublicTable, item_frame
 
 
 @pytest.fixture
@@ -92,3 +94,21 @@ def test_a_file_whose_columns_do_not_fit_is_refused(titled, tmp_path, names):
         archive.writestr("arrays.npz", arrays)
     with pytest.raises(library.FileError, match="cannot read it"):
         library.load(bad)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_columns_may_be_separated_by_any_usual_mark(tmp_path, mark):
+    path = tmp_path / "films.csv"
+    path.write_text(
+        "\n".join(mark.join(row) for row in (("id", "title"), ("3", "Tea & toast"), ("7", "Dune")))
+    )
+    table = PublicTable.read(path)
+    assert table.ids == ["3", "7"] and table.texts["title"].to_list() == ["Tea & toast", "Dune"]
+    assert item_frame(path).columns == ["id", "title"]
+
+
+def test_a_table_of_one_column_says_what_belongs_between(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("id title\n3 Dune\n")
+    with pytest.raises(DataError, match="a comma, semicolon or tab"):
+        PublicTable.read(path)

@@ -209,3 +209,14 @@ def test_a_bomb_and_an_endless_line_cost_little(tmp_path, monkeypatch, layout, n
     if layout not in ("movielens", "recbole"):
         with pytest.raises((FileError, DataError), match=r"a line of more than|Line "):
             read(written(tmp_path, name, text + "7" * 5000), layout=layout)
+
+
+def test_lists_of_items_are_answered_with_the_name_of_their_layout(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("0 3 5 8\n1 2\n2 5 8 9 11 12\n")
+    with pytest.raises(DataError, match="lightgcn"):
+        read(path, implicit=True)
+    assert read(path, layout="lightgcn").n_ratings == 9
+    # The twin: rows of one length are a table.
+    path.write_text("0 3 5\n1 2 4\n2 5 1\n")
+    assert read(path).n_ratings == 3

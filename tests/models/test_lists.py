@@ -113,6 +113,9 @@ def test_reasons_are_what_the_lead_over_the_reference_loses(data):
     place, lower = int(data.catalog.index_of(["item 01"])[0]), np.argsort(-full, kind="stable")[20:]
     lost = full[place] - full[lower].mean() - (rest[place] - rest[lower].mean())
     assert weight == pytest.approx(lost, abs=1e-6)
+    rows = reasons.to_frame()
+    assert rows.columns == ["kind", "of", "adds"] and rows.height == len(reasons.parts) + len(person)
+    assert "item 01" in repr(reasons) and len(repr(reasons)) < 150 and "own item" in reasons._repr_html_()
     with pytest.raises(DataError, match="not in the model's catalog"):
         model.explain(person, "a secret")
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from discreet.core.checks import ParameterError
-from discreet.planning.plan import Curve, best_chance, best_chance_gaussian, curves, schedule, similar_curve
+from discreet.planning.curves import MARGIN, Curve, curves, expected, similar_curves, smallest_epsilon
+from discreet.planning.plan import best_chance, best_chance_gaussian, schedule
 from discreet.privacy.accounting.gaussian import gaussian_epsilon, gaussian_multiplier
 
 
@@ -45,6 +46,7 @@ def test_a_curve_is_read_both_ways():
     curve = Curve(
         dataset="x",
         people=1000,
+        items=200,
         ratings_per_person=20.0,
         metric="rmse",
         points=((0.1, 1.0), (1.0, 0.9), (10.0, 0.8)),
@@ -64,10 +66,45 @@ def test_committed_curves_are_whole_and_the_nearest_is_found():
     for curve in found:
         epsilons = [epsilon for epsilon, _ in curve.points]
         assert epsilons == sorted(epsilons) and len(epsilons) >= 3
-        assert similar_curve(curve.metric, curve.people, curve.ratings_per_person) == curve
+        assert similar_curves(curve.metric, curve.people, curve.ratings_per_person, curve.items)[0] == curve
     with pytest.raises(ParameterError):
-        similar_curve("taste", 100, 10.0)
+        similar_curves("taste", 100, 10.0)
 
 
 def test_a_gaussian_tells_less_than_its_epsilon_allows():
     assert norm.cdf(0.5) == pytest.approx(best_chance_gaussian(1.0))
+
+
+def test_what_is_expected_of_each_public_data_set_from_the_others(monkeypatch):
+    """Leave each data set out: what was measured there lies in the range of the others, mostly."""
+    every, inside, narrow = curves(), [], []
+    for left_out in every:
+        others = tuple(curve for curve in every if curve.dataset != left_out.dataset)
+        monkeypatch.setattr("discreet.planning.curves.curves", lambda others=others: others)
+        for epsilon, value in left_out.points:
+            low, high = expected(
+                left_out.metric,
+                epsilon,
+                left_out.people,
+                items=left_out.items,
+                ratings_per_person=left_out.ratings_per_person,
+            ).shares
+            kept = min(max(left_out.share(value), 0.0), 1.0)
+            inside.append(low <= kept <= high)
+            narrow.append(low + MARGIN <= kept <= high - MARGIN)
+    assert np.mean(inside) > 0.85
+    assert np.mean(narrow) < 0.5  # the twin: without the margin most would lie outside
+
+
+def test_fewer_items_more_people_and_more_epsilon_promise_more():
+    def least(epsilon=0.5, people=3000, items=2000):
+        return expected("rmse", epsilon, people, items=items, ratings_per_person=30.0).shares[0]
+
+    assert least() < least(people=9000) and least() < least(items=500) and least() < least(epsilon=2.0)
+
+
+def test_an_accuracy_that_nothing_reached_is_one_sentence():
+    epsilon, curve = smallest_epsilon("rmse", 0.9, 6040)
+    assert curve.at(epsilon, 6040) == pytest.approx(0.9)
+    with pytest.raises(ParameterError, match="not reached on any public data"):
+        smallest_epsilon("hr@10", 0.99, 6040)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -308,3 +308,19 @@ def test_a_label_says_what_its_budget_takes_for_granted():
     model = Biases(epsilon=1.0).fit(data, ledger=ledger)
     assert set(ledger.assumptions(data.name)) <= set(model.guarantee.assumes)
     assert ledger.balance(data.name).spent.epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "begins"),
+    [
+        (Period.YEARLY, (2026, 11, 17), (2027, 1, 1)),
+        (Period.QUARTERLY, (2026, 11, 17), (2027, 1, 1)),
+        (Period.QUARTERLY, (2026, 1, 1), (2026, 4, 1)),
+        (Period.MONTHLY, (2026, 12, 31), (2027, 1, 1)),
+        (Period.MONTHLY, (2026, 1, 31), (2026, 2, 1)),
+    ],
+)
+def test_the_next_period_begins_where_the_present_one_ends(period, now, begins):
+    following = period.next_start(datetime(*now, tzinfo=UTC))
+    assert following == datetime(*begins, tzinfo=UTC) == period.start(following)
+    assert period.start(following - timedelta(seconds=1)) == period.start(datetime(*now, tzinfo=UTC))

@@ -247,7 +247,7 @@ def test_metrics_tell_strangers_nothing_about_when_reports_come(collecting, film
     service, _ = collecting(films, metrics_token=token)
     for shown in (None, "Bearer ", "Bearer None", "Bearer for the operato", "for the operator"):
         headers = {} if shown is None else {"authorization": shown}
-        assert ask(f"{service.url}/metrics", headers=headers)[0] == 404
+        assert ask(f"{service.url}/metrics", headers=headers)[0] == 401
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,9 @@ def test_ready_when_there_is_a_model(tmp_path):
 
 def test_counts_are_for_whoever_has_the_token(answering, tmp_path):
     service, model = answering
-    assert ask(f"{service.url}/metrics")[0] == 404
+    assert ask(f"{service.url}/metrics")[0] == 401
     wrong = {"authorization": "Bearer guessed"}
-    assert ask(f"{service.url}/metrics", headers=wrong)[0] == 404
+    assert ask(f"{service.url}/metrics", headers=wrong)[0] == 401
     ask_json(f"{service.url}/recommend", question(model, 0))
     ask(f"{service.url}/secret/path")
     status, headers, raw = ask(f"{service.url}/metrics", headers={"authorization": f"Bearer {TOKEN}"})
@@ -164,7 +164,7 @@ def test_counts_are_for_whoever_has_the_token(answering, tmp_path):
     assert "discreet_model_loaded 1" in text and "secret" not in text
     answering[1].save(tmp_path / "m.discreet")
     with InProcess(answering_app(tmp_path / "m.discreet")) as private:
-        assert ask(f"{private.url}/metrics", headers={"authorization": "Bearer None"})[0] == 404
+        assert ask(f"{private.url}/metrics", headers={"authorization": "Bearer None"})[0] == 401
 
 
 def test_counts_add_up():

@@ -61,15 +61,15 @@ def write_page(path: Path, found: Sequence[Finding], games: tuple[Floats, Truth]
         element("h1", "What an audit found"),
         element("p", f"{said} Not refuted is not proved: the proofs are notes of their own.", "note"),
         table(
-            ("model", "attack", "promised ε", "refuted ε", "fits", "confidence", "verdict"),
+            ("model", "attack", "promised ε", "at least ε", "fits", "confidence", "verdict"),
             [_row(one) for one in found],
             "Findings",
             numbers={2, 3, 4, 5},
         ),
         element(
             "p",
-            "An attack refutes every epsilon below the number under refuted. A promise is broken if that "
-            "number is above what is promised.",
+            "An attack shows that epsilon is at least so much. A promise is broken only if that is above "
+            "what is promised.",
             "quiet",
         ),
         *(

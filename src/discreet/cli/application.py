@@ -15,39 +15,51 @@ from discreet.cli.options.parsing import spread
 from discreet.cli.output.printing import UnreadError, speak, write
 from discreet.core.checks import DiscreetError, suggestion
 
-# In the order of the help. Each is the function of that name in the module of that name or in `_HOMES`.
-VERBS = (
-    "demo",
-    "choose",
-    "models",
-    "datasets",
-    "shard",
-    "fit",
-    "refit",
-    "recommend",
-    "similar",
-    "explain",
-    "add-items",
-    "export",
-    "bundle",
-    "synthesize",
-    "label",
-    "sign",
-    "verify",
-    "evaluate",
-    "compare",
-    "audit",
-    "reproduce",
-    "budget",
-    "plan",
-    "follow",
-    "federation",
-    "party",
-    "keeper",
-    "campaign",
-    "serve",
-    "collect",
-)
+# The help of `discreet`, in its order. A verb is the function of its name in the module of its name or in
+# `_HOMES`.
+PANELS = {
+    "Start": {
+        "demo": "See the main job on embedded data, in a minute.",
+        "choose": "Answer a few questions, and get a command.",
+        "plan": "Plan releases: what each may cost, and what to expect.",
+        "models": "List all models.",
+        "datasets": "List known datasets, or download one.",
+    },
+    "Learn": {
+        "fit": "Fit a model and write it, with its privacy label.",
+        "refit": "Fit the next release on new data.",
+        "follow": "Keep a model fresh all year at one budget.",
+        "add-items": "Add new items to a model from public features.",
+        "shard": "Split data that are larger than memory.",
+    },
+    "Use a model": {
+        "recommend": "List what to show to one person, or to many.",
+        "similar": "List items similar to one.",
+        "explain": "Say why an item is in somebody's list.",
+        "serve": "Answer over HTTP: a model, or a collection.",
+        "export": "Write vectors for a vector store, or ONNX.",
+        "bundle": "Write a folder that recommends on the device.",
+        "synthesize": "Make synthetic users from a release.",
+    },
+    "Check": {
+        "label": "Show what a model promises.",
+        "budget": "Show what a ledger has spent, or set a budget.",
+        "evaluate": "Score a model on held-out data, beside baselines.",
+        "compare": "Score several models and epsilons, with a page.",
+        "audit": "Try to refute a model's promise.",
+        "sign": "Sign a model file.",
+        "verify": "Check a model's signature.",
+        "reproduce": "Run the experiments of papers (in a checkout).",
+    },
+    "Collect and federate": {
+        "campaign": "Set up a collection from devices that add noise.",
+        "collect": "Learn from what was collected.",
+        "federation": "Learn one model with several data holders.",
+        "party": "Take part in a federation.",
+        "keeper": "Keep the mask keys of a federation.",
+    },
+}
+VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 # Verbs with subcommands: each is the function of that name in the module of the verb.
 SEVERAL = {
     "federation": ("init", "simulate", "run"),
@@ -90,8 +102,13 @@ class _Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return one verb."""
-        return verb_command(cmd_name) if cmd_name in VERBS else None
+        """Return one verb, with its line in the help."""
+        for panel, verbs in PANELS.items():
+            if cmd_name in verbs:
+                command = verb_command(cmd_name)
+                command.rich_help_panel, command.short_help = panel, verbs[cmd_name]
+                return command
+        return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb that the first argument names; suggest the right one for a misspelled name."""

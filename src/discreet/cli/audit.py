@@ -249,7 +249,9 @@ def _table(found: list[Finding]) -> Table:
     from rich.table import Table
 
     curves = any(finding.curve is not None for finding in found)
-    table = Table("model", "attack", "promised", "refuted", *(["curve"] if curves else []), "fits", "verdict")
+    table = Table(
+        "model", "attack", "promised", "at least", *(["curve"] if curves else []), "fits", "verdict"
+    )
     # Names may go on in the next line; heads and numbers are never cut.
     for column in table.columns:
         column.overflow = "fold"

@@ -67,6 +67,11 @@ def choose(
         show("\nThen for real:")
     for command in found.commands:
         write(f"    {command}")
+    if found.command.startswith("discreet fit") and "--epsilon inf" not in found.command:
+        show(
+            "\nAdd --ledger FILE to record what is spent. With `evaluate` instead of `fit`, without --out, "
+            "the same options show how good it is, beside simple baselines."
+        )
     if found.others:
         show("\nAlso possible:", *(f"  {model}: {why}" for model, why in found.others))
 

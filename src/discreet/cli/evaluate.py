@@ -49,7 +49,55 @@ def evaluate(
         _table(result, f"{estimator.name} on {data}; held out: {held_out}"),
         f"The fits are not kept, and their noise comes from --seed: {result.guarantee.short()}",
         f"The scores are computed from held-out {what} without noise: do not publish them.{runs}",
+        *_advice(estimator, result, measuring),
     )
+
+
+def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring) -> list[str]:
+    """Return what the scores mean for the next command: a baseline as good, or a budget that is shared."""
+    said = []
+    behind = {name: of for name in result.metrics if (of := _not_behind(result, name))}
+    if behind and result.guarantee.epsilon < float("inf"):
+        simpler = "popularity" if "popularity" in behind.values() else "biases"
+        other = f", or take --model {simpler}, the simpler one" if estimator.name != simpler else ""
+        said.append(
+            f"{' and '.join(behind)}: no better than {' and '.join(sorted(set(behind.values())))} without "
+            f"noise. More people or a larger epsilon would help{other}."
+        )
+    if measuring.metrics is None and getattr(estimator, "purpose", "") == "both" and "rmse" in result.metrics:
+        said.append(
+            "This model also learns lists from the same budget: --metric hr@10 scores them, and --for "
+            "ratings spends all of it on ratings."
+        )
+    return said
+
+
+def _not_behind(result: Evaluation, name: str) -> str:
+    """Return the best simple baseline of a metric if the model does not beat it, else nothing."""
+    from discreet.evaluation.metrics import Metric
+
+    value, of = _best_simple(result, name)
+    if not of:
+        return ""
+    sign = 1 if Metric.parse(name).lower_is_better else -1
+    return of if sign * result.metrics[name].mean >= sign * value else ""
+
+
+def _best_simple(result: Evaluation, name: str) -> tuple[float, str]:
+    """Return the score and the name of the best simple baseline; without a name if there is none."""
+    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
+    from discreet.evaluation.metrics import Metric
+    from discreet.evaluation.references import PREFIX
+
+    metric = Metric.parse(name)
+    # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
+    compared = isinstance(metric.definition, ListMetric | RatingMetric)
+    simple = [
+        (known[name].mean, of.removeprefix(PREFIX))
+        for of, known in result.references.items()
+        if compared and name in known
+    ]
+    return (min if metric.lower_is_better else max)(simple, default=(0.0, ""))
 
 
 def _measured(
@@ -85,26 +133,17 @@ def _table(result: Evaluation, title: str) -> Table:
     """Return a row for each metric: the model's score, which way is better, and the best baseline."""
     from rich.table import Table
 
-    from discreet.evaluation.metric_kinds import ListMetric, RatingMetric
     from discreet.evaluation.metrics import Metric
-    from discreet.evaluation.references import PREFIX
 
     table = Table("metric", "mean", "std", "runs", "better", "best simple baseline", title=title)
     for name, score in result.metrics.items():
-        metric = Metric.parse(name)
-        lower = metric.lower_is_better
-        # Chance is as diverse as can be: where held-out items do not count, baselines say nothing.
-        compared = isinstance(metric.definition, ListMetric | RatingMetric)
-        simple = [
-            (known[name].mean, of) for of, known in result.references.items() if compared and name in known
-        ]
-        value, of = (min if lower else max)(simple, default=(0.0, ""))
+        value, of = _best_simple(result, name)
         table.add_row(
             name,
             f"{score.mean:.4f}",
             f"{score.std:.4f}" if len(score.values) > 1 else "-",
             str(len(score.values)),
-            "lower" if lower else "higher",
-            f"{value:.4f} ({of.removeprefix(PREFIX)})" if of else "-",
+            "lower" if Metric.parse(name).lower_is_better else "higher",
+            f"{value:.4f} ({of})" if of else "-",
         )
     return table

@@ -34,6 +34,7 @@ def fit(
         bool,
         typer.Option(
             "--private-catalog",
+            rich_help_panel="More",
             help="Select the catalog (and the scale, unless declared) from the data with noise. Only items "
             "that enough people rated are kept.",
         ),
@@ -41,13 +42,16 @@ def fit(
     catalog_share: Annotated[
         float,
         typer.Option(
-            "--catalog-share", help="With --private-catalog: the part of epsilon and delta spent on it."
+            "--catalog-share",
+            rich_help_panel="More",
+            help="With --private-catalog: the part of epsilon and delta spent on it.",
         ),
     ] = 0.2,
     for_synthesis: Annotated[
         bool,
         typer.Option(
             "--for-synthesis",
+            rich_help_panel="More",
             help="Also release lengths of histories and levels of ratings, for `discreet synthesize`. "
             "user-factorization only; they cost 3 % of its budget.",
         ),
@@ -57,6 +61,7 @@ def fit(
         bool,
         typer.Option(
             "--use-titles",
+            rich_help_panel="More",
             help="Also learn from the table of --titles: its words and numbers are public features of items.",
         ),
     ] = False,

@@ -56,14 +56,14 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None, written:
     """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
-    from discreet.cli.output.label import label_table
+    from discreet.cli.output.label import by_origin, label_table
     from discreet.privacy.guarantee import Guarantee
 
     promise = Guarantee.from_json(content["guarantee"])
     facts = label_table(promise, f"Privacy facts: {content['name']}")
-    table = Table("array", "where it comes from", title="What the file contains")
-    for name, origin in content["provenance"].items():
-        table.add_row(name, origin)
+    table = Table("arrays", "where they come from", title="What the file contains", show_lines=True)
+    for origin, names in by_origin(content["provenance"]):
+        table.add_row(names, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
     audited = _audited(content, last)
     show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited, *written)
@@ -113,7 +113,7 @@ def _audited(content: dict[str, Any], last: LastAudit | None) -> tuple[str, ...]
         for key, value in content.get("parameters", {}).items()
         if key not in ("epsilon", "delta") and key in default and value != default[key]
     ]
-    settings = f" It used the default of {', '.join(changed)}; this file does not." if changed else ""
+    settings = f" The audit left {', '.join(changed)} at the default; this model does not." if changed else ""
     return (f"Last audit of this kind of model: {last.sentence()}{settings}",)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
 from typing import Annotated, Any
 
 import typer
@@ -12,21 +14,42 @@ from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import complete_dataset
 from discreet.cli.output.printing import emit, show
 
+#: The models to use first, the one to start with on top.
+FIRST = ("user-factorization", "popularity", "biases", "local-channel")
+
 
 def models(as_json: AsJson = False) -> None:
-    """List all models: what they protect, against whom, and what they learn from."""
-    from discreet.recipes import describe_models
-
-    rows = describe_models()
+    """List all models, those to use first on top: what they protect, against whom, what they learn from."""
+    rows = described()
     if as_json:
         emit({"models": [{**row, "last_audit": _last_audit(row["name"])} for row in rows]})
         return
-    table = Table("model", "protects", "against", "learns from", show_lines=True)
-    table.columns[3].no_wrap = True
-    for row in rows:
-        what = Text.assemble((row["name"], "bold"), "\n", row["summary"])
-        table.add_row(what, row["unit"], row["trust"], row["feedback"].replace(" or ", "\nor "))
-    show(table)
+    by_name = {row["name"]: row for row in rows}
+    others = [row for row in rows if row["name"] not in FIRST]
+    for title, some in (
+        ("To use first", [by_name[name] for name in FIRST]),
+        ("Research methods, private", [row for row in others if row["unit"] != "nothing"]),
+        ("Baselines, not private", [row for row in others if row["unit"] == "nothing"]),
+    ):
+        table = Table("model", "protects", "against", "learns from", show_lines=True, title=title)
+        table.columns[0].width, table.columns[3].no_wrap = 41, True
+        for row in some:
+            what = Text.assemble((row["name"], "bold"), "\n", row["summary"])
+            table.add_row(what, row["unit"], row["trust"], row["feedback"].replace(" or ", "\nor "))
+        show(table)
+
+
+def described() -> list[dict[str, str]]:
+    """Return `describe_models()`, from a table that needs no model to be loaded if all are our own."""
+    from discreet.core.registry import ESTIMATORS
+
+    if all(ESTIMATORS.package(name) == "discreet" for name in ESTIMATORS):
+        text = resources.files("discreet.cli").joinpath("models.json").read_text(encoding="utf8")
+        kept: list[dict[str, str]] = json.loads(text)
+        return kept
+    from discreet.recipes import describe_models
+
+    return describe_models()
 
 
 def _last_audit(name: str) -> dict[str, Any] | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from discreet.cli.options.declared import AsJson
 from discreet.cli.options.parsing import parse_number
 from discreet.cli.output.printing import emit, show, write
 from discreet.core.checks import ParameterError, one_of
+
+if TYPE_CHECKING:
+    from discreet.planning.curves import ExpectedAccuracy
 
 
 def plan(
@@ -26,9 +30,16 @@ def plan(
     releases: Annotated[
         int, typer.Option("--releases", help="The number of releases: 12 for monthly, 52 for weekly.")
     ] = 1,
+    items: Annotated[
+        int | None, typer.Option("--items", help="The approximate number of items: noise falls on each.")
+    ] = None,
     ratings: Annotated[
-        float, typer.Option("--ratings-per-person", help="The approximate number of ratings per person.")
-    ] = 50.0,
+        float | None,
+        typer.Option(
+            "--ratings-per-person",
+            help="The approximate number of ratings or clicks per person: expect what similar data gave.",
+        ),
+    ] = None,
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="The measure of accuracy: rmse or hr@10. Default: rmse."),
@@ -68,26 +79,41 @@ def plan(
     metric = _measure(metric, purpose)
     if epsilon is None and wanted is None:
         raise ParameterError("A plan needs --epsilon, the budget, or --wanted, the accuracy to reach.")
-    if wanted is not None and people is None:
-        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
     if follow:
         _compare(epsilon, delta, releases, half_life, come_once=come_once, as_json=as_json)
         return
+    data = _Data(people=people, items=items, ratings=ratings, metric=metric)
     found: dict[str, Any] = {}
-    if wanted is not None and people is not None:
-        found["wanted"] = _smallest(metric, wanted, people, ratings)
+    if wanted is not None:
+        found["wanted"] = _smallest(data, wanted)
         if epsilon is None:
             epsilon = found["wanted"]["epsilon"]
     if epsilon is not None:
-        found |= _schedule(epsilon, delta, releases, people, ratings, metric)
+        found |= _schedule(epsilon, delta, releases, data)
     if picture is not None:
-        if people is None:
-            raise ParameterError("--out draws accuracy, which needs --people.")
-        _draw(picture, metric, people, ratings, found)
+        _draw(picture, data, found["per_release"]["epsilon"])
     if as_json:
         emit(found)
     else:
-        _show(found, metric, people, ratings)
+        _show(found, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    """What was said about the data that the plan is for."""
+
+    people: int | None
+    items: int | None
+    ratings: float | None
+    metric: str
+
+    def expected(self, epsilon: float) -> ExpectedAccuracy | None:
+        """Return what such a release kept on public data, if the number of people is known."""
+        from discreet.planning.curves import expected
+
+        if self.people is None:
+            return None
+        return expected(self.metric, epsilon, self.people, items=self.items, ratings_per_person=self.ratings)
 
 
 def _measure(metric: str | None, purpose: str | None) -> str:
@@ -131,96 +157,138 @@ def _compare(
         each = "paid once" if way.epsilon_each is None else f"{way.epsilon_each:.3g}"
         numbers = (way.noise, way.freshness, way.signal, way.clearness)
         table.add_row(way.name, str(way.releases), each, *(f"{number:.3g}" for number in numbers))
-    show(table, verdict(ways))
+    show(
+        table,
+        "Noise is in contributions of one person; fresh is the part of what is current that a release holds, "
+        "signal the part of it that a sum keeps; clearness is fresh times signal over noise.",
+        verdict(ways),
+    )
 
 
-def _schedule(
-    epsilon: float, delta: float, releases: int, people: int | None, ratings: float, metric: str
-) -> dict[str, Any]:
-    from discreet.planning.plan import schedule, similar_curve
+def _schedule(epsilon: float, delta: float, releases: int, data: _Data) -> dict[str, Any]:
+    from discreet.planning.plan import schedule
 
     found = schedule(epsilon, delta, releases).to_json()
-    if people is not None:
-        curve = similar_curve(metric, people, ratings)
-        each = found["per_release"]["epsilon"]
-        found["expected"] = {
-            "metric": metric,
-            "value": curve.at(each, people),
-            "without_privacy": curve.bar,
-            "without_learning": curve.floor,
-            "from": curve.dataset,
-        }
-    return found
+    expected = data.expected(found["per_release"]["epsilon"])
+    return found if expected is None else found | {"expected": expected.to_json()}
 
 
-def _smallest(metric: str, wanted: float, people: int, ratings: float) -> dict[str, Any]:
-    from discreet.planning.plan import similar_curve
+def _smallest(data: _Data, wanted: float) -> dict[str, Any]:
+    from discreet.planning.curves import smallest_epsilon
 
-    curve = similar_curve(metric, people, ratings)
-    epsilon = curve.smallest_epsilon(wanted, people)
-    if epsilon is None:
-        raise ParameterError(
-            f"{metric} = {wanted:g} was not reached on {curve.dataset} at any epsilon; the best was "
-            f"{curve.points[-1][1]:g}. Ask for less, or for another metric."
-        )
-    return {"metric": metric, "value": wanted, "epsilon": epsilon, "from": curve.dataset}
+    if data.people is None:
+        raise ParameterError("--wanted needs --people, because noise matters less with more people.")
+    epsilon, curve = smallest_epsilon(
+        data.metric, wanted, data.people, items=data.items, ratings_per_person=data.ratings
+    )
+    return {"metric": data.metric, "value": wanted, "epsilon": epsilon, "from": curve.dataset}
 
 
-def _draw(path: Path, metric: str, people: int, ratings: float, found: dict[str, Any]) -> None:
+def _draw(path: Path, data: _Data, each: float) -> None:
+    from discreet.planning.curves import similar_curves
     from discreet.planning.drawing import draw_plan
-    from discreet.planning.plan import similar_curve
 
-    each = found["per_release"]["epsilon"] if "per_release" in found else None
-    draw_plan(path, similar_curve(metric, people, ratings), people, each)
+    if data.people is None:
+        raise ParameterError("--out draws accuracy, which needs --people.")
+    draw_plan(path, similar_curves(data.metric, data.people, data.ratings, data.items)[0], data.people, each)
 
 
-def _show(found: dict[str, Any], metric: str, people: int | None, ratings: float) -> None:
-    from discreet.planning.drawing import draw
-    from discreet.planning.plan import in_words, similar_curve
+def _show(found: dict[str, Any], data: _Data) -> None:
+    from discreet.planning.plan import in_words
 
     if "wanted" in found:
         asked = found["wanted"]
         price = f"epsilon = {asked['epsilon']:.3g} per release (as on {asked['from']})"
-        show(f"{metric} = {asked['value']:g} needs {price}.")
-    if "per_release" in found:
-        each, adding = found["per_release"], found["adding"]
-        show(
-            f"{found['releases']} releases under epsilon = {found['limit']['epsilon']:g}, delta = "
-            f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
-            f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
-            f"{adding['delta']:.2g}).",
-            "An attacker who knows all other data and asks whether one person is in the data is "
-            f"{in_words(found['attacker']['one'])}, after one release, and "
-            f"{in_words(found['attacker']['all'])}, after all of them.",
-        )
-    if people is not None:
-        curve = similar_curve(metric, people, ratings)
-        low, high = curve.reaches(people)
-        points = [(low * (high / low) ** (step / 40), 0.0) for step in range(41)]
-        marks = found["per_release"]["epsilon"] if "per_release" in found else None
-        show(draw([(place, curve.at(place, people)) for place, _ in points], mark=marks))
-        show(
-            f"{metric} against epsilon of one release, for {people:,} people, estimated from {curve.dataset} "
-            f"({curve.people:,} people, {curve.ratings_per_person:g} ratings each). Without privacy: "
-            f"{curve.bar:g}; without learning: {curve.floor:g}."
-        )
-        if "expected" in found:
-            show(f"Expect {metric} of about {found['expected']['value']:.3g} after each release.")
-    if "per_release" in found:
-        write("\n".join(["To follow the plan, with your own names:", *_commands(found, people, metric)]))
+        show(f"{data.metric} = {asked['value']:g} needs {price}.")
+    each, adding = found["per_release"], found["adding"]
+    show(
+        f"{found['releases']} releases under epsilon = {found['limit']['epsilon']:g}, delta = "
+        f"{found['limit']['delta']:g}: each may have epsilon = {each['epsilon']:.4g} at delta = "
+        f"{each['delta']:g} in a Gaussian account (by adding: {adding['epsilon']:.3g} at "
+        f"{adding['delta']:.2g}).",
+        "An attacker who knows all other data and asks whether one person is in the data is "
+        f"{in_words(found['attacker']['one'])}, after one release, and "
+        f"{in_words(found['attacker']['all'])}, after all of them.",
+    )
+    if data.people is None:
+        show("What accuracy to expect depends on the number of people: --people.")
+    else:
+        _show_expected(found, data)
+    write("\n".join(["To follow the plan, with your own names:", *_commands(found, data)]))
 
 
-def _commands(found: dict[str, Any], people: int | None, metric: str) -> list[str]:
+def _show_expected(found: dict[str, Any], data: _Data) -> None:
+    """Print what such noise left on public data, and what that is worth."""
+    from rich.table import Table
+
+    from discreet.planning.curves import METRICS, SIMPLEST
+
+    expected = data.expected(found["per_release"]["epsilon"])
+    assert expected is not None
+    table = Table("public data", "people", "items", "each", "simple", "plan", "no noise")
+    table.title = (
+        f"{data.metric} ({METRICS[data.metric]} is better) on public data with as much noise per item"
+    )
+    for curve, value in expected.measured:
+        sizes = (f"{curve.people:,}", f"{curve.items:,}", f"{curve.ratings_per_person:.0f}")
+        table.add_row(curve.dataset, *sizes, *(f"{number:.4g}" for number in (curve.floor, value, curve.bar)))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    missing = [
+        name
+        for name, given in (("--items", data.items), ("--ratings-per-person", data.ratings))
+        if given is None
+    ]
+    narrower = f" {' and '.join(missing)} would choose better among them." if missing else ""
+    show(
+        table,
+        f"Each: ratings or clicks per person. Simple: {SIMPLEST[data.metric]}. Expect {_worth(expected)} "
+        f"Public data sets lie in such a range of each other in 9 of 10 cases; yours may not.{narrower}",
+    )
+    if found["releases"] >= _MANY:
+        _show_fewer(found, data)
+
+
+def _worth(expected: ExpectedAccuracy) -> str:
+    """Return in words how much of the gain without privacy is kept."""
+    from discreet.planning.curves import SIMPLEST
+
+    low, high = (round(100 * share) for share in expected.shares)
+    simplest = SIMPLEST[expected.metric]
+    little = f" It may be hardly better than {simplest}." if low < _LITTLE else ""
+    return f"{low} to {high} % of what a model without privacy gains over {simplest}.{little}"
+
+
+# From so many releases on, a plan says what a third of them would allow.
+_MANY = 3
+# A gain below this many percent is little.
+_LITTLE = 15
+
+
+def _show_fewer(found: dict[str, Any], data: _Data) -> None:
+    from discreet.planning.plan import schedule
+
+    limit, fewer = found["limit"], found["releases"] // 3
+    each = schedule(limit["epsilon"], limit["delta"], fewer).per_release.epsilon
+    expected = data.expected(each)
+    assert expected is not None
+    low, high = (round(100 * share) for share in expected.shares)
+    show(f"With --releases {fewer} each may have epsilon = {each:.4g}: {low} to {high} %.")
+
+
+def _commands(found: dict[str, Any], data: _Data) -> list[str]:
     """Return the commands that follow the plan, with its numbers."""
     limit, each = found["limit"], found["per_release"]
     # Rounded down, so that all releases fit into the budget.
     with localcontext(prec=4, rounding=ROUND_FLOOR):
         epsilon = f"{float(+Decimal(each['epsilon'])):g}"
-    known = "" if people is None else f" --people {people}"
-    what = "clicks.csv --implicit --duplicates last" if metric == "hr@10" else "ratings.csv"
+    known = "" if data.people is None else f" --people {data.people}"
+    lists = data.metric == "hr@10"
+    what = "clicks.csv --implicit --duplicates last" if lists else "ratings.csv"
+    level = f"--epsilon {epsilon} --delta {each['delta']:g}{known}"
     budget = f"--epsilon {limit['epsilon']:g} --delta {limit['delta']:g} --account gaussian"
     return [
+        f"  discreet evaluate {what} {level}   # not to be published",
         f"  discreet budget year.ledger --name shop {budget}",
-        f"  discreet fit {what} --epsilon {epsilon} --delta {each['delta']:g}{known} --name shop "
-        "--ledger year.ledger --out shop.discreet",
+        f"  discreet fit {what} {level} --name shop --ledger year.ledger --out shop.discreet",
     ]

@@ -11,7 +11,15 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, HowMany, ModelFile, Titles
 from discreet.cli.options.parsing import parse_columns, read_ids
 from discreet.cli.options.sources import On
-from discreet.cli.output.answers import REFERENCE, show_explanation, show_similar, title_of
+from discreet.cli.output.answers import (
+    MOSTLY,
+    REFERENCE,
+    mostly_popular,
+    show_explanation,
+    show_similar,
+    tells_similar,
+    title_of,
+)
 from discreet.cli.output.lists import (
     Beside,
     items_json,
@@ -104,8 +112,9 @@ def recommend(
     }
     named = parse_columns(columns)
     if history is not None:
-        best = _one(fitted, history, user, named, k, limits)
-        _answer_one(fitted, best, titles, _sorted_by(fitted, rank_by, diversify), as_json=as_json)
+        best, usual = _one(fitted, history, user, named, k, limits)
+        order = _sorted_by(fitted, rank_by, diversify)
+        _answer_one(fitted, best, titles, order, usual, as_json=as_json)
     elif many is not None and out is not None:
         from discreet.distributed.shards import is_shard_folder
 
@@ -143,7 +152,13 @@ def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) ->
 
 
 def _answer_one(
-    fitted: FittedModel, best: list[ListedItem], titles: Path | None, ranked_by: str, *, as_json: bool
+    fitted: FittedModel,
+    best: list[ListedItem],
+    titles: Path | None,
+    ranked_by: str,
+    usual: float,
+    *,
+    as_json: bool,
 ) -> None:
     beside = public_columns(titles, fitted, [item for item, _ in best])
     stars = [one.expected_stars for one in best]
@@ -154,7 +169,8 @@ def _answer_one(
             show("Nothing is left to recommend: every item of the catalog is in the history.")
             return
         show(items_table(best, beside, more=("expected stars", stars)))
-        show(f"Sorted by score: {ranked_by}.")
+        mostly = f" {mostly_popular(usual)} `discreet explain` says more." if usual >= MOSTLY else ""
+        show(f"Sorted by score: {ranked_by}.{mostly}")
 
 
 def _one(
@@ -164,12 +180,17 @@ def _one(
     columns: dict[str, str | None] | None,
     k: int,
     limits: dict[str, Any],
-) -> list[ListedItem]:
+) -> tuple[list[ListedItem], float]:
+    """Return a person's list, and which part of the usual list of ten somebody without a history gets."""
     from discreet.data.reading.history import read_history
+    from discreet.models.answers import usual_share
 
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=columns, implicit=implicit)
-    return fitted.recommend(person, k, **limits)
+    best = fitted.recommend(person, k, **limits)
+    if any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
+        return best, 0.0
+    return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"])
 
 
 def _sorted_by(fitted: FittedModel, rank_by: str | None, diversify: float) -> str:
@@ -217,8 +238,13 @@ def _json(near: Sequence[SimilarItem], beside: Beside) -> list[dict[str, Any]]:
 
 def explain(
     file: ModelFile,
-    item: Annotated[str, typer.Argument(help="An item of the model's catalog.")],
-    history: Annotated[Path, typer.Option("--history", help="The history of one person, as for recommend.")],
+    item: Annotated[
+        str | None,
+        typer.Argument(help="An item of the model's catalog. Default: the first of the person's list."),
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option("--history", help="The history of one person, as for recommend.")
+    ] = None,
     user: Annotated[
         str | None, typer.Option("--user", help="The person's id, if the history holds several people.")
     ] = None,
@@ -230,22 +256,29 @@ def explain(
     from discreet.data.reading.history import read_history
     from discreet.models.storage import load
 
+    if history is None:
+        raise ParameterError("A list is explained by a person's own history. Give its file with --history.")
     fitted = load(file)
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=parse_columns(columns), implicit=implicit)
-    found = fitted.explain(person, item, user=user, ignore_unknown=True)
+    asked = fitted.recommend(person, 1, user=user, ignore_unknown=True)[0][0] if item is None else item
+    found = fitted.explain(person, asked, user=user, ignore_unknown=True)
     beside = public_columns(titles, fitted, [found.item, *(own for own, _ in found)])
     if as_json:
         emit(
             {
-                "item": item,
+                "item": asked,
                 "score": found.score,
                 "rank": found.rank,
                 "ranked_by": found.ranked_by,
                 "reference": {"score": found.reference, "is": REFERENCE},
                 "parts": dict(found.parts),
                 "reasons": items_json(found.reasons, beside),
+                "usual": found.usual,
             }
         )
         return
-    show_explanation(found, title_of(found.item, beside), beside)
+    noised = fitted.guarantee.epsilon < float("inf")
+    show_explanation(
+        found, title_of(found.item, beside), beside, noised=noised, vague=not tells_similar(fitted)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from discreet.cli.options.declared import AsJson, Reading
 from discreet.cli.options.parsing import checked_name, parse_columns, parse_scale, read_ids, read_items
 from discreet.cli.output.printing import emit, show
 from discreet.core.checks import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.data.vocabulary import Vocabulary
+    from discreet.distributed.pieces import PieceReader
 
 
 def shard(
@@ -32,30 +36,18 @@ def shard(
     files and options.
     """
     from discreet.core.progress import terminal_progress
-    from discreet.data.reading.layouts import take_dialect
-    from discreet.distributed.pieces import PieceReader, as_texts
     from discreet.distributed.sharding import make_shards
 
     reading.check()
     if reading.drop_unknown and reading.items is None:
         raise ParameterError("--drop-unknown needs a declared catalog. Add --items.")
     catalog = None if reading.items is None else read_items(reading.items)
-    gone = None if reading.without is None else read_ids(reading.without, "user")
-    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines", "layout")
-    dialect = take_dialect({name: getattr(reading, name) for name in text})
     low, high, step = parse_scale(reading.scale)
     with terminal_progress(None) as report:
         made = make_shards(
             files,
             out,
-            reader=PieceReader(
-                columns=parse_columns(reading.columns),
-                implicit=reading.implicit,
-                dialect=dialect,
-                zeros=reading.zeros,
-                without=None if gone is None else as_texts(gone),
-                known=catalog if reading.drop_unknown else None,
-            ),
+            reader=_reader(reading, catalog),
             name=checked_name(name),
             n_shards=shards,
             progress=report,
@@ -72,3 +64,20 @@ def shard(
         emit({"folder": str(out), "name": made.name, "shards": count, "facts": made.facts.to_json()})
         return
     show(f"Written to {out}: {count:,} shards. They hold all people's data: protect them like the files.")
+
+
+def _reader(reading: Reading, catalog: Vocabulary | None) -> PieceReader:
+    """Return what reads a piece of a file, as the options say."""
+    from discreet.data.reading.layouts import take_dialect
+    from discreet.distributed.pieces import PieceReader, as_texts
+
+    text = ("delimiter", "quote", "escape", "encoding", "comment", "skip_bad_lines", "layout")
+    gone = None if reading.without is None else read_ids(reading.without, "user")
+    return PieceReader(
+        columns=parse_columns(reading.columns),
+        implicit=reading.implicit,
+        dialect=take_dialect({name: getattr(reading, name) for name in text}),
+        zeros=reading.zeros,
+        without=None if gone is None else as_texts(gone),
+        known=catalog if reading.drop_unknown else None,
+    )

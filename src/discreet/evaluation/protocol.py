@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -96,6 +96,11 @@ def evaluate(
         refuse_for_sources(chosen, data.facts)
         rules = chain(*(hidings(plan, seed) for seed in _seeds(repeat, bench.seed)))
         runs = [bench.run_source(number, data, rule) for number, rule in enumerate(rules)]
+    return _gathered(estimator, data, runs)
+
+
+def _gathered(estimator: Estimator, data: Interactions | DataSource, runs: Sequence[_Run]) -> Evaluation:
+    """Return what all runs say together."""
     promise = runs[0].guarantee
     return Evaluation(
         model=estimator.name,

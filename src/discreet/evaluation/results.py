@@ -75,7 +75,14 @@ class Evaluation:
         measured = [(name or self.model, promise.epsilon, promise.delta, promise.unit.value, self.metrics)]
         measured += [(other, math.inf, 0.0, None, scores) for other, scores in self.references.items()]
         rows = [
-            (model, *cost, metric, score.mean, score.std, len(score.values))
+            (
+                model,
+                *cost,
+                metric,
+                score.mean,
+                score.std if len(score.values) > 1 else None,
+                len(score.values),
+            )
             for model, *cost, scores in measured
             for metric, score in scores.items()
         ]

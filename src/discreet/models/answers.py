@@ -15,9 +15,11 @@ import numpy as np
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.display import FrameKind, html_table, to_frame
+from discreet.data.inputs import History
 from discreet.data.interactions import Interactions
-from discreet.models.histories import variants
+from discreet.models.histories import person_row, variants
 from discreet.models.lists import listable
+from discreet.models.scorers.scorer import without_history
 from discreet.models.scorers.similarity import NearestItems
 
 if TYPE_CHECKING:
@@ -131,6 +133,8 @@ class Explanation:
     ranked_by: str
     #: The item's place among those the person has not met, None if they have.
     rank: int | None
+    #: Of the first `FIRST` items of the person's list, the share that somebody without a history gets, too.
+    usual: float
 
     def __iter__(self) -> Iterator[tuple[ItemId, float]]:
         """Go through the reasons, strongest first."""
@@ -144,10 +148,29 @@ class Explanation:
         """Return a reason by its place."""
         return self.reasons[place]
 
+    def __repr__(self) -> str:
+        """Show the place and the parts in one line; `reasons` has the history's own."""
+        place = "in the history" if self.rank is None else f"number {self.rank:,}"
+        parts = ", ".join(f"{name} {value:+.2f}" for name, value in self.parts.items())
+        return f"Explanation({self.item!r}, {place}: {parts}; {len(self.reasons)} reasons)"
+
+    def to_frame(self, kind: FrameKind = "polars") -> Any:
+        """Return one row for each part and for each of the person's own items, with what it adds."""
+        return to_frame(dict(zip(("kind", "of", "adds"), zip(*self._rows(), strict=True), strict=True)), kind)
+
+    def _rows(self) -> list[tuple[str, str, float]]:
+        parts = [("part", name, value) for name, value in self.parts.items()]
+        return parts + [("own item", str(item), value) for item, value in self.reasons]
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows(), header=("kind", "of", "adds"), caption=f"What speaks for {self.item}")
+
 
 # So many scores are held at once.
 _SCORES_AT_ONCE = 1 << 24
 _ONE = np.zeros(1, dtype=np.int64)
+#: So many items of two lists are compared.
+FIRST = 10
 
 
 def explain_item(model: FittedModel, person: Interactions, place: int) -> Explanation:
@@ -168,6 +191,7 @@ def explain_item(model: FittedModel, person: Interactions, place: int) -> Explan
         reasons=tuple((ids[one], float(speaks[one])) for one in order),
         ranked_by=model.scorer.ranked_by,
         rank=_rank(worth, person, place),
+        usual=_usual(model, worth, person),
     )
 
 
@@ -196,6 +220,23 @@ def _rank(worth: Floats, person: Interactions, place: int) -> int | None:
         return None
     before = (candidates[0] > own) | ((candidates[0] == own) & (np.arange(worth.size) < place))
     return int(np.count_nonzero(before)) + 1
+
+
+def usual_share(model: FittedModel, history: History, *, ignore_unknown: bool = False) -> float:
+    """Return the share of a person's first items that somebody without a history gets, too."""
+    person = person_row(model, history, ignore_unknown=ignore_unknown)
+    return _usual(model, model.worth(person, _ONE)[0].astype(np.float64), person)
+
+
+def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
+    """Return the share of the person's first items that are also first without any history."""
+    newcomer = model.worth(without_history(person), _ONE)[0].astype(np.float64)
+    both = np.stack([worth, newcomer])
+    for row in both:
+        # The person's own items leave both lists.
+        listable(row[None, :], person, _ONE)
+    own, usual = (set(np.argsort(-row, kind="stable")[:FIRST].tolist()) for row in both)
+    return len(own & usual) / max(len(own), 1)
 
 
 def similar_to(model: FittedModel, places: Sequence[int], k: int) -> list[list[SimilarItem]]:

@@ -180,9 +180,9 @@ class FittedModel:
         """Return why an item stands where it does in this person's list, in parts that add up to its score.
 
         All is told against the average item of the lower half of the person's own ranking: by how much
-        popularity, latent factors, the order of the history and expected stars lift the item above it, as far
-        as the model knows them, and which of the person's own ratings do. Like a list, this is made from the
-        history that the person brings; nobody else's ratings are looked at. `columns` are as in `recommend`.
+        popularity, the history, its order and expected stars lift the item above it, as far as the model
+        knows them, and which of the person's own ratings do. Like a list, this is made from the history that
+        the person brings; nobody else's ratings are looked at. `columns` are as in `recommend`.
         """
         from discreet.models.answers import explain_item
 

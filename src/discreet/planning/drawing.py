@@ -1,55 +1,20 @@
-"""Plot a plan: as text for a terminal, or as an image file."""
+"""Plot a plan: on axes of matplotlib, or to an image file."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.core.charts import GRAY, Axis, ChartLine, Point
 from discreet.core.checks import FileError, ParameterError
 from discreet.core.plotting import axes_for, plot_lines, require_matplotlib
-from discreet.planning.plan import Curve, Schedule
+from discreet.planning.curves import Curve
+from discreet.planning.plan import Schedule
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
 from discreet.privacy.ledger.accounts import Account, epsilon_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def draw(
-    points: Sequence[tuple[float, float]], *, width: int = 56, height: int = 10, mark: float | None = None
-) -> str:
-    """Return a text plot of the points with a logarithmic x axis; `mark` draws a vertical line at one x.
-
-    Example:
-        >>> print(draw([(0.1, 0.0), (1.0, 0.5), (10.0, 1.0)], width=9, height=3))
-              1 |        *
-                |    *
-              0 |*
-                +---------
-                 0.1    10
-    """
-    left, right = math.log(points[0][0]), math.log(points[-1][0])
-    low, high = min(value for _, value in points), max(value for _, value in points)
-    grid = [[" "] * width for _ in range(height)]
-
-    def column(x: float) -> int:
-        share = (math.log(x) - left) / max(right - left, 1e-12)
-        return min(max(round(share * (width - 1)), 0), width - 1)
-
-    if mark is not None:
-        for line in grid:
-            line[column(mark)] = ":"
-    for x, value in points:
-        share = (value - low) / max(high - low, 1e-12)
-        grid[height - 1 - round(share * (height - 1))][column(x)] = "*"
-    names = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
-    lines = [f"{names.get(row, ''):>7} |" + "".join(cells).rstrip() for row, cells in enumerate(grid)]
-    ends = f"{points[0][0]:.3g}", f"{points[-1][0]:.3g}"
-    axis = ends[0] + " " * max(width - len(ends[0]) - len(ends[1]), 1) + ends[1]
-    return "\n".join([*lines, " " * 8 + "+" + "-" * width, " " * 9 + axis])
 
 
 def plot_curve(curve: Curve, people: int, epsilon: float | None, ax: Axes | None) -> Axes:

@@ -1,29 +1,19 @@
-"""Plan a year of releases: the cost of each, the accuracy to expect, and an attacker's chance.
-
-The effect of noise on a sum over people depends on epsilon times the number of people. So data with twice the
-people at half the epsilon give about the same accuracy. The measured curves ship with the package
-(`curves.json`, which `benchmarks/planning.py` writes).
+"""Plan a year of releases: the cost of each, and an attacker's chance. `curves` has the accuracy to expect.
 
 The attacker knows everything but one person's presence, and considers both cases equally likely beforehand.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 from scipy.special import ndtr
 
 from discreet.core.checks import (
-    ParameterError,
     failure_probability,
     integer,
-    one_of,
     positive,
     positive_finite,
     require,
@@ -119,85 +109,6 @@ def schedule(epsilon: float, delta: float, releases: int) -> Schedule:
         from_all=best_chance_gaussian(gaussian_multiplier(epsilon, delta)),
         at_most=best_chance(epsilon, delta),
     )
-
-
-METRICS = {"rmse": "lower", "hr@10": "higher"}
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Hold a metric of the recommended model by epsilon, measured on one public dataset.
-
-    `bar` is the value without privacy, `floor` the value without learning.
-    """
-
-    dataset: str
-    people: int
-    ratings_per_person: float
-    metric: str
-    points: tuple[tuple[float, float], ...]
-    floor: float
-    bar: float
-
-    def at(self, epsilon: float, people: int) -> float:
-        """Return the value expected at this epsilon with `people` people, clipped to the measured range."""
-        effective = epsilon * people / self.people
-        if effective <= self.points[0][0]:
-            return self.points[0][1]
-        for (low, below), (high, above) in pairwise(self.points):
-            if effective <= high:
-                share = math.log(effective / low) / math.log(high / low)
-                return below + share * (above - below)
-        return self.points[-1][1]
-
-    def smallest_epsilon(self, wanted: float, people: int) -> float | None:
-        """Return the smallest epsilon at which the metric reaches `wanted`, or None if it never does."""
-        sign = 1 if METRICS[self.metric] == "higher" else -1
-        if sign * self.points[0][1] >= sign * wanted:
-            return self.points[0][0] * self.people / people
-        for (low, below), (high, above) in pairwise(self.points):
-            if sign * above >= sign * wanted:
-                share = (wanted - below) / (above - below) if above != below else 1.0
-                return float(low * (high / low) ** share * self.people / people)
-        return None
-
-    def plot(self, people: int, *, epsilon: float | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy to expect by epsilon for `people` people, and mark one epsilon (matplotlib)."""
-        from discreet.planning.drawing import plot_curve
-
-        return plot_curve(self, people, epsilon, ax)
-
-    def reaches(self, people: int) -> tuple[float, float]:
-        """Return the range of epsilons that was measured, for `people` people."""
-        return self.points[0][0] * self.people / people, self.points[-1][0] * self.people / people
-
-
-@lru_cache(maxsize=1)
-def curves() -> tuple[Curve, ...]:
-    """Return every committed curve."""
-    text = resources.files("discreet.planning").joinpath("curves.json").read_text(encoding="utf8")
-    records: list[dict[str, Any]] = json.loads(text)
-    return tuple(
-        Curve(**{**record, "points": tuple((epsilon, value) for epsilon, value in record["points"])})
-        for record in records
-    )
-
-
-def similar_curve(metric: str, people: int, ratings_per_person: float) -> Curve:
-    """Return the curve of the most similar public data: by ratings per person first, then by people."""
-    one_of("metric", metric, tuple(METRICS))
-    integer("people", people, least=2)
-    positive_finite("ratings_per_person", ratings_per_person)
-    found = [curve for curve in curves() if curve.metric == metric]
-    if not found:
-        raise ParameterError(f"There is no committed curve of {metric}.")
-
-    def distance(curve: Curve) -> float:
-        longer = abs(math.log(ratings_per_person / curve.ratings_per_person))
-        return 2 * longer + abs(math.log(people / curve.people))
-
-    return min(found, key=distance)
 
 
 def best_chance(epsilon: float, delta: float) -> float:

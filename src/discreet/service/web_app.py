@@ -103,6 +103,12 @@ def sentence(status: int, text: str, example: dict[str, Any] | None = None) -> J
     return JSONResponse({"error": text, **shown}, status_code=status)
 
 
+_NO_TOKEN = (
+    "Counts are for the operator: start the service with --metrics-token, and send the token as "
+    "`Authorization: Bearer TOKEN`."
+)
+
+
 def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> None:
     """Show counts to whoever has the token: strangers could see from them when people come."""
     expected = f"Bearer {token}".encode()
@@ -111,7 +117,7 @@ def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> Non
     async def metrics(request: Request) -> PlainTextResponse:
         shown = request.headers.get("authorization", "").encode()
         if not token or not hmac.compare_digest(shown, expected):
-            raise RefusedError(404, "There is nothing here. GET /docs says what there is.")
+            raise RefusedError(401, _NO_TOKEN)
         return PlainTextResponse(text())
 
 

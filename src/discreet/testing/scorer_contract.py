@@ -106,7 +106,7 @@ class ScorerContract:
             assert found.score == pytest.approx(score, rel=1e-6, abs=1e-6) and found.rank == rank
             total = found.reference + math.fsum(found.parts.values())
             assert total == pytest.approx(found.score, rel=1e-9, abs=1e-9)
-            assert max(found.parts.values()) >= -1e-9
+            assert max(found.parts.values()) >= -1e-9 and 0 <= found.usual <= 1
             assert len(found) == len(history)
 
     def test_a_user_of_the_data_is_explained_by_their_own_row(self) -> None:

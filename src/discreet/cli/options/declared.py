@@ -36,6 +36,8 @@ Data = Annotated[
         autocompletion=complete_data,
     ),
 ]
+# The panel of the help for files that need more than names of columns.
+UNUSUAL = "Unusual files"
 ModelFile = Annotated[Path, typer.Argument(help="A model that `discreet fit` wrote.")]
 HowMany = Annotated[int, typer.Option("-k", help="How many items to list.")]
 Titles = Annotated[
@@ -54,7 +56,7 @@ Columns = Annotated[
     str | None,
     typer.Option(
         "--columns",
-        help="Names of columns, as in user=who,item=sku,rating=stars,time=at. time=none leaves times out, "
+        help="Names of columns: user=who,item=sku and rating=stars,time=at. time=none leaves times out, "
         "time=at:day-first (or :month-first) says how 01/02/2025 is read; weight=NAME counts events by it.",
     ),
 ]
@@ -78,13 +80,21 @@ Force = Annotated[
 ]
 
 
-@group
+@group("The data")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How to read DATA, and what is declared about it."""
 
     columns: Columns = None
+    implicit: Annotated[
+        bool,
+        typer.Option(
+            "--implicit",
+            help="Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data "
+            "(user-factorization) learns from interactions.",
+        ),
+    ] = False
     scale: Annotated[
         str | None,
         typer.Option(
@@ -122,41 +132,56 @@ class Reading:
             help="If a person and an item come together again: refuse, or use first, last, mean or count.",
         ),
     ] = "refuse"
-    zeros: Annotated[str, typer.Option("--zeros", help="Whether ratings of 0 are ratings or missing.")] = (
-        "ratings"
-    )
+    zeros: Annotated[
+        str,
+        typer.Option("--zeros", rich_help_panel=UNUSUAL, help="Whether ratings of 0 are ratings or missing."),
+    ] = "ratings"
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="The character between fields. Default: detected.")
+        str | None,
+        typer.Option(
+            "--delimiter", rich_help_panel=UNUSUAL, help="The character between fields. Default: detected."
+        ),
     ] = None
     quote: Annotated[
-        str | None, typer.Option("--quote", help="The quote character, or none. Default: a double quote.")
+        str | None,
+        typer.Option(
+            "--quote", rich_help_panel=UNUSUAL, help="The quote character, or none. Default: a double quote."
+        ),
     ] = None
     escape: Annotated[
-        str | None, typer.Option("--escape", help="The escape character inside quotes, such as \\\\.")
+        str | None,
+        typer.Option(
+            "--escape", rich_help_panel=UNUSUAL, help="The escape character inside quotes, such as \\\\."
+        ),
     ] = None
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="The text encoding: latin-1, cp1252, ... Default: UTF-8.")
+        str | None,
+        typer.Option(
+            "--encoding",
+            rich_help_panel=UNUSUAL,
+            help="The text encoding: latin-1, cp1252, ... Default: UTF-8.",
+        ),
     ] = None
     comment: Annotated[
-        str | None, typer.Option("--comment", help="Skip lines that begin with this, such as #.")
+        str | None,
+        typer.Option(
+            "--comment", rich_help_panel=UNUSUAL, help="Skip lines that begin with this, such as #."
+        ),
     ] = None
     skip_bad_lines: Annotated[
-        bool, typer.Option("--skip-bad-lines", help="Skip malformed lines and report their number.")
+        bool,
+        typer.Option(
+            "--skip-bad-lines", rich_help_panel=UNUSUAL, help="Skip malformed lines and report their number."
+        ),
     ] = False
     layout: Annotated[
         str | None,
         typer.Option(
-            "--layout", help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec."
+            "--layout",
+            rich_help_panel=UNUSUAL,
+            help="A well-known layout: movielens, netflix, lightgcn, recbole or sasrec.",
         ),
     ] = None
-    implicit: Annotated[
-        bool,
-        typer.Option(
-            "--implicit",
-            help="Treat rows as implicit feedback: ratings are ignored, and a model for both kinds of data "
-            "(user-factorization) learns from interactions.",
-        ),
-    ] = False
 
     def files(self) -> list[Path]:
         """Return the files to read besides DATA."""
@@ -220,7 +245,7 @@ class Reading:
         return data.without_people(read_ids(self.without, "user"))
 
 
-@group
+@group()
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
@@ -269,7 +294,7 @@ class Learning:
         return estimator
 
 
-@group
+@group("The budget")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paying:

@@ -13,7 +13,7 @@ from discreet.cli.options.parsing import group, listed
 from discreet.core.registry import METRIC_EXAMPLES, PRIVATE_METRIC_EXAMPLES
 
 
-@group
+@group("What is measured")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
@@ -69,7 +69,7 @@ class Measuring:
         return [place / name for place in places for name in names]
 
 
-@group
+@group("Private scores")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Privately:

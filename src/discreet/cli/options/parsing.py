@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -94,13 +95,18 @@ def checked_name(name: str | None) -> str | None:
 
 _Group = TypeVar("_Group", bound=type)
 
-_GROUPS: set[type] = set()
+# The panel of the help in which the options of each group stand; None is that of the verb's own options.
+_GROUPS: dict[type, str | None] = {}
 
 
-def group(kind: _Group) -> _Group:
+def group(panel: str | None = None) -> Callable[[_Group], _Group]:
     """Mark a dataclass as an option group: each field is an option, annotated like a verb's parameter."""
-    _GROUPS.add(kind)
-    return kind
+
+    def mark(kind: _Group) -> _Group:
+        _GROUPS[kind] = panel
+        return kind
+
+    return mark
 
 
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
@@ -135,7 +141,18 @@ def _parameters(
         types = get_type_hints(kind, include_extras=True)
         for field in dataclasses.fields(kind):
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            yield inspect.Parameter(field.name, by_name, default=default, annotation=types[field.name])
+            annotation = _in_panel(types[field.name], _GROUPS[kind])
+            yield inspect.Parameter(field.name, by_name, default=default, annotation=annotation)
+
+
+def _in_panel(annotation: Any, panel: str | None) -> Any:
+    """Return the annotation of an option that stands in this panel of the help, unless it names another."""
+    what, option = get_args(annotation)
+    if panel is None or option.rich_help_panel is not None:
+        return annotation
+    moved = copy.copy(option)
+    moved.rich_help_panel = panel
+    return Annotated[what, moved]
 
 
 def complete_model(incomplete: str) -> list[str]:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 On = Annotated[
     str | None,
-    typer.Option("--on", help="Process a folder of shards on a cluster: dask://local or dask://HOST:PORT."),
+    typer.Option(
+        "--on",
+        help="Process a folder of shards on a cluster: dask://local or dask://HOST:PORT.",
+        rich_help_panel="More",
+    ),
 ]
 # The options that still apply to a folder of shards; all others were fixed when it was made.
 _LATER = ("people", "max_per_user", "implicit")

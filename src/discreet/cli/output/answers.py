@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from discreet.cli.output.lists import Beside, items_table
 from discreet.cli.output.printing import show
 from discreet.core.checks import DiscreetError
+from discreet.models.answers import FIRST
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,17 +23,21 @@ _FEW_FACTORS = 3
 _MOST_REASONS = 10
 # A part below this share of the lead is not worth a word.
 _SLIGHT = 0.05
+# From this share on, a list is mostly that of somebody without a history.
+MOSTLY = 0.7
+# A part below this share of the largest is left out of the table.
+_NOTHING = 1e-4
 _BAR = 24
 _WORDS = {
     "popularity": "many people choose it",
-    "latent factors": "it suits what this person chose or liked",
+    "history": "it suits what this person chose or liked",
     "sequence": "it follows well on the latest of the history",
     "expected stars": "this person would rate it highly",
     "odds of liking": "this person would like it",
 }
 # The same parts where the person's own history changes next to nothing.
 _FOR_EVERYBODY = {
-    "latent factors": "it suits most people",
+    "history": "it suits most people",
     "expected stars": "most people would rate it highly",
     "odds of liking": "most people would like it",
 }
@@ -82,17 +87,37 @@ def _compared(model: FittedModel) -> str:
     )
 
 
-def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
-    """Print why an item stands where it does: in a sentence, in parts, and by the person's own history."""
+def show_explanation(
+    found: Explanation, called: str, titles: Beside, *, noised: bool = False, vague: bool = False
+) -> None:
+    """Print why an item stands where it does: in a sentence, in parts, and by the person's own history.
+
+    `noised` says that noise was added, `vague` that the model cannot tell which items are similar.
+    """
     lead = found.score - found.reference
     owned = "already in the history, and lists leave it out"
     place = owned if found.rank is None else f"number {found.rank:,} of the list"
-    show(f"{called} is {place}{_because(found, lead)}.")
+    show(f"{called} is {place}{_because(found, lead, noised and vague)}.")
     show(_parts_table(found, lead))
     show(
         f"The lead is over {REFERENCE}: {found.score:.2f} against {found.reference:.2f}. Lists are sorted by "
         f"{found.ranked_by}."
     )
+    _show_reasons(found, lead, titles, noised and vague)
+    if found.usual >= MOSTLY:
+        hidden = " Noise hides the rest: more people or a larger epsilon would show it." if noised else ""
+        show(f"{mostly_popular(found.usual)}{hidden}")
+
+
+def mostly_popular(usual: float) -> str:
+    """Return the sentence about a list that differs little from that of somebody without a history."""
+    return (
+        f"This list is mostly popularity: {usual:.0%} of its first {FIRST} items are those of somebody "
+        "without a history."
+    )
+
+
+def _show_reasons(found: Explanation, lead: float, titles: Beside, vague: bool) -> None:
     if not found.reasons:
         return
     if not _history_matters(found, lead):
@@ -100,14 +125,30 @@ def show_explanation(found: Explanation, called: str, titles: Beside) -> None:
         return
     show(items_table(found.reasons[:_MOST_REASONS], titles, "lifts it by", digits=2))
     show("Without that item of the history the lead would be smaller by so much; below 0, larger.")
+    if vague:
+        show(
+            "Do not read much into single items: this model cannot tell which items are similar, so a lift "
+            "may be the work of the noise."
+        )
 
 
-def _because(found: Explanation, lead: float) -> str:
+def tells_similar(model: FittedModel) -> bool:
+    """Return whether `discreet similar` answers with this model."""
+    try:
+        model.scorer.similarities(noised=True)
+    except DiscreetError:
+        return False
+    return True
+
+
+def _because(found: Explanation, lead: float, vague: bool) -> str:
     """Return the strongest parts that speak for the item, in words; of one that is behind, against it."""
     if lead < 0:
         against = [name for name, value in sorted(found.parts.items(), key=lambda part: part[1]) if value < 0]
         return f"; what speaks against it most: {' and '.join(against[:2])}" if against else ""
-    known = {**_WORDS} if _history_matters(found, lead) else {**_WORDS, **_FOR_EVERYBODY}
+    known = _WORDS if _history_matters(found, lead) else {**_WORDS, **_FOR_EVERYBODY}
+    if vague:
+        known = {**known, "history": "the history lifts it, perhaps by noise"}
     strong = sorted(found.parts.items(), key=lambda part: -part[1])
     words = [known.get(name, name) for name, value in strong if value > max(_SLIGHT * abs(lead), 1e-9)]
     because = "; its score is high because" if found.rank is None else ", because"
@@ -126,7 +167,9 @@ def _parts_table(found: Explanation, lead: float) -> Table:
     table.columns[1].justify = "right"
     largest = max([abs(value) for value in found.parts.values()] + [abs(lead), 1e-12])
     for name, value in sorted(found.parts.items(), key=lambda part: -part[1]):
-        table.add_row(name, f"{value:+.2f}", _bar(value, largest))
+        # The order of the history, for example, where the model or the history has none.
+        if abs(value) > _NOTHING * largest:
+            table.add_row(name, f"{value:+.2f}", _bar(value, largest))
     table.add_section()
     table.add_row("its lead", f"{lead:+.2f}", _bar(lead, largest))
     return table

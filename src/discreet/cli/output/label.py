@@ -56,6 +56,14 @@ def label_markdown(label: Mapping[str, Any], signed: str) -> str:
     return "\n".join([*lines, "", _cell(signed)]) + "\n"
 
 
+def by_origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return each origin once, with the names of the arrays that have it."""
+    names: dict[str, list[str]] = {}
+    for name, origin in provenance.items():
+        names.setdefault(str(origin), []).append(str(name))
+    return [(origin, ", ".join(some)) for origin, some in names.items()]
+
+
 def label_html(label: Mapping[str, Any], signed: str) -> str:
     """Return the label as one page."""
     promise = Guarantee.from_json(label["guarantee"])
@@ -67,11 +75,11 @@ def label_html(label: Mapping[str, Any], signed: str) -> str:
         facts_table(promise.rows(), "The promise"),
         element("p", signed),
     ]
-    origins = [(str(name), str(origin)) for name, origin in label["provenance"].items()]
+    origins = [(names, origin) for origin, names in by_origin(label["provenance"])]
     body = [
         element("section", Html("".join(card)), "card"),
         element("h2", "What the file contains"),
-        table(("array", "where it comes from"), origins, "Origin of each array"),
+        table(("arrays", "where they come from"), origins, "Origin of each array"),
     ]
     return visible(page(title, body, kind="label", narrow=True))
 

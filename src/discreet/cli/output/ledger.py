@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,12 @@ from discreet.core.pages import Html, element, meter, page, table
 from discreet.privacy.ledger.book import Account, Entry, Ledger
 
 if TYPE_CHECKING:
+    from discreet.privacy.ledger.balance import Balance
     from discreet.privacy.ledger.book import Frame
+    from discreet.privacy.ledger.records import Amount, Budget, Period
 _ONE_MORE = (
     "Left is the largest cost of one more release. Except by the adding account, spent and left do not add "
-    "up to the budget: two releases together cost less than their sum."
+    "up to the budget: two releases together cost less than their sum, and the percentage counts that."
 )
 
 
@@ -49,8 +52,8 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
                 Text(name),
                 _protects(definition, definitions),
                 "none" if budget is None else budget.account.value,
-                _words(*totals[definition]) if definition in totals else "nothing",
-                "none set" if budget is None else _words(budget.guarantee.epsilon, budget.guarantee.delta),
+                _spent(totals.get(definition), balance if definition == _limited(budget) else None),
+                _allowed(budget),
                 "not limited" if balance is None else _words(*balance.left),
             )
     if any(
@@ -58,6 +61,33 @@ def _balances(ledger: Ledger, names: list[str]) -> Table:
     ):
         table.caption = _ONE_MORE
     return table
+
+
+def _limited(budget: Budget | None) -> Frame | None:
+    return None if budget is None else budget.guarantee.definition
+
+
+def _spent(total: Amount | None, balance: Balance | None) -> str:
+    """Return what was spent, and which part of the budget that is."""
+    if total is None:
+        return "nothing"
+    return _words(*total) + ("" if balance is None else f"\n({100 * balance.share:.3g} %)")
+
+
+def _anew(renews: Period) -> str:
+    return f"{renews.next_start(datetime.now(UTC)):%Y-%m-%d}"
+
+
+def _allowed(budget: Budget | None) -> Text:
+    """Return a budget, and when it starts anew or why it did."""
+    if budget is None:
+        return Text("none set")
+    lines = [_words(budget.guarantee.epsilon, budget.guarantee.delta)]
+    if budget.renews is not None:
+        lines.append(f"{budget.renews.value}, anew on {_anew(budget.renews)}")
+    if budget.renewed:
+        lines.append(f"started anew: {budget.renewed}")
+    return Text("\n".join(lines))
 
 
 def _protects(definition: Frame, others: Sequence[Frame]) -> str:
@@ -111,7 +141,8 @@ def _section(ledger: Ledger, name: str) -> Iterator[Html]:
             "p",
             f"{spent}: epsilon {balance.spent.epsilon:.4g} of {budget.guarantee.epsilon:g} at delta "
             f"{budget.guarantee.delta:g}, by the {budget.account.value} account. Left for one more release: "
-            f"epsilon {balance.left.epsilon:.4g}.",
+            f"epsilon {balance.left.epsilon:.4g}."
+            + ("" if budget.renews is None else f" It starts anew on {_anew(budget.renews)}."),
         )
         for text in budget.assumptions():
             yield element("p", f"Assumed: {text}.", "quiet")

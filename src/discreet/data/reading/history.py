@@ -35,8 +35,8 @@ def read_history(
         return UserHistory.of(listed, None, range(len(listed)))
     if not implicit and (listed is not None or _lacks_ratings(path, columns, alone=user is None)):
         raise DataError(
-            "This model learned from ratings and the history has none; give it a column of them "
-            "(--columns rating=NAME)."
+            "This model learned from ratings, and no column of the history is known to hold them; name it "
+            "(--columns item=NAME,rating=NAME)."
         )
     plain = read_plain_history(path, columns, implicit=implicit) if user is None else None
     if plain is not None:

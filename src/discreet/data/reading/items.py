@@ -27,6 +27,9 @@ _LEAST_PART, _FEWEST_ITEMS, _MOST_WORDS = 0.005, 2, 200
 # Numbers with more different values than this are also told apart by range.
 _MANY_VALUES, RANGES = 10, 5
 _SEPARATORS = ("|", ";", ",")
+# What may stand between the columns of a table of items; the first of equals is taken.
+_BETWEEN = (",", ";", "\t")
+_LONGEST_HEADER = 1 << 16
 # A single letter or digit is no word.
 _WORD = re.compile(r"[^\W_]{2,}")
 
@@ -94,7 +97,7 @@ def read_items(source: Any) -> ItemTable:
 def _read_file(file: Path) -> pl.DataFrame:
     with or_sentence(f"{file} cannot be read as a table of items; give a .csv, .tsv or .parquet file."):
         if file.suffix != ".parquet":
-            return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",", glob=False)
+            return pl.read_csv(file, separator=_between(file), glob=False)
         table = scanned(file).collect()
         bounded(file, table)
         return table
@@ -188,6 +191,16 @@ def _word_columns(rows: list[list[str]]) -> list[Floats]:
 Row = dict[str, str]
 
 
+def _between(path: Path) -> str:
+    """Return what separates the columns of a text table: the mark that its header has most of."""
+    if path.suffix == ".tsv":
+        return "\t"
+    with path.open("rb") as file:
+        header = file.readline(_LONGEST_HEADER).decode("utf8", "replace")
+    most = max(_BETWEEN, key=header.count)
+    return most if most in header else ","
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTable:
@@ -206,11 +219,11 @@ class PublicTable:
                 table = scanned(path).collect()
                 bounded(path, table)
             else:
-                separator = "\t" if path.suffix == ".tsv" else ","
-                table = pl.read_csv(path, separator=separator, infer_schema=False, glob=False)
+                table = pl.read_csv(path, separator=_between(path), infer_schema=False, glob=False)
         if table.width < 2:
             raise DataError(
-                "A table of titles needs a column of item ids first, and one to show beside them."
+                f"{path} was read as one column. A table of titles needs item ids in its first column and "
+                "what to show in the others, with a comma, semicolon or tab between them."
             )
         ids = table.to_series(0).cast(pl.String).str.strip_chars().to_list()
         return cls(ids, table.drop(table.columns[0]).cast(pl.String).fill_null(""))

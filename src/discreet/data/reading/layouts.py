@@ -31,6 +31,8 @@ GZIP, _ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 _COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _JESTER_COLUMNS = 101
+# Lines with more different lengths than this are lists, not rows of a table.
+_FEW_LENGTHS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,8 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     if len(first) == _JESTER_COLUMNS and all(map(is_number, first)) and not choice:
         return shape(header=False, names=unnamed, roles={}, whole=frozenset(), skip=top.skip)
     header = _has_header(fields, choice, path.name)
+    if not (header or choice or dialect.skip_bad_lines) and separator == " ":
+        _refuse_lists(fields, path.name)
     names = tuple(first) if header else unnamed
     if header and len(fields) == 1:
         raise DataError(f"{path.name} has a header and no ratings.")
@@ -136,6 +140,16 @@ def sniff(path: Path, choice: Choice | None, *, implicit: bool, dialect: Dialect
     return shape(
         header=header, names=names, roles=roles, whole=whole, skip=top.skip + header, unread_times=unread
     )
+
+
+def _refuse_lists(fields: list[list[str]], name: str) -> None:
+    """Refuse lines of numbers that differ in length: a user and all their items, as LightGCN writes them."""
+    numbers = all(field.isdecimal() for row in fields for field in row)
+    if numbers and len({len(row) for row in fields}) > _FEW_LENGTHS:
+        raise DataError(
+            f"{name} has lines of numbers of different lengths. If each is a user and all their items, pass "
+            'layout="lightgcn" (--layout lightgcn).'
+        )
 
 
 def _split(lines: list[str], separator: str, dialect: Dialect) -> list[list[str]]:

@@ -35,7 +35,6 @@ class ItemWeightsScorer(Scorer):
 
     kind: ClassVar[str] = "item-weights"
     needs_ratings: ClassVar[bool] = False
-    history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
         "items": StoredNumbers(source=_COUNTED, shape=("weighed",), dtype=np.int64, least=0, index_of=ITEMS),
         "weights": StoredNumbers(
@@ -110,7 +109,6 @@ class NeighborScorer(Scorer):
 
     kind: ClassVar[str] = "neighbours"
     needs_ratings: ClassVar[bool] = False
-    history_part: ClassVar[str] = "co-occurrence"
     stored: ClassVar[Mapping[str, Stored]] = {
         "neighbors": StoredNumbers(
             source=_FLIPPED, shape=(ITEMS, "width"), dtype=np.int32, least=0, index_of=ITEMS

@@ -43,7 +43,7 @@ class Scorer(ABC):
     predicts_stars: ClassVar[bool] = False
     #: What a newcomer without a history is ranked by, and what a history adds to it, in a word each.
     base_part: ClassVar[str] = "popularity"
-    history_part: ClassVar[str] = "latent factors"
+    history_part: ClassVar[str] = "history"
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return every array of the release by name; optional ones that it does not have are left out."""

@@ -61,6 +61,12 @@ class Period(StrEnum):
         month = {Period.YEARLY: 1, Period.QUARTERLY: now.month - (now.month - 1) % 3}.get(self, now.month)
         return datetime(now.year, month, 1, tzinfo=UTC)
 
+    def next_start(self, now: datetime) -> datetime:
+        """Return when the period after the present one begins."""
+        begun = self.start(now)
+        month = begun.month + {Period.YEARLY: 12, Period.QUARTERLY: 3, Period.MONTHLY: 1}[self]
+        return begun.replace(year=begun.year + (month - 1) // 12, month=(month - 1) % 12 + 1)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
