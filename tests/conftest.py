@@ -27,6 +27,20 @@ def pytest_addoption(pluginmanager):
     pluginmanager.import_plugin("doctests")
 
 
+# Fixtures that start a browser or a database, which `make browser` brings.
+_SYSTEMS = {"postgresql", "database", "profile"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what starts other systems: `make test-systems` runs it, and CI runs both."""
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        stored = any(isinstance(value, str) and value == "postgresql" for value in given)
+        if stored or _SYSTEMS & set(getattr(item, "fixturenames", ())):
+            item.add_marker("systems")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Look for garbage among what tests make, and not again and again among all that was imported."""

@@ -31,8 +31,8 @@ def programs():
 class Federation:
     """Start members as processes and end all of them."""
 
-    def __init__(self, data, *options, names=NAMES):
-        self.data, self.names, self.flower = data, names, programs()
+    def __init__(self, data, *options):
+        self.data, self.flower = data, programs()
         self.root = Path(tempfile.mkdtemp(prefix="fed-"))
         self.folder = self.root / "f"
         self.processes = {}
@@ -40,16 +40,16 @@ class Federation:
         (self.root / "items.txt").write_text("\n".join(map(str, data.catalog.ids)))
         ports = [free_port() for _ in range(2)]
         self.call(
-            "federation", "init", self.folder, "--parties", ",".join(names),
+            "federation", "init", self.folder, "--parties", ",".join(NAMES),
             "--items", self.root / "items.txt", "--coordinator", f"127.0.0.1:{ports[0]}",
             "--keeper", f"127.0.0.1:{ports[1]}", *options,
         )  # fmt: skip
         self.address = ("127.0.0.1", ports[0])
 
     def _write_data(self):
-        owner = np.arange(self.data.n_users) % len(self.names)
+        owner = np.arange(self.data.n_users) % len(NAMES)
         rows = self.data.rows()
-        for number, name in enumerate(self.names):
+        for number, name in enumerate(NAMES):
             mine = owner[rows] == number
             columns = (
                 self.data.users.id_at(rows[mine]),
@@ -121,7 +121,7 @@ class Federation:
 
     def all_answer(self):
         """Tell whether keeper and parties are there; one that ended will not be."""
-        members = [name for name in ("keeper", *self.names) if name in self.processes]
+        members = [name for name in ("keeper", *NAMES) if name in self.processes]
         return all("answers at" in self.log(name) for name in members)
 
     def log(self, name):
@@ -129,7 +129,7 @@ class Federation:
         return path.read_text() if path.exists() else "answers at"
 
     def logs(self):
-        return {name: self.log(name) for name in self.names}
+        return {name: self.log(name) for name in NAMES}
 
     def pooled(self, model):
         """Return the data of all parties in the order of the model's catalog."""

@@ -71,6 +71,7 @@ CUT = """() => [...document.querySelectorAll('figure text, figure .legend span')
 
 
 @needs_browser
+@pytest.mark.systems
 @pytest.mark.parametrize(
     "looks",
     [

@@ -43,23 +43,21 @@ def found():
     """Return what founds a federation and ends it after the test."""
     with contextlib.ExitStack() as ending:
 
-        def make(data, *options, **named):
-            federation = Federation(data, *options, **named)
+        def make(data, *options):
+            federation = Federation(data, *options)
             ending.callback(federation.close)
             return federation
 
         yield make
 
 
-def test_parties_over_flower_with_tls_and_known_keys(found):
-    """One release at a finite epsilon; whoever trusts another authority does not talk to the coordinator.
-
-    Two parties, because each of them is several processes. Three are among the slow tests.
-    """
-    data, names = toy_interactions(n_users=300), NAMES[:2]
-    federation = found(data, *CHOICES, "--epsilon", "8", "--delta", "1e-5", "--missing", "0", names=names)
+@pytest.mark.systems
+def test_three_parties_over_flower_with_tls_and_known_keys(found):
+    """One release at a finite epsilon; whoever trusts another authority does not talk to the coordinator."""
+    data = toy_interactions(n_users=300)
+    federation = found(data, *CHOICES, "--epsilon", "8", "--delta", "1e-5")
     federation.start_keeper()
-    for name in names:
+    for name in NAMES:
         federation.start_party(name)
     stranger = federation.root / "stranger"
     Authority.new("false").write_member(stranger, "north", new_key(), "localhost")
@@ -75,11 +73,11 @@ def test_parties_over_flower_with_tls_and_known_keys(found):
     model, results = federation.run("--seconds", "600", watch=watch)
     assert seen == {"false authority": True, "right authority": False}
     assert model.guarantee.is_private and model.guarantee.epsilon == 8.0 and not model.guarantee.simulated
-    assert results["rounds"] == [{"heard": list(names), "left_out": {}, "refused": {}}]
+    assert results["rounds"] == [{"heard": list(NAMES), "left_out": {}, "refused": {}}]
     exact = Popularity(epsilon=math.inf).fit(federation.pooled(model)).scorer.popularity
     assert not np.array_equal(model.scorer.popularity, exact)
     assert np.abs(model.scorer.popularity - exact).max() < 10
-    for name in names:
+    for name in NAMES:
         assert Ledger.open(federation.root / f"{name}.ledger").spent("shop").epsilon == 8.0
 
 

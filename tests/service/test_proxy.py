@@ -17,10 +17,13 @@ from service.servers import ask
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 DOCS = Path(__file__).parents[2] / "docs" / "collecting.md"
-pytestmark = pytest.mark.skipif(
-    NGINX is None or shutil.which("openssl") is None,
-    reason="nginx is not installed; `make browser` brings it",
-)
+pytestmark = [
+    pytest.mark.systems,
+    pytest.mark.skipif(
+        NGINX is None or shutil.which("openssl") is None,
+        reason="nginx is not installed; `make browser` brings it",
+    ),
+]
 
 
 @pytest.fixture
