@@ -9,7 +9,7 @@ from typing import Annotated, final
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, fetch_entry
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, squared_length, taking_part
@@ -97,6 +97,9 @@ def _correlation(
     """
     number, first, second, product, squares, others = 0, 0.0, 0.0, 0.0, 0.0, 0.0
     for a in range(max(0, count - _LATEST), count):
+        for b in range(a + 2, count):
+            fetch_entry(pairs, columns[a + 1], columns[b])
+            fetch_entry(pairs, columns[b], columns[a + 1])
         decay, passed = 1.0, False
         for b in range(a + 1, count):
             decay *= gaps[b]
