@@ -52,7 +52,7 @@ class OrderEvidence(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         asked = self.asked
         positions = places_among(asked.top, asked.n_items)[block.items]
-        weights = np.append(asked.weight, 0.0)[positions]
+        weights = np.ascontiguousarray(asked.weight)
         order, same = block.in_time()
         pairs, back = np.ascontiguousarray(self.pairs), asked.back / BACK_PARTS
 
@@ -152,7 +152,7 @@ def add_evidence(
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         mine = order[entries] - indptr[row]
-        given = (positions[entries], weights[entries], mine, same[entries], near)
+        given = (positions[entries], weights, mine, same[entries], near)
         count = taking_part(*given, columns, own, gaps, moved)
         if count < _FEWEST:
             continue
