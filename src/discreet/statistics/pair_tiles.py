@@ -20,8 +20,9 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.rows import run
 from discreet.statistics.fixed_point import Steps
 
-# A tile holds about so many sums of 32 bits: 1.5 MB of them leave room for users' rows in a cache of 2 MB.
-_SUMS_PER_TILE = 3 << 17
+# A tile holds about so many sums of 32 bits, 3 MB. Smaller tiles fit into nearer caches, but then users' rows
+# are read more often, which costs more.
+_SUMS_PER_TILE = 6 << 17
 # A row of a tile is added to the totals before a sum in it could reach this; 32 bits hold it and one more.
 _MOST_UNITS = 2.0**30
 # No pair weighs more units: a user's matrix has norm 1.
