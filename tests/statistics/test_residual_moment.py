@@ -125,3 +125,14 @@ def test_coordinates_are_shrunk_by_their_noise():
     plain = sums / counts[:, None]
     assert ((found - truth) ** 2).mean() < 0.75 * ((plain - truth) ** 2).mean()
     assert abs(found[:, 1]).max() < 0.5
+
+
+def test_moments_beyond_32_bits_are_exact():
+    """Many users with large products in one line: 32-bit sums are emptied in time, also of negative ones."""
+    users, pair = 61, np.array([0.7, -0.7])
+    indptr, places = 2 * np.arange(users + 1, dtype=np.int64), np.tile([0, 2], users).astype(np.int32)
+    upper = np.zeros((3, 3), dtype=np.int64)
+    residual_moment.add_rows(indptr, places, np.tile(pair, users), upper)
+    unit = int(0.7 * 2**14)
+    assert upper[0, 2] == -users * unit * unit < -(2**32)
+    assert np.count_nonzero(upper) == 1

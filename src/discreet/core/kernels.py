@@ -8,10 +8,14 @@ and infinity keep their meaning.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numba
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
 from numba.core.event import Event, Listener, register
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from discreet.core.arrays import Array
 
@@ -39,6 +43,48 @@ compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"
 def thread_count() -> int:
     """Return how many threads may run kernels: NUMBA_NUM_THREADS, or the number of processors."""
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+
+# Bytes that a processor moves between its caches at once.
+_CACHE_LINE = 64
+#: So many entries before it is needed, a row of a table is fetched.
+AHEAD = 8
+
+
+def _ask_ahead(typing_context: Any, array: Any, offset: Any) -> tuple[Any, Any]:
+    """Ask the processor for what lies so many bytes after the start of an array, to be read soon."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data  # type: ignore[no-untyped-call]
+        address = builder.gep(builder.bitcast(data, pointer), [arguments[1]])
+        kind = ir.FunctionType(ir.VoidType(), [pointer, whole, whole, whole])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        # To be read, to stay in all caches, and data rather than instructions.
+        builder.call(function, [address, whole(0), whole(3), whole(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+_prefetch: Any = intrinsic(_ask_ahead)
+
+
+@compiled
+def fetch_entry(table: Array, row: int, column: int) -> None:
+    """Move an entry of a contiguous table toward the processor before it is needed."""
+    _prefetch(table, row * table.strides[0] + column * table.strides[1])
+
+
+@compiled
+def fetch_row(table: Array, row: int) -> None:
+    """Move a row of a contiguous table toward the processor before it is needed; no result depends on it.
+
+    Tables of many items do not fit into near caches. Waiting for their rows can take longer than all sums.
+    """
+    size = table.strides[0]
+    for offset in range(row * size, (row + 1) * size, _CACHE_LINE):
+        _prefetch(table, offset)
 
 
 @compiled

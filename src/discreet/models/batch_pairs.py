@@ -27,8 +27,8 @@ from discreet.models.batch_kernels import (
 from discreet.models.scorers.next_items_kernels import add_neighbors, packed
 from discreet.models.scorers.ranking import Followed, LinearScores
 
-# People whose mixtures are computed together: so many that a processor's cache holds them.
-_PEOPLE = 16
+# People whose mixtures are computed together: so many that preparing the items for a product hardly counts.
+_PEOPLE = 64
 # What a mixture computed in another order of operations may be wrong by, in its logarithm.
 _ROUNDING = 2.0**-22
 _LESS = 1 - 2.0**-20

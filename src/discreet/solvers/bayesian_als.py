@@ -253,26 +253,29 @@ _FEW = 256
 def _add_few(
     columns: Array, values: Array, mean: float, first: int, size: int, beliefs: Array, out: Array
 ) -> None:
-    """Add up a few entries, two at a time: sums are loaded and stored half as often."""
+    """Add up a few entries, four at a time: sums are loaded and stored a quarter as often."""
     # Loops over slices from their start are compiled to vector instructions, those from `size` on are not.
-    means, squares = out[:size], out[size : out.size - 1]
-    for entry in range(0, columns.size - 1, 2):
-        one, other = beliefs[columns[entry] - first], beliefs[columns[entry + 1] - first]
-        left, right = values[entry] - mean, values[entry + 1] - mean
-        for a in range(means.size):
-            means[a] += left * one[a] + right * other[a]
-        one, other = one[size:], other[size:]
-        for a in range(squares.size):
-            squares[a] += one[a] + other[a]
-        out[out.size - 1] += left * left + right * right
-    if columns.size % 2:
-        one, left = beliefs[columns[columns.size - 1] - first], values[columns.size - 1] - mean
-        for a in range(means.size):
-            means[a] += left * one[a]
-        one = one[size:]
-        for a in range(squares.size):
-            squares[a] += one[a]
-        out[out.size - 1] += left * left
+    means, squares, last = out[:size], out[size : out.size - 1], out.size - 1
+    whole = columns.size - columns.size % 4
+    for entry in range(0, whole, 4):
+        p, q = beliefs[columns[entry] - first], beliefs[columns[entry + 1] - first]
+        r, s = beliefs[columns[entry + 2] - first], beliefs[columns[entry + 3] - first]
+        a, b = values[entry] - mean, values[entry + 1] - mean
+        c, d = values[entry + 2] - mean, values[entry + 3] - mean
+        for i in range(means.size):
+            means[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
+        p, q, r, s = p[size:], q[size:], r[size:], s[size:]
+        for i in range(squares.size):
+            squares[i] += (p[i] + q[i]) + (r[i] + s[i])
+        out[last] += a * a + b * b + c * c + d * d
+    for entry in range(whole, columns.size):
+        p, a = beliefs[columns[entry] - first], values[entry] - mean
+        for i in range(means.size):
+            means[i] += a * p[i]
+        p = p[size:]
+        for i in range(squares.size):
+            squares[i] += p[i]
+        out[last] += a * a
 
 
 @compiled

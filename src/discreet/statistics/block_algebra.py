@@ -9,6 +9,8 @@ All loops run in an order that depends on the sizes only, so a user's numbers de
 
 from __future__ import annotations
 
+import numpy as np
+
 from discreet.core.arrays import Array
 from discreet.core.kernels import compiled
 
@@ -94,88 +96,103 @@ def _invert_four(four: Array) -> bool:
 
 
 @compiled
-def _combine(weights: Array, x0: Array, x1: Array, x2: Array, x3: Array, out: Array) -> None:
-    """Write four lines, each a combination of four given ones, into a flat block."""
+def _combine(weights: Array, given: Array, width: int, out: Array) -> None:
+    """Write four lines, each a combination of four given ones."""
     a0, a1, a2, a3 = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
     b0, b1, b2, b3 = weights[1, 0], weights[1, 1], weights[1, 2], weights[1, 3]
     c0, c1, c2, c3 = weights[2, 0], weights[2, 1], weights[2, 2], weights[2, 3]
     d0, d1, d2, d3 = weights[3, 0], weights[3, 1], weights[3, 2], weights[3, 3]
-    for j in range(x0.size):
-        out[j] = a0 * x0[j] + a1 * x1[j] + a2 * x2[j] + a3 * x3[j]
-        out[j + BLOCK] = b0 * x0[j] + b1 * x1[j] + b2 * x2[j] + b3 * x3[j]
-        out[j + 2 * BLOCK] = c0 * x0[j] + c1 * x1[j] + c2 * x2[j] + c3 * x3[j]
-        out[j + 3 * BLOCK] = d0 * x0[j] + d1 * x1[j] + d2 * x2[j] + d3 * x3[j]
+    for j in range(width):
+        x0, x1, x2, x3 = given[j], given[j + BLOCK], given[j + 2 * BLOCK], given[j + 3 * BLOCK]
+        out[j] = a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+        out[j + BLOCK] = b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
+        out[j + 2 * BLOCK] = c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+        out[j + 3 * BLOCK] = d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
 @compiled
-def _take_off(
-    p: Array,
-    q: Array,
-    f: tuple[float, float, float, float],
-    g: tuple[float, float, float, float],
-    four: Array,
-) -> None:
-    """Subtract combinations of four lines of a flat block from two others."""
-    f0, f1, f2, f3 = f
-    g0, g1, g2, g3 = g
-    for j in range(p.size):
+def _take_off(weights: Array, four: Array, width: int, out: Array) -> None:
+    """Subtract combinations of four lines from four others."""
+    a0, a1, a2, a3 = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
+    b0, b1, b2, b3 = weights[1, 0], weights[1, 1], weights[1, 2], weights[1, 3]
+    c0, c1, c2, c3 = weights[2, 0], weights[2, 1], weights[2, 2], weights[2, 3]
+    d0, d1, d2, d3 = weights[3, 0], weights[3, 1], weights[3, 2], weights[3, 3]
+    for j in range(width):
         x0, x1, x2, x3 = four[j], four[j + BLOCK], four[j + 2 * BLOCK], four[j + 3 * BLOCK]
-        p[j] -= f0 * x0 + f1 * x1 + f2 * x2 + f3 * x3
-        q[j] -= g0 * x0 + g1 * x1 + g2 * x2 + g3 * x3
+        out[j] -= a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+        out[j + BLOCK] -= b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
+        out[j + 2 * BLOCK] -= c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+        out[j + 3 * BLOCK] -= d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
 @compiled
-def _eliminate(matrix: Array, first: int, four: Array, rows: Array) -> None:
-    """Take the four rows from `first` on off all others; `four` is the inverse where they meet the diagonal.
-
-    `rows` has room for these four, in parts of `BLOCK` columns.
-    """
-    size = matrix.shape[0]
-    for part in range(rows.shape[0]):
-        span = slice(part * BLOCK, min(size, (part + 1) * BLOCK))
-        given = (
-            matrix[first, span],
-            matrix[first + 1, span],
-            matrix[first + 2, span],
-            matrix[first + 3, span],
-        )
-        _combine(four, *given, rows[part])
-    for a in range(4):
-        for b in range(4):
-            rows[(first + b) // BLOCK, a * BLOCK + (first + b) % BLOCK] = four[a, b]
-    for i in range(0, size, 2):
-        if first <= i < first + 4:
-            continue
-        one, two = matrix[i, first : first + 4], matrix[i + 1, first : first + 4]
-        f, g = (one[0], one[1], one[2], one[3]), (two[0], two[1], two[2], two[3])
-        one[:] = 0.0
-        two[:] = 0.0
-        for part in range(rows.shape[0]):
-            span = slice(part * BLOCK, min(size, (part + 1) * BLOCK))
-            _take_off(matrix[i, span], matrix[i + 1, span], f, g, rows[part])
-    for a in range(4):
-        for j in range(size):
-            matrix[first + a, j] = rows[j // BLOCK, a * BLOCK + j % BLOCK]
-
-
-@compiled
-def invert(matrix: Array, four: Array, rows: Array) -> bool:
-    """Replace a positive definite matrix, given by its lower triangle, by its inverse.
-
-    Gauss-Jordan elimination, four rows at a time. `four` and `rows` are room to work in. Return False if the
-    matrix is not positive definite.
-    """
+def _lay_out(matrix: Array, parts: Array) -> None:
+    """Write a symmetric matrix, given by its lower triangle, as lines in parts of `BLOCK` columns."""
     size = matrix.shape[0]
     for i in range(size):
-        for j in range(i):
-            matrix[j, i] = matrix[i, j]
+        for j in range(i + 1):
+            parts[j // BLOCK, i * BLOCK + j % BLOCK] = matrix[i, j]
+            parts[i // BLOCK, j * BLOCK + i % BLOCK] = matrix[i, j]
+
+
+@compiled
+def _take_weights(part: Array, i: int, first: int, weights: Array) -> None:
+    """Move what four lines have in the four columns from `first` on, and leave zeros there."""
+    for a in range(4):
+        line = part[(i + a) * BLOCK + first : (i + a) * BLOCK + first + 4]
+        for b in range(4):
+            weights[a, b] = line[b]
+            line[b] = 0.0
+
+
+@compiled
+def _eliminate(parts: Array, size: int, first: int, four: Array, weights: Array, rows: Array) -> None:
+    """Take the four lines from `first` on off all others; `four` is the inverse where they meet the diagonal.
+
+    `rows` has room for these four, in parts as the matrix.
+    """
+    lines, place, part = slice(first * BLOCK, (first + 4) * BLOCK), first % BLOCK, first // BLOCK
+    for one in range(parts.shape[0]):
+        _combine(four, parts[one, lines], width_of(one, size), rows[one])
+    for a in range(4):
+        for b in range(4):
+            rows[part, a * BLOCK + place + b] = four[a, b]
+    for i in range(0, size, 4):
+        if i == first:
+            continue
+        _take_weights(parts[part], i, place, weights)
+        for one in range(parts.shape[0]):
+            _take_off(weights, rows[one], width_of(one, size), parts[one, i * BLOCK : (i + 4) * BLOCK])
+    for one in range(parts.shape[0]):
+        parts[one, lines] = rows[one]
+
+
+@compiled
+def room_to_invert(size: int) -> tuple[Array, Array, Array, Array]:
+    """Return what `invert` works in, for a matrix with so many rows."""
+    parts = (size + BLOCK - 1) // BLOCK
+    return np.empty((4, 4)), np.empty((4, 4)), np.zeros((parts, 4 * BLOCK)), np.zeros((parts, size * BLOCK))
+
+
+@compiled
+def invert(matrix: Array, four: Array, weights: Array, rows: Array, parts: Array) -> bool:
+    """Replace a positive definite matrix, given by its lower triangle, by its inverse.
+
+    Gauss-Jordan elimination, four rows at a time. All else is room to work in. Return False if the matrix is
+    not positive definite.
+    """
+    size = matrix.shape[0]
+    _lay_out(matrix, parts)
     for first in range(0, size, 4):
         for a in range(4):
             for b in range(4):
-                four[a, b] = matrix[first + a, first + b]
+                four[a, b] = parts[first // BLOCK, (first + a) * BLOCK + first % BLOCK + b]
         if not _invert_four(four):
             return False
-        _eliminate(matrix, first, four, rows)
+        _eliminate(parts, size, first, four, weights, rows)
+    for i in range(size):
+        for j in range(size):
+            matrix[i, j] = parts[j // BLOCK, i * BLOCK + j % BLOCK]
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,13 @@ else:
 
 # No more users than this have ratings in a block, so sums of floats over a block stay exact.
 _RATINGS_PER_BLOCK = 1 << 21
+
+
+# Orders of time by block, which several statistics of one fit ask for: 2 bytes a rating instead of sorting
+# again. A place in a row of at most so many ratings leaves a bit for whether the time is that of the one
+# before.
+_orders: WeakKeyDictionary[Interactions, dict[tuple[int, int], npt.NDArray[np.uint16]]] = WeakKeyDictionary()
+_LONGEST_KEPT = 1 << 15
 
 
 def rows_of(histories: Interactions) -> Rows:
@@ -75,11 +83,24 @@ class Block:
 
         The first array holds positions in the block. The second says, in the order of the first, whether the
         user's previous rating has the same time; without times it is always true. Ties keep the order of the
-        row, so both depend on the user's own row alone.
+        row, so both depend on the user's own row alone. Orders of short rows are kept for the next statistic.
         """
-        times = self.data.times
-        if times is None:
+        if self.data.times is None:
             return np.arange(self.items.size), np.ones(self.items.size, dtype=bool)
+        kept, span = _orders.setdefault(self.data, {}), (self.start, self.stop)
+        if span in kept:
+            order, same = np.empty(self.items.size, dtype=np.int64), np.empty(self.items.size, dtype=bool)
+            kernels.unpack_order(self.indptr, kept[span], order, same)
+            return order, same
+        order, same = self._sorted(self.data.times)
+        if self.counts.max(initial=0) <= _LONGEST_KEPT:
+            packed = np.empty(self.items.size, dtype=np.uint16)
+            kernels.pack_order(self.indptr, order, same, packed)
+            kept[span] = packed
+        return order, same
+
+    def _sorted(self, times: Indices) -> tuple[Indices, npt.NDArray[np.bool_]]:
+        """Sort each row by time."""
         times = times[self.data.indptr[self.start] : self.data.indptr[self.stop]]
         bits = int(self.counts.max(initial=0)).bit_length()
         if times.size == 0 or (int(times.max()) - int(times.min())) >> (63 - bits) == 0:

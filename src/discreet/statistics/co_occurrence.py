@@ -51,12 +51,11 @@ class CoOccurrence(Statistic):
 
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         positions = places_among(self.top, self.n_items)[block.items]
-        weights = np.append(self.weight, 0.0)[positions]
         order, same = block.in_time()
         before = np.append(np.int32(0), np.cumsum(positions >= 0, dtype=np.int32))
         starts = before[block.indptr].astype(np.int64)
         entries, ordered = PairEntries.empty(int(starts[-1])), block.data.times is not None
-        given = (block.indptr, starts, order, same, positions, weights)
+        given = (block.indptr, starts, order, same, positions, np.ascontiguousarray(self.weight))
 
         def part(start: int, stop: int, _: Floats) -> None:
             lay_out(start, stop, *given, self.near, self.apart, self.back / BACK_PARTS, *entries)
@@ -97,6 +96,7 @@ def taking_part(
 ) -> int:
     """Write a user's interactions with items in `top` in the order of time; return their number.
 
+    `positions` are places in `top`, or -1, and `weights` those of its items.
     `gaps` gets the decay from each to the next, and `moved` whether time has passed; times of other
     interactions count as well. Weights are divided by the largest, which does not change the normalized
     matrix.
@@ -108,7 +108,7 @@ def taking_part(
             passed = True
         entry = order[t]
         if positions[entry] >= 0:
-            columns[count], own[count] = positions[entry], weights[entry]
+            columns[count], own[count] = positions[entry], weights[positions[entry]]
             gaps[count], moved[count] = left, passed
             largest = max(largest, own[count])
             count, left, passed = count + 1, 1.0, False
@@ -186,9 +186,7 @@ def lay_out(
         given, begin, end = slice(indptr[row], indptr[row + 1]), starts[row], starts[row + 1]
         mine, tied, places = order[given] - indptr[row], same[given], positions[given]
         weighed = own[begin:end]
-        count = taking_part(
-            places, weights[given], mine, tied, near, columns[begin:end], weighed, gaps, moved
-        )
+        count = taking_part(places, weights, mine, tied, near, columns[begin:end], weighed, gaps, moved)
         length = squared_length(weighed, gaps, moved, count, apart, back)
         usable = length > _LEAST_LENGTH and np.isfinite(length)
         scale = ROUNDING / np.sqrt(length) * _UNITS if usable else 0.0

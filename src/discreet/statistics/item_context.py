@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
+from discreet.core.kernels import AHEAD, compiled, fetch_row
 from discreet.core.rows import require_fit, summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import LEAST, MOST, Number, Numbers
@@ -88,6 +88,8 @@ def _add_neighbors(
         running[:] = 0
         total = 0.0
         for t in range(count):
+            if not backward and t + AHEAD < count:
+                fetch_row(vectors, columns[order[t + AHEAD] - first])
             weight = (decay[count - t] if backward else decay[t]) if t else 0.0
             j = (order[count - 1 - t] if backward else order[t]) - first
             vector, line = vectors[columns[j]], own[j]
@@ -145,6 +147,8 @@ def _add_user(
     if not (np.isfinite(length) and np.isfinite(weight)):
         return
     for j in range(count):
+        if j + AHEAD < count:
+            fetch_row(sums, columns[j + AHEAD])
         item = columns[j]
         item_weight = weight * item_weights[item]
         counts[item] += np.int64(item_weight * count_part)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled, dot
+from discreet.core.kernels import AHEAD, compiled, dot, fetch_row
 from discreet.core.rows import require_fit, summed_over_rows
-from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, width_of
+from discreet.statistics.block_algebra import BLOCK, invert, line_products, multiply, room_to_invert, width_of
 from discreet.statistics.blocks import Block
 from discreet.statistics.domain import FARTHEST, LEAST, MOST, Number, Numbers
 from discreet.statistics.fixed_point import ROUNDING, VECTOR_STEPS, Steps
@@ -215,6 +215,8 @@ def _add_contribution(
             for j in range(some.size):
                 cut[j] = np.int32(factors[j] * line[j] * VECTOR_STEPS)
         for j in range(some.size):
+            if first + j + AHEAD < columns.size:
+                fetch_row(sums, columns[first + j + AHEAD])
             total_of_item = sums[some[j]]
             for a in range(size):
                 total_of_item[a] += units[a * BLOCK + j]
@@ -252,13 +254,15 @@ def add_people(
     lines, own = np.zeros((most, wide * BLOCK)), np.zeros((most, wide * BLOCK))
     residuals, lengths = np.empty((most, BLOCK)), np.empty((most, BLOCK))
     products, inverse = np.empty((wide, wide)), np.empty((wide, wide))
-    room = (np.empty((4, 4)), np.empty(((wide + BLOCK - 1) // BLOCK, 4 * BLOCK)))
+    room = room_to_invert(wide)
     for row in range(start, stop):
         items = columns[indptr[row] : indptr[row + 1]]
         if items.size == 0:
             continue
         for j in range(items.size):
             block, place, item = j // BLOCK, j % BLOCK, np.uint32(items[j])
+            if indptr[row] + j + AHEAD < columns.size:
+                fetch_row(features, columns[indptr[row] + j + AHEAD])
             residuals[block, place] = values[indptr[row] + j] - offsets[item]
             for a in range(size):
                 lines[block, a * BLOCK + place] = features[item, a]

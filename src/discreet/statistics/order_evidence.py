@@ -9,7 +9,7 @@ from typing import Annotated, final
 import numpy as np
 
 from discreet.core.arrays import Array, Floats
-from discreet.core.kernels import compiled
+from discreet.core.kernels import compiled, fetch_entry
 from discreet.core.rows import summed_over_rows
 from discreet.statistics.blocks import Block
 from discreet.statistics.co_occurrence import BACK_PARTS, CoOccurrence, squared_length, taking_part
@@ -52,7 +52,7 @@ class OrderEvidence(Statistic):
     def _add(self, block: Block, sums: tuple[Steps, ...]) -> None:
         asked = self.asked
         positions = places_among(asked.top, asked.n_items)[block.items]
-        weights = np.append(asked.weight, 0.0)[positions]
+        weights = np.ascontiguousarray(asked.weight)
         order, same = block.in_time()
         pairs, back = np.ascontiguousarray(self.pairs), asked.back / BACK_PARTS
 
@@ -97,6 +97,9 @@ def _correlation(
     """
     number, first, second, product, squares, others = 0, 0.0, 0.0, 0.0, 0.0, 0.0
     for a in range(max(0, count - _LATEST), count):
+        for b in range(a + 2, count):
+            fetch_entry(pairs, columns[a + 1], columns[b])
+            fetch_entry(pairs, columns[b], columns[a + 1])
         decay, passed = 1.0, False
         for b in range(a + 1, count):
             decay *= gaps[b]
@@ -149,7 +152,7 @@ def add_evidence(
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         mine = order[entries] - indptr[row]
-        given = (positions[entries], weights[entries], mine, same[entries], near)
+        given = (positions[entries], weights, mine, same[entries], near)
         count = taking_part(*given, columns, own, gaps, moved)
         if count < _FEWEST:
             continue

@@ -20,8 +20,9 @@ from discreet.core.arrays import Array, Floats
 from discreet.core.rows import run
 from discreet.statistics.fixed_point import Steps
 
-# A tile holds about so many sums of 32 bits: 1.5 MB of them leave room for users' rows in a cache of 2 MB.
-_SUMS_PER_TILE = 3 << 17
+# A tile holds about so many sums of 32 bits, 3 MB. Smaller tiles fit into nearer caches, but then users' rows
+# are read more often, which costs more.
+_SUMS_PER_TILE = 6 << 17
 # A row of a tile is added to the totals before a sum in it could reach this; 32 bits hold it and one more.
 _MOST_UNITS = 2.0**30
 # No pair weighs more units: a user's matrix has norm 1.
@@ -118,17 +119,23 @@ def _nearest(steps: Array, first: Array, farthest: int) -> npt.NDArray[np.int32]
 
 
 @strict
-def _weigh(scaled: float, own: Array, far: int, steps: Array, now: int, factors: Array, units: Array) -> None:
+def _weigh(
+    scaled: float, own: Array, far: int, steps: Array, now: int, factors: Array, room: Array, units: Array
+) -> None:
     """Write the weights of pairs with earlier interactions in fixed point.
 
     They are at most 2^24 units, so 32 bits hold them; processors convert to these faster. The first `far` all
-    have the last of `factors`, which saves looking it up for most pairs of a long row.
+    have the last of `factors`, which saves looking it up for most pairs of a long row. The others' factors
+    are first collected in `room`: what then follows is compiled to vector instructions.
     """
-    last = factors[factors.size - 1]
+    last, some, found = factors[factors.size - 1], steps[far:], room[: own.size - far]
+    for near in range(some.size):
+        found[near] = factors[np.uint32(now - some[near])]
     for earlier in range(far):
         units[earlier] = np.int32(scaled * own[earlier] * last)
-    for earlier in range(far, own.size):
-        units[earlier] = np.int32(scaled * own[earlier] * factors[np.uint32(now - steps[earlier])])
+    rest, close = own[far:], units[far:]
+    for near in range(rest.size):
+        close[near] = np.int32(scaled * rest[near] * found[near])
 
 
 @strict
@@ -178,6 +185,7 @@ def add_tiles(
     more than `scaled` to a sum, and the sum of these bounds all sums of a row.
     """
     units, rows = np.empty(longest, np.int32), np.zeros((height, len(totals)), np.int32)
+    room = np.empty(longest)
     for tile in range(start, stop):
         top, bounds = tile * height, np.zeros(height)
         for index in range(ends[tile], ends[tile + 1]):
@@ -191,7 +199,7 @@ def add_tiles(
                 _empty_row(line, totals[top + row])
                 bounds[row] = _MOST_WEIGHT
             far = max(min(np.int64(nearest[entry]), tied) - begin, 0)
-            _weigh(here, own[begin:tied], far, steps[begin:tied], steps[entry], factors, units)
+            _weigh(here, own[begin:tied], far, steps[begin:tied], steps[entry], factors, room, units)
             for earlier in range(before.size):
                 line[before[earlier]] += units[earlier]
             _add_ties(entry, columns, own, scaled, level, ordered, line)

@@ -78,6 +78,27 @@ def order_by_time(
                 same[first + j] = (own[j] >> bits) == (own[j - 1] >> bits)
 
 
+# The highest bit of an order in 16 bits says whether the time is that of the one before.
+_SAME = 1 << 15
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pack_order(indptr: Array, order: Array, same: Array, packed: Array) -> None:
+    """Write the place of each entry in its row and whether it has the time of the one before, in 16 bits."""
+    for row in range(indptr.size - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            packed[entry] = order[entry] - indptr[row] + (_SAME if same[entry] else 0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def unpack_order(indptr: Array, packed: Array, order: Array, same: Array) -> None:
+    """Write what was packed."""
+    for row in range(indptr.size - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            place = np.int64(packed[entry])
+            order[entry], same[entry] = indptr[row] + (place & (_SAME - 1)), place >= _SAME
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_residuals(
     start: int,
