@@ -7,7 +7,7 @@ import typer
 
 import discreet as library
 from command_line import one_sentence
-from discreet.cli.follow import days
+from discreet.cli.options.years import days
 
 WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from discreet.cli.options.declared import AsJson, Columns, Force, Paying
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
+from discreet.cli.options.years import ComeOnce, HalfLife, Year, year_settings
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.core.checks import ParameterError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from discreet.follow import Following, Status
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
-
-_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
 
 
 def start(
@@ -46,41 +44,31 @@ def start(
     paying: Paying,
     delta: Annotated[float, typer.Option("--delta", help="What may be revealed on top.")] = 1e-6,
     releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
-    half_life: Annotated[
-        str | None,
-        typer.Option(
-            "--half-life",
-            help="After which time a choice counts half: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
-            "Default: never.",
-        ),
-    ] = None,
-    year: Annotated[str, typer.Option("--year", help="How long all releases together take.")] = "365d",
+    half_life: HalfLife = None,
+    year: Year = "365d",
     scale: Annotated[
         str | None,
         typer.Option("--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP; default: choices only."),
     ] = None,
-    come_once: Annotated[
-        bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
-    ] = False,
+    come_once: ComeOnce = False,
     as_json: AsJson = False,
 ) -> None:
     """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
     from discreet.data.facts import PublicFacts
-    from discreet.follow import Following, FollowSettings
-    from discreet.follow.weights import ONCE, Pace
+    from discreet.follow import Following
 
     catalog = read_items(items)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
     assert low is not None and high is not None
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
-    settings = FollowSettings(
+    settings = year_settings(
         releases=releases,
         epsilon=epsilon,
         delta=delta,
-        half_life=None if half_life is None else days("--half-life", half_life),
-        days=days("--year", year),
-        # How items are rated does not fade, so nothing is kept back for a later time of the year.
-        pace=ONCE if come_once or scale is not None else Pace(),
+        half_life=half_life,
+        year=year,
+        come_once=come_once,
+        rated=scale is not None,
     )
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
@@ -91,16 +79,6 @@ def start(
         return
     printing.show(status.guarantee.label(f"What the year promises: {name}"), paying.paid(name))
     printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
-
-
-def days(option: str, text: str) -> float:
-    """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
-    if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(
-            f"{option} must be a time such as 36h, 7d, 2w, 1m (30 days) or 1y (365 days)."
-        )
-    return float(found[1]) * _DAYS[found[2]]
 
 
 def add(
