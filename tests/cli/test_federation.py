@@ -153,3 +153,11 @@ def test_what_is_no_year_is_refused(discreet, items, tmp_path, options, sentence
     code, out, error = discreet(*given, "--epsilon", "4", *options)
     assert code != 0 and sentence in " ".join((out + error).split())
     assert not (tmp_path / "f").exists()
+
+
+def test_a_half_life_without_times_is_refused_before_anything_is_paid(discreet, ratings, tmp_path):
+    given = ("federation", "simulate", ratings, "--model", "popularity", "--epsilon", "8", "--parties", "4")
+    given += ("--implicit", "--set", "half_life=7", "--ledger", tmp_path / "l.ledger")
+    code, out, error = discreet(*given)
+    one_sentence(code, out, error)
+    assert "no times" in error and not (tmp_path / "l.ledger").exists()

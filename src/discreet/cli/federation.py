@@ -192,7 +192,9 @@ class _Simulated(NamedTuple):
 def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
     from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.simulation import simulate_parties
+    from discreet.models.recency import refuse_timeless
 
+    refuse_timeless(getattr(estimator, "half_life", None), whole)
     remark_on_delta([estimator], whole.facts)
     protocol = protocol_for(estimator, whole.facts, noise)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Columns, Force, Paying
+from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
 from discreet.cli.options.years import ComeOnce, HalfLife, Year, year_settings
@@ -104,6 +106,11 @@ def add(
     with_model: Annotated[
         Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
     ] = None,
+    titles: KeptTitles = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Add a file of the same name and time of writing once more."),
+    ] = False,
     on: On = None,
     columns: Columns = None,
     force: Force = False,
@@ -111,18 +118,29 @@ def add(
 ) -> None:
     """Enter new ratings, draw the next release once, and write an ordinary model with its label."""
     from discreet.follow import Following
+    from discreet.models.items import read_columns, read_table
     from discreet.models.storage import KIND, is_model, load
 
-    inputs = [path for path in (state, data, items, with_model) if path is not None]
+    inputs = [path for path in (state, data, items, with_model, titles) if path is not None]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
     year = Following(state)
     declared = None if items is None else read_items(items)
     embeddings = None if with_model is None else load(with_model)
+    # A table that cannot be read is refused before anything is drawn.
+    named = {} if titles is None else read_columns(read_table(titles), year.catalog(declared)[0])
     if data is None and release is None and drop_unknown:
         raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
     with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
-        added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
-    added.model.save(out, force=force)
+        added = year.add(
+            batch,
+            items=declared,
+            kind=cast("Kind", kind),
+            model=embeddings,
+            release=release,
+            batch=None if data is None else _written(data),
+            again=again,
+        )
+    replace(added.model, public=named).save(out, force=force)
     what = _called(year)
     if as_json:
         counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
@@ -143,6 +161,12 @@ def add(
             f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
         )
     printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
+
+
+def _written(data: Path) -> str:
+    """Return a file's name and when it was written; neither depends on who is in it, as its bytes would."""
+    moment = datetime.fromtimestamp(data.stat().st_mtime, UTC) if data.exists() else None
+    return data.name if moment is None else f"{data.name}, written at {moment.isoformat()},"
 
 
 def _called(year: Following) -> str:
@@ -208,6 +232,7 @@ def show(
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write the model of the latest release again.")
     ] = None,
+    titles: KeptTitles = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -217,7 +242,8 @@ def show(
     year = Following(state)
     status = year.status()
     if out is not None:
-        year.model().save(out, force=force)
+        model = year.model()
+        (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
         from discreet.core.pages import page as whole_page
 

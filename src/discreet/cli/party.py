@@ -106,6 +106,7 @@ def _fit(
     from discreet.federated.catalogs import read_salt, salted_data
     from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.serving.party import joining
+    from discreet.models.recency import refuse_timeless
 
     estimator, facts = recipes.from_toml(agreement.recipe), agreement.facts
     protocol = protocol_for(estimator, facts, agreement.noise)
@@ -120,6 +121,8 @@ def _fit(
         max_per_user=facts.max_per_user,
         catalog=None if salt is not None else agreement.catalog,
     )
+    # Whether there are times is public; without them ages would be asked for in vain.
+    refuse_timeless(getattr(estimator, "half_life", None), people)
     if salt is not None:
         people = salted_data(people, read_salt(salt), agreement.catalog, facts)
     return _Part(people.name, protocol.promise(facts), False, joining(agreement, protocol, people, book))
