@@ -136,6 +136,9 @@ def test_a_simulated_year_writes_an_ordinary_model(discreet, tmp_path):
     code, out, error = discreet(*given)
     one_sentence(code, out, error)
     assert "public date" in error
+    code, out, error = discreet(*given, "--from", "2026-01-01", "--max-per-user", "3", "--force")
+    one_sentence(code, out, error)
+    assert "--max-per-user" in error
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,8 @@ def _simulated_year(
     from discreet.follow.federation import simulate_year
     from discreet.models.recency import seconds_of
 
+    if whole.facts.max_per_user is not None:
+        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
     moment = seconds_of(begins)
     agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
 
