@@ -92,3 +92,75 @@ def test_folders_of_nobody_are_refused(discreet, ratings, tmp_path):
         one_sentence(code, out, error)
         assert "does not hold an agreement" in error
     assert not (tmp_path / "l").exists()
+
+
+def test_a_year_is_agreed_on_and_its_members_declare_items(discreet, items, tmp_path):
+    folder, more = tmp_path / "year", tmp_path / "more.txt"
+    given = ("federation", "init", folder, "--parties", "a,b,c", "--items", items, "--implicit")
+    code, out, error = discreet(*given, "--follow", "52", "--half-life", "7d", "--epsilon", "2", "--json")
+    assert code == 0, error
+    promise = json.loads(out)["guarantee"]
+    assert promise["epsilon"] == 2.0 and "up to 52 releases" in promise["notes"][0]
+    assert any("at least 2 add their share" in line for line in promise["assumes"])
+    more.write_text("60\n61\n")
+    code, out, _ = discreet("federation", "declare", folder / "coordinator", more, "--json")
+    assert code == 0 and json.loads(out) == {"declared": 2}
+    one_sentence(*discreet("federation", "declare", folder / "a", more))
+
+
+def test_a_simulated_year_writes_an_ordinary_model(discreet, tmp_path):
+    data, model, ledger = tmp_path / "r.csv", tmp_path / "m", tmp_path / "l.ledger"
+    rows = [f"u{k % 9},i{k % 5},2026-0{1 + k % 3}-1{k % 9}" for k in range(45)]
+    data.write_text("user,item,time\n" + "\n".join(rows) + "\n")
+    given = (
+        "federation",
+        "simulate",
+        data,
+        "--parties",
+        "3",
+        "--implicit",
+        "--epsilon",
+        "4",
+        "--follow",
+        "3",
+    )
+    given += ("--year", "90d", "--out", model, "--ledger", ledger, "--json")
+    code, out, error = discreet(*given, "--from", "2026-01-01")
+    assert code == 0, error
+    told = json.loads(out)
+    assert told["release"] == 3 and told["guarantee"]["notes"][0] == "release 3 of 3"
+    assert "4" in discreet("budget", ledger)[1]
+    history = tmp_path / "h.csv"
+    history.write_text("item\ni1\n")
+    assert discreet("recommend", model, "--history", history, "-k", "2")[0] == 0
+    code, out, error = discreet(*given)
+    one_sentence(code, out, error)
+    assert "public date" in error
+    code, out, error = discreet(*given, "--from", "2026-01-01", "--max-per-user", "3", "--force")
+    one_sentence(code, out, error)
+    assert "--max-per-user" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--half-life", "7d"), "Add --follow"),
+        (("--follow", "12", "--model", "popularity"), "takes the place of a model"),
+        (("--follow", "12", "--max-per-user", "9"), "--max-per-user"),
+        (("--follow", "0"), "releases"),
+        (("--follow", "12", "--half-life", "soon"), "--half-life"),
+    ],
+)
+def test_what_is_no_year_is_refused(discreet, items, tmp_path, options, sentence):
+    given = ("federation", "init", tmp_path / "f", "--parties", "a,b,c", "--items", items, "--implicit")
+    code, out, error = discreet(*given, "--epsilon", "4", *options)
+    assert code != 0 and sentence in " ".join((out + error).split())
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_half_life_without_times_is_refused_before_anything_is_paid(discreet, ratings, tmp_path):
+    given = ("federation", "simulate", ratings, "--model", "popularity", "--epsilon", "8", "--parties", "4")
+    given += ("--implicit", "--set", "half_life=7", "--ledger", tmp_path / "l.ledger")
+    code, out, error = discreet(*given)
+    one_sentence(code, out, error)
+    assert "no times" in error and not (tmp_path / "l.ledger").exists()

@@ -1,13 +1,14 @@
 """`discreet follow` as a user meets it."""
 
 import json
+import os
 
 import pytest
 import typer
 
 import discreet as library
 from command_line import one_sentence
-from discreet.cli.follow import days
+from discreet.cli.options.years import days
 
 WEEK = "user,item,rating\nann,a,5\nann,b,2\nbob,a,4\ncarl,c,3\n"
 
@@ -64,7 +65,7 @@ def test_a_year_from_start_to_erasure(discreet, tmp_path):
     assert (tmp_path / "again.discreet").read_bytes() == model.read_bytes()
     code, out, _ = discreet("follow", "erase", state, "ann")
     assert code == 0 and "2 ratings were taken out" in out and "released stays released" in out
-    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--json")
+    code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", "--again", "--json")
     assert json.loads(out)["not_public"]["of_erased"] == 2
 
 
@@ -79,7 +80,7 @@ def test_empty_releases_and_new_items(discreet, tmp_path):
         "follow", "add", state, week, "--out", model, "--force", "--drop-unknown", "--json"
     )
     assert code == 0 and json.loads(out)["not_public"]["entered"] == 4
-    asked = ("--items", items(tmp_path, "d\n"), "--json")
+    asked = ("--items", items(tmp_path, "d\n"), "--again", "--json")
     code, out, _ = discreet("follow", "add", state, week, "--out", model, "--force", *asked)
     assert code == 0 and json.loads(out)["not_public"]["entered"] == 1
     assert library.load(model).catalog.ids.tolist() == ["a", "b", "c", "d"]
@@ -138,3 +139,49 @@ def test_clicks_are_not_called_ratings(discreet, tmp_path):
     code, out, error = discreet("follow", "erase", state, "ann")
     assert code == 0 and "1 interactions were taken out" in out and "rating" not in out, error
     assert "further releases" in out and "left in counts" in out
+
+
+def test_a_file_is_added_once_unless_it_is_meant(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    week, model = tmp_path / "week.csv", tmp_path / "m.discreet"
+    week.write_text("user,item,rating\n")
+    add = ("follow", "add", state, week, "--out", model, "--force")
+    # A week in which nobody came is refused or not like any other: by its name and time of writing.
+    week.write_text(WEEK)
+    assert discreet(*add, "--release", "1")[0] == 0
+    assert discreet(*add, "--release", "1")[0] == 0, "after a crash the same release is repeated"
+    code, out, error = discreet(*add)
+    one_sentence(code, out, error)
+    assert "week.csv" in error and "--again" in error
+    assert len(json.loads(discreet("follow", "show", state, "--json")[1])["releases"]) == 1
+    assert discreet(*add, "--again")[0] == 0
+    later = week.stat().st_mtime + 60
+    os.utime(week, (later, later))
+    assert discreet(*add)[0] == 0, "the twin: the same bytes, written later, are another batch"
+    assert len(json.loads(discreet("follow", "show", state, "--json")[1])["releases"]) == 3
+
+
+def test_lists_show_titles(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    week, model, titles = tmp_path / "week.csv", tmp_path / "m.discreet", tmp_path / "titles.csv"
+    week.write_text(WEEK)
+    titles.write_text("item,title\nz,Nothing\n")
+    add = ("follow", "add", state, week, "--out", model, "--titles", titles)
+    one_sentence(*discreet(*add))
+    assert not json.loads(discreet("follow", "show", state, "--json")[1])["releases"], "nothing was drawn"
+    titles.write_text("item,title\na,Alien\nb,Brazil\n")
+    code, _, error = discreet(*add)
+    assert code == 0, error
+    assert "Alien" in library.load(model).titles(["a"])["a"].values()
+    shown = discreet("follow", "show", state, "--out", tmp_path / "n.discreet", "--titles", titles)
+    assert shown[0] == 0 and library.load(tmp_path / "n.discreet").titles(["b"])["b"] == {"title": "Brazil"}
+
+
+def test_a_wrong_kind_is_refused_before_the_draw(discreet, tmp_path):
+    state, _ = start(discreet, tmp_path)
+    week = tmp_path / "week.csv"
+    week.write_text(WEEK)
+    code, out, error = discreet("follow", "add", state, week, "--out", tmp_path / "m", "--kind", "stars")
+    one_sentence(code, out, error)
+    assert "kind" in error and not (tmp_path / "m").exists()
+    assert not json.loads(discreet("follow", "show", state, "--json")[1])["releases"]

@@ -112,3 +112,7 @@ def test_following_is_compared_and_not_always_advised(discreet):
     steady = discreet("plan", "--follow", "--epsilon", "2", "--half-life", "2d")
     assert "Follow: what is current" in once[1] and "Do not follow" in steady[1]
     assert "epsilon" in discreet("plan", "--follow")[2]
+    often = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "30d", "--releases", "365")[1]
+    assert "weekly ones stand out" in " ".join(often.split())
+    hourly = discreet("plan", "--follow", "--epsilon", "1", "--half-life", "3d", "--releases", "365")[1]
+    assert "weekly ones" not in hourly, "where daily releases are as good nothing is said"

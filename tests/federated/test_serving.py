@@ -31,7 +31,7 @@ from discreet.federated.keeper import Keeper
 from discreet.federated.protocols.summed import SummedStatistics
 from discreet.federated.serving import party, tls
 from discreet.federated.serving.daemon import LocalServer, listen
-from discreet.federated.serving.party import PartyDaemon
+from discreet.federated.serving.party import PartyDaemon, joining
 from discreet.federated.serving.tls import (
     SealedTransport,
     TlsLine,
@@ -88,7 +88,7 @@ def test_a_run_between_members_with_keys_gives_what_calls_give(folder):
         lines = {}
         for name, part in PARTS.items():
             ledger = Ledger.open(folder / f"{name}.ledger")
-            daemon = PartyDaemon(folder / name, agreement, loud, part, ledger)
+            daemon = PartyDaemon(folder / name, agreement, joining(agreement, loud, part, ledger))
             assert daemon.name == name and stat.S_IMODE(daemon.path.stat().st_mode) == 0o600
             open_doors.enter_context(serving(daemon))
             lines[name] = lambda raw, path=daemon.path: asked(path, raw)
@@ -276,7 +276,7 @@ def test_names_that_cannot_be(folder, names):
 def test_a_key_of_nobody_is_no_party(folder):
     agreement = federation(folder)
     with pytest.raises(FileError, match="not that of a party"):
-        PartyDaemon(folder / COORDINATOR, agreement, SHARED, DATA, Ledger.in_memory())
+        PartyDaemon(folder / COORDINATOR, agreement, joining(agreement, SHARED, DATA, Ledger.in_memory()))
 
 
 def test_catalogs_that_overlap_are_united():
@@ -316,7 +316,9 @@ def test_a_daemon_looks_for_the_coordinator_until_it_is_closed(folder, monkeypat
     monkeypatch.setattr(party, "Flower", lambda *_: None)
     monkeypatch.setattr(party, "answers_at", lambda _: looked.set())
     name = next(iter(PARTS))
-    daemon = PartyDaemon(folder / name, federation(folder), SHARED, PARTS[name], Ledger.in_memory())
+    agreement = federation(folder)
+    join = joining(agreement, SHARED, PARTS[name], Ledger.in_memory())
+    daemon = PartyDaemon(folder / name, agreement, join)
     threading.Thread(target=daemon.run, daemon=True).start()
     daemon.start_flower()
     node = daemon._node

@@ -230,9 +230,11 @@ def test_combined_with_embeddings(tmp_path):
     )
     both = followed.model(model=choices)
     assert len(both.recommend(["i1"], k=3)) == 3
-    # Who has no history gets what is current, whatever the embeddings are; the model's own list is another.
-    assert np.array_equal(both.scorer.item_bias(), np.log(followed.current().popularity))
-    assert both.scorer.length == 0 < choices.scorer.length and both.scorer.blend <= choices.scorer.blend
+    # Who has no history gets what is current, less half of items' squared lengths: the fitted model's own
+    # popularity has no part in it, and a user's own place is drawn further to the origin.
+    lengths = (choices.scorer.item_factors**2).sum(axis=1)
+    assert np.allclose(both.scorer.item_bias(), np.log(followed.current().popularity) - lengths / 2)
+    assert both.scorer.ridge > choices.scorer.ridge and both.scorer.blend <= choices.scorer.blend
     biases = discreet.Biases(epsilon=3.0).fit(data, random=PrivacyRandom.simulate(1))
     with pytest.raises(ParameterError, match="Only embeddings"):
         followed.model(model=biases)

@@ -62,7 +62,7 @@ PANELS = {
 VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 # Verbs with subcommands: each is the function of that name in the module of the verb.
 SEVERAL = {
-    "federation": ("init", "simulate", "run"),
+    "federation": ("init", "simulate", "run", "declare"),
     "party": ("serve",),
     "keeper": ("serve",),
     "campaign": ("new", "show", "check", "close"),

@@ -1,25 +1,39 @@
-"""`discreet federation`: set up a federation, simulate a run, or coordinate one over Flower."""
+"""`discreet federation`: set up a federation, simulate a run, or coordinate one over Flower.
+
+A run fits a model or, with `--follow`, follows a year: then each `federation run` asks for one release.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
 from discreet.cli.options.declared import AsJson, Data, Force, Learning, Paying, Reading
 from discreet.cli.options.parsing import listed, parse_scale, read_items
+from discreet.cli.options.years import YearTogether
 from discreet.cli.output.printing import emit, remark, remark_on_delta, show
 from discreet.core.checks import ParameterError
 from discreet.core.files import refuse_output
 
 if TYPE_CHECKING:
-    pass
+    from discreet.data.facts import PublicFacts
+    from discreet.data.interactions import Interactions
+    from discreet.federated.coordinator import RunOutcome
+    from discreet.federated.noise import SharedNoise
+    from discreet.federated.transport import Transport
+    from discreet.follow import FollowSettings
+    from discreet.follow.coordinator import FollowedTogether
+    from discreet.models.estimator import Estimator
+    from discreet.privacy.guarantee import Guarantee
 
 
 def init(
     folder: Annotated[Path, typer.Argument(help="A new folder, with one subfolder for each member.")],
     learning: Learning,
+    year: YearTogether,
     parties: Annotated[str, typer.Option("--parties", help="The parties' names, comma-separated.")],
     items: Annotated[
         list[Path],
@@ -50,14 +64,11 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Set up a federation: write its agreement, and keys and certificates for a trial."""
-    from discreet import recipes
     from discreet.data.facts import PublicFacts
     from discreet.federated.catalogs import united
     from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.estimator_sums import protocol_for
 
-    estimator = learning.estimator(implicit=implicit)
     catalog = united([read_items(path) for path in items])
     low, high, step = parse_scale(scale)
     if implicit:
@@ -66,10 +77,11 @@ def init(
         raise ParameterError("The rating scale is missing. Pass it, as in --scale 1,5, or --implicit.")
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step, max_per_user=max_per_user)
     names = tuple(listed(parties))
-    protocol = protocol_for(estimator, facts, SharedNoise(parties=len(names), missing=missing))
+    noise = SharedNoise(parties=len(names), missing=missing)
+    recipe, promise, called = _agreed(learning, year, facts, noise, implicit=implicit)
     agreement = found_federation(
         folder,
-        recipe=recipes.to_toml(estimator),
+        recipe=recipe,
         facts=facts,
         catalog=catalog,
         missing=missing,
@@ -77,20 +89,43 @@ def init(
         addresses={COORDINATOR: coordinator, KEEPER: keeper},
         label=name,
     )
-    promise = protocol.promise(facts)
     if as_json:
         emit({"run": agreement.run, "parties": list(names), "guarantee": promise.to_json()})
         return
-    show(promise.label(f"What each party will promise: {estimator.name}"))
+    show(promise.label(f"What each party will promise: {called}"))
     show(
         f"Run {agreement.run!r}. Give each member its own folder under {folder} and no other. Whoever has "
         f"{folder / 'authority'} can certify new members."
     )
 
 
+def _agreed(
+    learning: Learning, year: YearTogether, facts: PublicFacts, noise: SharedNoise, *, implicit: bool
+) -> tuple[str, Guarantee, str]:
+    """Return the recipe of a run, what it promises, and what it is called: a model, or a followed year."""
+    from discreet import recipes
+    from discreet.federated.protocols.estimator_sums import protocol_for
+    from discreet.follow.agreement import FollowAgreement
+    from discreet.follow.federation import to_recipe
+
+    settings = year.settings(learning, rated=not implicit)
+    if settings is None:
+        estimator = learning.estimator(implicit=implicit)
+        return (
+            recipes.to_toml(estimator),
+            protocol_for(estimator, facts, noise).promise(facts),
+            estimator.name,
+        )
+    if facts.max_per_user is not None:
+        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
+    agreed = FollowAgreement(run="year", settings=settings, facts=facts, noise=noise)
+    return to_recipe(settings), agreed.promise(), f"a year of {settings.releases:,} releases"
+
+
 def simulate(
     data: Data,
     learning: Learning,
+    year: YearTogether,
     reading: Reading,
     paying: Paying,
     parties: Annotated[int, typer.Option("--parties", help="The number of parties that share the people.")],
@@ -98,6 +133,10 @@ def simulate(
         int,
         typer.Option("--missing", help="How many parties may be absent, or not keep their noise secret."),
     ] = 1,
+    begins: Annotated[
+        str | None,
+        typer.Option("--from", help="When a followed year begins, as in 2026-01-31: a public date."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write the model.")] = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -106,14 +145,13 @@ def simulate(
     from discreet.cli.output.rounds import outcome_json, show_outcome
     from discreet.data.inputs import files_of
     from discreet.federated.noise import SharedNoise
-    from discreet.federated.protocols.estimator_sums import protocol_for
-    from discreet.federated.simulation import simulate_parties
     from discreet.models.storage import KIND, is_model
     from discreet.privacy.ledger.book import Ledger
 
     paying.check()
-    estimator = learning.estimator(implicit=reading.implicit)
-    noise = SharedNoise(parties=parties, missing=missing)
+    settings = year.settings(learning, rated=not reading.implicit)
+    if (settings is None) != (begins is None):
+        raise ParameterError("--follow and --from go together: a year begins on a public date.")
     if out is not None:
         refuse_output(
             out,
@@ -123,14 +161,15 @@ def simulate(
             inputs=[*files_of(data, reading.layout), *reading.files(), *paying.files()],
         )
     whole = reading.load(data, paying.name)
-    remark_on_delta([estimator], whole.facts)
-    protocol = protocol_for(estimator, whole.facts, noise)
+    noise = SharedNoise(parties=parties, missing=missing)
+    if settings is None or begins is None:
+        run = _simulated_fit(learning.estimator(implicit=reading.implicit), whole, noise)
+    else:
+        run = _simulated_year(settings, whole, noise, begins)
     book = paying.book(whole.name) or Ledger.nowhere()
     # Each user is at one party, so the whole run costs a user what their party promises.
-    with book.spend(
-        whole.name, protocol.promise(whole.facts), what=f"simulated federation, {estimator.name}"
-    ):
-        outcome = simulate_parties(protocol, whole, parties)
+    with book.spend(whole.name, run.promise, what=f"simulated federation, {run.called}", events=run.events):
+        outcome = run.play()
     if out is not None:
         outcome.model.save(out, force=force)
     if as_json:
@@ -139,6 +178,48 @@ def simulate(
     show_outcome(outcome, out)
     if paid := paying.paid(whole.name):
         show(paid)
+
+
+class _Simulated(NamedTuple):
+    """Hold what a simulated run promises, what it is called, and how to run it."""
+
+    promise: Guarantee
+    called: str
+    events: Sequence[Any]
+    play: Callable[[], RunOutcome | FollowedTogether]
+
+
+def _simulated_fit(estimator: Estimator, whole: Interactions, noise: SharedNoise) -> _Simulated:
+    from discreet.federated.protocols.estimator_sums import protocol_for
+    from discreet.federated.simulation import simulate_parties
+    from discreet.models.recency import refuse_timeless
+
+    refuse_timeless(getattr(estimator, "half_life", None), whole)
+    remark_on_delta([estimator], whole.facts)
+    protocol = protocol_for(estimator, whole.facts, noise)
+
+    def play() -> RunOutcome:
+        return simulate_parties(protocol, whole, noise.parties)
+
+    return _Simulated(protocol.promise(whole.facts), estimator.name, (), play)
+
+
+def _simulated_year(
+    settings: FollowSettings, whole: Interactions, noise: SharedNoise, begins: str
+) -> _Simulated:
+    from discreet.follow.agreement import FollowAgreement
+    from discreet.follow.federation import simulate_year
+    from discreet.models.recency import seconds_of
+
+    if whole.facts.max_per_user is not None:
+        raise ParameterError("--max-per-user is for a model; a followed year weighs ratings instead.")
+    moment = seconds_of(begins)
+    agreed = FollowAgreement(run="simulation", settings=settings, facts=whole.facts, noise=noise)
+
+    def play() -> FollowedTogether:
+        return simulate_year(agreed, whole, begins=moment)
+
+    return _Simulated(agreed.promise(), "follow", settings.events(), play)
 
 
 def run(
@@ -153,32 +234,68 @@ def run(
     flower: Annotated[
         Path | None, typer.Option("--flower", help="The folder of Flower's programs. Default: beside ours.")
     ] = None,
+    release: Annotated[
+        int | None,
+        typer.Option(
+            "--release",
+            help="Which release of a followed year this is; one that was made is not asked again.",
+        ),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Coordinate all rounds with the parties present and write the model. Start again to resume."""
+    """Coordinate all rounds with the parties present and write the model. Start again to resume.
+
+    Where parties follow a year, this asks for its next release.
+    """
     from discreet import recipes
     from discreet.cli.output.rounds import WatchedTransport, outcome_json, show_outcome
     from discreet.federated.flower.transport import over_flower
     from discreet.federated.identity.agreement import Agreement
     from discreet.federated.protocols.estimator_sums import protocol_for
+    from discreet.follow.federation import from_recipe, release_over_flower
     from discreet.models.storage import KIND, is_model
 
     agreement = Agreement.read(folder)
-    protocol = protocol_for(recipes.from_toml(agreement.recipe), agreement.facts, agreement.noise)
+    follows = from_recipe(agreement.recipe) is not None
+    if release is not None and not follows:
+        raise ParameterError("--release is for parties that follow a year; this run fits one model.")
     refuse_output(out, force=force, kind=KIND, is_ours=is_model)
     remark(f"Run {agreement.run!r}: {', '.join(agreement.parties)}.")
-    outcome = over_flower(
-        folder,
-        agreement,
-        protocol,
-        seconds=seconds,
-        patience=patience,
-        programs=flower,
-        watched=WatchedTransport,
-    )
+    how = _How(seconds=seconds, patience=patience, programs=flower, watched=WatchedTransport)
+    outcome: RunOutcome | FollowedTogether
+    if follows:
+        outcome = release_over_flower(folder, agreement, number=release, **how)
+    else:
+        protocol = protocol_for(recipes.from_toml(agreement.recipe), agreement.facts, agreement.noise)
+        outcome = over_flower(folder, agreement, protocol, **how)
     outcome.model.save(out, force=force)
     if as_json:
         emit(outcome_json(outcome, out))
         return
     show_outcome(outcome, out)
+
+
+class _How(TypedDict):
+    """How questions travel."""
+
+    seconds: float
+    patience: float
+    programs: Path | None
+    watched: Callable[[Transport], Transport]
+
+
+def declare(
+    folder: Annotated[Path, typer.Argument(help="A member's folder: the coordinator's, then each party's.")],
+    items: Annotated[Path, typer.Argument(help="Items, new ones among them: ids, or a table of items.")],
+    as_json: AsJson = False,
+) -> None:
+    """Declare new items between two releases of a followed year: all members do, the coordinator first."""
+    from discreet.federated.identity.agreement import Agreement
+    from discreet.follow.federation import declare_items
+
+    fresh = declare_items(folder, Agreement.read(folder), read_items(items))
+    if as_json:
+        emit({"declared": fresh})
+        return
+    show(f"{fresh:,} items are new. All other members must declare them before the next release.")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from discreet.cli.options.declared import AsJson, Columns, Force, Paying
+from discreet.cli.options.declared import AsJson, Columns, Force, KeptTitles, Paying
 from discreet.cli.options.parsing import parse_columns, parse_number, parse_scale, read_items
 from discreet.cli.options.sources import On
+from discreet.cli.options.years import ComeOnce, HalfLife, Year, year_settings
 from discreet.cli.output import printing
 from discreet.cli.output.printing import emit
 from discreet.core.checks import ParameterError
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from discreet.follow import Following, Status
     from discreet.follow.batches import Source
     from discreet.follow.model import Kind
-
-_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
 
 
 def start(
@@ -46,41 +46,31 @@ def start(
     paying: Paying,
     delta: Annotated[float, typer.Option("--delta", help="What may be revealed on top.")] = 1e-6,
     releases: Annotated[int, typer.Option("--releases", help="How many releases: 52 is weekly.")] = 52,
-    half_life: Annotated[
-        str | None,
-        typer.Option(
-            "--half-life",
-            help="After which time a choice counts half: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
-            "Default: never.",
-        ),
-    ] = None,
-    year: Annotated[str, typer.Option("--year", help="How long all releases together take.")] = "365d",
+    half_life: HalfLife = None,
+    year: Year = "365d",
     scale: Annotated[
         str | None,
         typer.Option("--scale", help="Follow ratings on LOW,HIGH or LOW,HIGH,STEP; default: choices only."),
     ] = None,
-    come_once: Annotated[
-        bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
-    ] = False,
+    come_once: ComeOnce = False,
     as_json: AsJson = False,
 ) -> None:
     """Pay once for a year of releases and write its state; each `add` then costs nothing more."""
     from discreet.data.facts import PublicFacts
-    from discreet.follow import Following, FollowSettings
-    from discreet.follow.weights import ONCE, Pace
+    from discreet.follow import Following
 
     catalog = read_items(items)
     low, high, step = parse_scale(scale) if scale is not None else (1.0, 1.0, None)
     assert low is not None and high is not None
     facts = PublicFacts(n_items=len(catalog), low=low, high=high, step=step)
-    settings = FollowSettings(
+    settings = year_settings(
         releases=releases,
         epsilon=epsilon,
         delta=delta,
-        half_life=None if half_life is None else days("--half-life", half_life),
-        days=days("--year", year),
-        # How items are rated does not fade, so nothing is kept back for a later time of the year.
-        pace=ONCE if come_once or scale is not None else Pace(),
+        half_life=half_life,
+        year=year,
+        come_once=come_once,
+        rated=scale is not None,
     )
     paying.check()
     name = paying.name or state.name.rsplit(".", 1)[0]
@@ -91,16 +81,6 @@ def start(
         return
     printing.show(status.guarantee.label(f"What the year promises: {name}"), paying.paid(name))
     printing.show(f"The year is in {state}: keep it private, and never go back to an older copy of it.")
-
-
-def days(option: str, text: str) -> float:
-    """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
-    if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(
-            f"{option} must be a time such as 36h, 7d, 2w, 1m (30 days) or 1y (365 days)."
-        )
-    return float(found[1]) * _DAYS[found[2]]
 
 
 def add(
@@ -126,6 +106,11 @@ def add(
     with_model: Annotated[
         Path | None, typer.Option("--with", help="Take embeddings from this user-factorization model.")
     ] = None,
+    titles: KeptTitles = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Add a file of the same name and time of writing once more."),
+    ] = False,
     on: On = None,
     columns: Columns = None,
     force: Force = False,
@@ -133,18 +118,29 @@ def add(
 ) -> None:
     """Enter new ratings, draw the next release once, and write an ordinary model with its label."""
     from discreet.follow import Following
+    from discreet.models.items import read_columns, read_table
     from discreet.models.storage import KIND, is_model, load
 
-    inputs = [path for path in (state, data, items, with_model) if path is not None]
+    inputs = [path for path in (state, data, items, with_model, titles) if path is not None]
     refuse_output(out, force=force, kind=KIND, is_ours=is_model, inputs=inputs)
     year = Following(state)
     declared = None if items is None else read_items(items)
     embeddings = None if with_model is None else load(with_model)
+    # A table that cannot be read is refused before anything is drawn.
+    named = {} if titles is None else read_columns(read_table(titles), year.catalog(declared)[0])
     if data is None and release is None and drop_unknown:
         raise ParameterError("--drop-unknown goes with ratings; an empty release has none.")
     with _source(year, data, declared, columns, on, drop_unknown=drop_unknown) as batch:
-        added = year.add(batch, items=declared, kind=cast("Kind", kind), model=embeddings, release=release)
-    added.model.save(out, force=force)
+        added = year.add(
+            batch,
+            items=declared,
+            kind=cast("Kind", kind),
+            model=embeddings,
+            release=release,
+            batch=None if data is None else _written(data),
+            again=again,
+        )
+    replace(added.model, public=named).save(out, force=force)
     what = _called(year)
     if as_json:
         counts = {"entered": added.entered, "known": added.known_pairs, "of_erased": added.of_erased}
@@ -165,6 +161,12 @@ def add(
             f"{added.known_pairs:,} had entered before, {added.of_erased:,} were of erased users."
         )
     printing.show(added.model.guarantee.short(), f"The model is in {out}; this cost nothing more.")
+
+
+def _written(data: Path) -> str:
+    """Return a file's name and when it was written; neither depends on who is in it, as its bytes would."""
+    moment = datetime.fromtimestamp(data.stat().st_mtime, UTC) if data.exists() else None
+    return data.name if moment is None else f"{data.name}, written at {moment.isoformat()},"
 
 
 def _called(year: Following) -> str:
@@ -230,6 +232,7 @@ def show(
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write the model of the latest release again.")
     ] = None,
+    titles: KeptTitles = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -239,7 +242,8 @@ def show(
     year = Following(state)
     status = year.status()
     if out is not None:
-        year.model().save(out, force=force)
+        model = year.model()
+        (model if titles is None else model.with_titles(titles)).save(out, force=force)
     if page is not None:
         from discreet.core.pages import page as whole_page
 

@@ -9,23 +9,33 @@ difference of its answers must cost no more than its own share of the noise prom
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from discreet.cli.options.declared import AllowUnbudgeted, Columns
 from discreet.cli.options.parsing import checked_name, parse_columns
 from discreet.cli.output.printing import remark, show
-from discreet.core.checks import BudgetError, PrivacyError
+from discreet.core.checks import BudgetError, ParameterError, PrivacyError
 
 if TYPE_CHECKING:
+    from discreet.federated.identity.agreement import Agreement
+    from discreet.federated.serving.party import Joining
+    from discreet.follow import FollowAgreement
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.ledger.book import Ledger
 
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="The party's folder that `federation init` wrote.")],
-    data: Annotated[str, typer.Option("--data", help="The party's ratings; they never leave this machine.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data",
+            help="The party's ratings; they never leave this machine. In a followed year: a table, or a "
+            "folder of tables, that is read at each release.",
+        ),
+    ],
     ledger: Annotated[Path, typer.Option("--ledger", help="The party's ledger, which pays for the run.")],
     name: Annotated[str | None, typer.Option("--name", help="The data's name in the ledger.")] = None,
     columns: Columns = None,
@@ -41,44 +51,101 @@ def serve(
     allow_unbudgeted: AllowUnbudgeted = False,
     yes: Annotated[bool, typer.Option("--yes", help="Agree to the promise without a prompt.")] = False,
 ) -> None:
-    """Show the run's promise and cost for the party's people; after consent, answer until stopped."""
-    from discreet import recipes
-    from discreet.data.inputs import open_data
-    from discreet.federated.catalogs import read_salt, salted_data
+    """Show the run's promise and cost for the party's people; after consent, answer until stopped.
+
+    Where parties follow a year, new ratings are put at `--data` before each release; those that entered
+    before are left out.
+    """
     from discreet.federated.identity.agreement import Agreement
-    from discreet.federated.protocols.estimator_sums import protocol_for
     from discreet.federated.serving.party import PartyDaemon
+    from discreet.follow.federation import year_of
     from discreet.privacy.ledger.book import Ledger
 
     agreement = Agreement.read(folder)
-    estimator = recipes.from_toml(agreement.recipe)
-    protocol = protocol_for(estimator, agreement.facts, agreement.noise)
-    facts, implicit = agreement.facts, estimator.feedback == "implicit"
+    book, year = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted), year_of(agreement)
+    choice = parse_columns(columns)
+    if year is None:
+        part = _fit(agreement, book, data, checked_name(name), choice, salt)
+    elif salt is None:
+        part = _follow(folder, agreement, year, book, Path(data), checked_name(name), choice)
+    else:
+        raise ParameterError("--salt is for runs that fit a model; a followed year has no salted items yet.")
+    show(part.promise.label(f"What this run promises {part.people}'s people, and costs them"))
+    if not part.paid:
+        book.refuse_unbudgeted(part.people)
+        _require_cover(book, part.people, part.promise)
+    if not yes and not typer.confirm(f"Take part in run {agreement.run!r}, paid from {ledger}?"):
+        raise PrivacyError("Nothing was answered and nothing was paid.")
+    with PartyDaemon(folder, agreement, part.join) as daemon:
+        if not alone:
+            daemon.start_flower(flower)
+        remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; start again to resume.")
+        daemon.run()
+
+
+class _Part(NamedTuple):
+    """Hold what taking part promises and costs whom, whether it is paid already, and how to answer."""
+
+    people: str
+    promise: Guarantee
+    paid: bool
+    join: Joining
+
+
+def _fit(
+    agreement: Agreement,
+    book: Ledger,
+    data: str,
+    name: str | None,
+    columns: dict[str, str | None] | None,
+    salt: Path | None,
+) -> _Part:
+    """Return a part in a run that fits a model to the party's data as they are now."""
+    from discreet import recipes
+    from discreet.data.inputs import open_data
+    from discreet.federated.catalogs import read_salt, salted_data
+    from discreet.federated.protocols.estimator_sums import protocol_for
+    from discreet.federated.serving.party import joining
+    from discreet.models.recency import refuse_timeless
+
+    estimator, facts = recipes.from_toml(agreement.recipe), agreement.facts
+    protocol = protocol_for(estimator, facts, agreement.noise)
     people = open_data(
         data,
-        columns=parse_columns(columns),
-        name=checked_name(name),
-        implicit=implicit,
+        columns=columns,
+        name=name,
+        implicit=estimator.feedback == "implicit",
         low=facts.low,
         high=facts.high,
         step=facts.step,
         max_per_user=facts.max_per_user,
         catalog=None if salt is not None else agreement.catalog,
     )
+    # Whether there are times is public; without them ages would be asked for in vain.
+    refuse_timeless(getattr(estimator, "half_life", None), people)
     if salt is not None:
         people = salted_data(people, read_salt(salt), agreement.catalog, facts)
-    book = Ledger.open(ledger, allow_unbudgeted=allow_unbudgeted)
-    book.refuse_unbudgeted(people.name)
-    promise = protocol.promise(facts)
-    show(promise.label(f"What this run promises {people.name}'s people, and costs them"))
-    _require_cover(book, people.name, promise)
-    if not yes and not typer.confirm(f"Take part in run {agreement.run!r}, paid from {ledger}?"):
-        raise PrivacyError("Nothing was answered and nothing was paid.")
-    with PartyDaemon(folder, agreement, protocol, people, book) as daemon:
-        if not alone:
-            daemon.start_flower(flower)
-        remark(f"{daemon.name} answers at {daemon.path}. Stop with Ctrl-C; start again to resume.")
-        daemon.run()
+    return _Part(people.name, protocol.promise(facts), False, joining(agreement, protocol, people, book))
+
+
+def _follow(
+    folder: Path,
+    agreement: Agreement,
+    year: FollowAgreement,
+    book: Ledger,
+    data: Path,
+    name: str | None,
+    columns: dict[str, str | None] | None,
+) -> _Part:
+    """Return a part in a followed year: files at a path are read when a release is asked for."""
+    from discreet.follow.federation import STATE, following
+    from discreet.follow.supplies import files_at, supply_from
+
+    # A path that cannot be used is told now, to the operator, not at the first question.
+    files_at(data)
+    people = name or folder.resolve().name
+    join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=people)
+    return _Part(people, year.promise(), (folder / STATE).exists(), join)
 
 
 def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:

@@ -135,7 +135,7 @@ def _compare(
     """Print the ways to spend a year's budget, best last."""
     from rich.table import Table
 
-    from discreet.cli.follow import days
+    from discreet.cli.options.years import days
     from discreet.follow import FollowSettings
     from discreet.follow.comparison import compared, verdict
 

@@ -20,6 +20,7 @@ from discreet.federated.transport import promised
 from discreet.federated.wire import Message, Refusal, Refused
 from discreet.follow.factorization import MOST_RELEASES
 from discreet.follow.settings import FollowSettings
+from discreet.privacy.guarantee import Guarantee
 from discreet.statistics.domain import DomainError, Stated, Whole
 
 _KIND = "release"
@@ -75,6 +76,15 @@ class FollowAgreement:
     def rated(self) -> bool:
         """Tell whether ratings are followed, not interactions alone."""
         return self.facts.low != self.facts.high
+
+    def assumes(self) -> tuple[str, ...]:
+        """Return what a party's promise assumes besides what every followed year does."""
+        return (*self.noise.assumes(self.settings.epsilon, self.settings.delta), *ASSUMED)
+
+    def promise(self) -> Guarantee:
+        """Return what a party promises its users for the whole year."""
+        promise = self.settings.promise(self.facts)
+        return replace(promise, assumes=(*promise.assumes, *self.assumes()))
 
     def terms(self) -> str:
         """Return what all members must have in common; with own noise, promises may differ."""

@@ -7,6 +7,7 @@ that a column is missing, of another length or of a type that holds no ids.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -40,6 +41,17 @@ class RatingColumns:
     users: Column
     items: Column
     values: Column | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[RatingColumns]) -> RatingColumns:
+        """Return the rows of several tables, one after the other; ids are text from here on."""
+        values = [None if one.values is None else pl.Series(_floats(one.values)) for one in parts]
+        known = [one for one in values if one is not None]
+        return cls(
+            users=pl.concat([_texts(one.users, "user ids") for one in parts]),
+            items=pl.concat([_texts(one.items, "item ids") for one in parts]),
+            values=pl.concat(known) if len(known) == len(parts) else None,
+        )
 
     def usable(self, catalog: Vocabulary, facts: PublicFacts) -> Interactions:
         """Return the rows that can enter; whether one does depends on nothing but itself and public facts."""

@@ -9,7 +9,7 @@ year has nearly the noise of one fit, but a user who rates all year spreads one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +20,7 @@ from discreet.privacy.ledger.accounts import Account, allowed_each
 
 #: Refits that are compared, a year.
 REFITS = (("one fit", 1), ("monthly refits", 12), ("weekly refits", 52))
+_FOLLOW, _WEEKLY = "follow", 52
 # Below this advantage refits are called as good.
 _AS_GOOD = 1.1
 # Deviations are averaged over so many releases of a year.
@@ -59,7 +60,8 @@ class Way:
 def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
     """Return one fit, monthly and weekly refits, and following, all at the same yearly budget.
 
-    `come_once` says that most users rate at one time of the year only, and not all through it.
+    `come_once` says that most users rate at one time of the year only, and not all through it. A year of many
+    releases is also compared with weekly ones: each release adds a little noise.
     """
     promise = settings.promise(PublicFacts(n_items=1))
     ways = []
@@ -70,36 +72,46 @@ def compared(settings: FollowSettings, *, come_once: bool) -> list[Way]:
         ways.append(
             Way(name=name, releases=count, epsilon_each=each, noise=noise, freshness=fresh, signal=1.0)
         )
+    fewer = replace(settings, releases=_WEEKLY)
+    if settings.releases > _WEEKLY:
+        ways.append(_followed(f"{_FOLLOW} weekly", fewer, come_once=come_once))
+    return [*ways, _followed(_FOLLOW, settings, come_once=come_once)]
+
+
+def _followed(name: str, settings: FollowSettings, *, come_once: bool) -> Way:
     steps = np.unique(np.linspace(1, settings.releases, _PLACES).astype(int))
     found = [
         settings.counts(rated=False).deviation(int(step), settings.half_life_in_releases) for step in steps
     ]
-    ways.append(
-        Way(
-            name="follow",
-            releases=settings.releases,
-            epsilon_each=None,
-            noise=settings.multiplier * float(np.sqrt(np.mean(np.square(found)))),
-            freshness=_freshness(settings, settings.days / settings.releases),
-            signal=1.0 if come_once else _steady_signal(settings),
-        )
+    return Way(
+        name=name,
+        releases=settings.releases,
+        epsilon_each=None,
+        noise=settings.multiplier * float(np.sqrt(np.mean(np.square(found)))),
+        freshness=_freshness(settings, settings.days / settings.releases),
+        signal=1.0 if come_once else _steady_signal(settings),
     )
-    return ways
 
 
 def verdict(ways: list[Way]) -> str:
-    """Say which way to take, and honestly when following gains nothing."""
-    *others, follow = ways
-    best = max(others, key=lambda way: way.clearness)
-    gain = follow.clearness / best.clearness
-    if gain >= _AS_GOOD:
-        return f"Follow: what is current stands out {gain:.2g} times as clearly as with {best.name}."
-    if gain >= 1 / _AS_GOOD:
-        return f"{best.name.capitalize()} are about as good as following; take what is simpler."
-    return (
-        f"Do not follow: with so short a half-life and users who rate all year, what is current stands out "
-        f"{1 / gain:.2g} times as clearly with {best.name}."
+    """Say which way to take, and honestly when following, or so many releases of it, gains nothing."""
+    followed = [way for way in ways if way.name.startswith(_FOLLOW)]
+    follow, best = (
+        max(some, key=lambda way: way.clearness)
+        for some in (followed, [way for way in ways if way not in followed])
     )
+    gain, often = follow.clearness / best.clearness, followed[-1]
+    fewer = (
+        f" {often.releases:,} releases add more noise than they are fresher: weekly ones stand out "
+        f"{follow.clearness / often.clearness:.2g} times as clearly."
+    ) * (follow.clearness >= _AS_GOOD * often.clearness)
+    if gain >= _AS_GOOD:
+        return f"Follow: what is current stands out {gain:.2g} times as clearly as with {best.name}.{fewer}"
+    if gain >= 1 / _AS_GOOD:
+        are = "is" if best.releases == 1 else "are"
+        return f"{best.name.capitalize()} {are} about as good as following; take what is simpler.{fewer}"
+    why = " Users who rate all year spread one weight over all of it." * (follow.signal < 1)
+    return f"Do not follow: what is current stands out {1 / gain:.2g} times as clearly with {best.name}.{why}"
 
 
 def _freshness(settings: FollowSettings, period: float) -> float:

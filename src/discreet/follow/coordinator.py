@@ -16,7 +16,7 @@ from typing import final
 
 import numpy as np
 
-from discreet.core.checks import PrivacyError, positive, require
+from discreet.core.checks import PrivacyError, integer, positive, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
 from discreet.federated.journal import Journal
@@ -100,25 +100,31 @@ class FollowCoordinator:
         """Return how many releases there are."""
         return max((len(found) for found in self._kept().values()), default=0)
 
-    def release(self, *, kind: Kind = "both") -> FollowedTogether:
+    def release(self, *, kind: Kind = "both", number: int | None = None) -> FollowedTogether:
         """Ask for the next release and for what parties missed, and return a model from all of it.
+
+        `number` says which release this is, counted from 1: if it was made already and is the latest, nobody
+        is asked, and its model is returned. Without it this is the next one.
 
         Raises:
             FederationError: Nobody answered, or with shared noise somebody did not; ask again later. A
                 release that a party has drawn is not drawn again.
         """
         refuse_kind(kind, None, self._facts())
-        wanted = self.made
-        if wanted >= self._agreement.settings.releases:
+        made, most = self.made, self._agreement.settings.releases
+        if number is None and made >= most:
             raise PrivacyError(
-                f"A year of {wanted:,} releases was agreed on, and all of them were made. Agree on a new one."
+                f"A year of {most:,} releases was agreed on, and all of them were made. Agree on a new one."
             )
-        left_out, refused = self._asked(wanted)
+        wanted = made + 1 if number is None else integer("number", number, least=1, most=most)
+        if wanted not in (made, made + 1):
+            raise PrivacyError(f"Release {wanted} cannot be made: {made:,} were, and each follows the last.")
+        left_out, refused = self._asked(made) if wanted > made else ({}, {})
         kept = self._kept()
-        counted = [name for name in self._parties if len(kept.get(name, kept.get(_ALL, []))) > wanted]
+        counted = [name for name in self._parties if len(kept.get(name, kept.get(_ALL, []))) >= wanted]
         return FollowedTogether(
             model=self.model(kind=kind),
-            release=wanted + 1,
+            release=wanted,
             counted=tuple(counted),
             left_out=left_out,
             refused=refused,

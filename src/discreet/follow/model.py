@@ -20,10 +20,9 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.follow.releases import (
     Estimate,
     Normal,
-    estimate_counts,
     estimate_level,
+    estimate_rated,
     estimate_recent,
-    estimate_values,
 )
 from discreet.follow.settings import USUAL, FollowSettings
 from discreet.follow.state import ItemSums
@@ -47,8 +46,15 @@ _LEAST_WIDTH = 0.1
 _APART = 0.15
 # The mean over items that are weighted by noisy counts is this far from that over ratings, besides noise.
 _OF_ITEMS = 0.02
+# Users who came with a half-life of so many days tell where ratings lie now; a priori they differ so much.
+_RECENT_DAYS, _DRIFT = 56.0, 0.03
 # Weights between items count if so much of the probability of these items is where it was.
 _STILL = 0.8
+# Embeddings are older than what is popular now, so a user's own place is drawn to the origin by so many times
+# the ridge of the model itself. Chosen with the next one on the first halves of both replayed years.
+_OLDER = 2.0
+# So much of an item's squared length is subtracted: users without a history choose less of what few like.
+_LENGTH = 0.5
 # Known are items with a count of so many standard deviations, and so many at least.
 _STANDS_OUT, _FEWEST = 3.0, 10
 
@@ -89,8 +95,7 @@ def current(
     recent = estimate_recent(settings, drawn, noise, rated=rated)
     if not rated:
         return Current(recent=recent, effects=None, mean=0.0)
-    counted = estimate_counts(settings, drawn, None, noise, rated=True)
-    values = estimate_values(settings, drawn, noise)
+    counted, values = estimate_rated(settings, drawn, noise)
     raised = np.maximum(counted.sums, counted.noise)
     of_users = estimate_level(settings, drawn, noise)
     mean = Normal.merged([Normal(0.0, _APART**2), _mean(counted, values, raised), of_users]).mean
@@ -100,7 +105,14 @@ def current(
     chance = TYPICAL_RESIDUAL**2 * _TYPICAL_WEIGHT * raised
     variance = values.noise**2 + (mean * counted.noise) ** 2 + chance
     effects = shrink(left, raised, variance, _fame(raised))
-    return Current(recent=recent, effects=effects, mean=USUAL + mean)
+    moved = _drift(estimate_level(settings, drawn, noise, _RECENT_DAYS), of_users)
+    return Current(recent=recent, effects=effects, mean=USUAL + mean + moved)
+
+
+def _drift(recent: Normal, of_users: Normal) -> float:
+    """Return by how much those who came of late rate above all users, as far as noise lets it be known."""
+    found = Normal(recent.mean - of_users.mean, recent.variance)
+    return Normal.merged([Normal(0.0, _DRIFT**2), found]).mean
 
 
 def _fame(raised: Floats) -> Floats:
@@ -170,8 +182,9 @@ def _known(effects: EmpiricalBayes, popularity: Floats) -> float:
 def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: PublicFacts) -> Scorer:
     """Return current popularity and effects with the embeddings of a `user-factorization` model.
 
-    Items that the model does not know are listed by popularity and effects alone. So is everything for users
-    without a history: popularity is what all users together choose, so no length is subtracted from it.
+    Of the model's own scores only the part that depends on the user is taken, and a part of items' lengths:
+    what was popular when it was fitted is out of date. Items that it does not know are listed by popularity
+    and effects alone.
     """
     place = model.catalog.index_of(catalog.series)
     known = place >= 0
@@ -181,7 +194,8 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
             other,
             popularity=now.popularity,
             item_factors=_moved(other.item_factors, place, known),
-            length=0.0,
+            ridge=_OLDER * other.ridge,
+            length=_LENGTH,
             **_repaired(other, place, now.popularity),
         )
     assert isinstance(other, InteractionsAndRatings)
@@ -198,7 +212,8 @@ def combined(now: Current, model: FittedModel, catalog: Vocabulary, facts: Publi
         item_factors=_moved(other.item_factors, place, known),
         crowds=_moved(other.crowds, place, known),
         popularity=now.popularity,
-        choice_length=0.0,
+        choice_ridge=_OLDER * other.choice_ridge,
+        choice_length=_LENGTH,
         **_repaired(other, place, now.popularity),
     )
 

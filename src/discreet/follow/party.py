@@ -30,7 +30,7 @@ from discreet.data.vocabulary import Vocabulary
 from discreet.federated.keeper import Line, fingerprint, hand_key, masked
 from discreet.federated.noise import SharedNoise
 from discreet.federated.wire import Message, Refusal, Refused, Value, decode, encode
-from discreet.follow.agreement import ASSUMED, FollowAgreement, ReleaseQuestion
+from discreet.follow.agreement import FollowAgreement, ReleaseQuestion
 from discreet.follow.batches import Source, batches, check_kind
 from discreet.follow.columns import RatingColumns
 from discreet.follow.settings import RELEASE_BITS
@@ -93,17 +93,16 @@ class FollowParty:
         random: PrivacyRandom | None = None,
     ) -> Self:
         """Pay for the whole year in the party's own ledger, write its state, and return the party."""
-        settings, noise = agreement.settings, agreement.noise
         begin(
             path,
             items,
             replace(agreement.facts, n_items=len(items)),
-            settings,
+            agreement.settings,
             name=dataset or name,
             ledger=ledger,
-            shares=noise.least_parties,
+            shares=agreement.noise.least_parties,
             run=agreement.run,
-            assumes=(*noise.assumes(settings.epsilon, settings.delta), *ASSUMED),
+            assumes=agreement.assumes(),
         )
         return cls(name, path, agreement, supply, keeper=keeper, random=random)
 
@@ -122,15 +121,18 @@ class FollowParty:
             logger.warning("A question of run %s was declined: %s", self.agreement.run, str(error))
             return encode(self._declined(step, Refusal.DECLINED))
 
-    def declare(self, items: Vocabulary) -> None:
+    def declare(self, items: Vocabulary) -> int:
         """Declare items that are new, as all members do between two releases, in the same order.
+
+        Returns how many of them are new.
 
         From then on releases are made for the wider catalog only; what was released before is still answered
         as it was. With shared noise let the coordinator declare first: it refuses while a release that other
         parties answered waits for this one.
         """
         with opened(self.path, writing=True) as state:
-            declare(state, read_year(state), items)
+            before = read_year(state)
+            return declare(state, before, items).facts.n_items - before.facts.n_items
 
     def erase(self, user: str | int) -> int:
         """Stop adding a user's ratings from the next release on; return how many were taken out."""

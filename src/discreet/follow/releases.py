@@ -32,6 +32,9 @@ _TOO_FAR = 1 << 62
 _LONGER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, None)
 # A list of so many items should stand so many standard deviations out of the noise.
 _LISTED, _CLEAR = 10, 4.0
+# How far sums that do not fade take for granted that as much enters at every release. Chosen, with what
+# `follow.model` says of the level, on the first halves of two replayed years.
+_STEADY = 0.75
 
 
 def exact_release(settings: FollowSettings, sums: Sequence[ItemSums], *, rated: bool) -> ItemSums:
@@ -85,19 +88,6 @@ class Estimate:
         return float(np.partition(self.sums, place)[place]) / max(self.noise, 1e-150)
 
 
-def estimate_counts(
-    settings: FollowSettings,
-    drawn: Sequence[ItemSums],
-    half_life: float | None,
-    multiplier: float,
-    *,
-    rated: bool,
-) -> Estimate:
-    """Return how much items were chosen of late; `half_life` is in releases, None counts everything."""
-    plan, part = settings.counts(rated=rated), COUNT_PART if rated else 1.0
-    return _estimate(plan, _numbers([one.counts for one in drawn]), part, half_life, multiplier)
-
-
 def estimate_recent(
     settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float, *, rated: bool
 ) -> Estimate:
@@ -119,14 +109,27 @@ def estimate_recent(
     return best
 
 
-def estimate_values(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Estimate:
-    """Return the sums of what items are rated above the usual, which do not fade; the scale is -1 to 1."""
-    return _estimate(settings.values, _numbers([one.values for one in drawn]), 1.0, None, multiplier)
+def estimate_rated(
+    settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float
+) -> tuple[Estimate, Estimate]:
+    """Return all items' counts, and the sums of what they are rated above the usual; the scale is -1 to 1.
+
+    Nothing fades, and both weigh releases alike, so that their ratio is what an item is rated.
+    """
+    weights = settings.values.steady_estimator(len(drawn), _STEADY)
+    counts, values = (_numbers([getattr(one, name) for one in drawn]) for name in ("counts", "values"))
+    return _weighed(weights, counts, COUNT_PART, multiplier), _weighed(weights, values, 1.0, multiplier)
 
 
-def estimate_level(settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float) -> Normal:
-    """Return users' mean rating above the usual, and its variance: that of the noise on two sums."""
-    found = _estimate(settings.values, _numbers([one.level for one in drawn]), 1.0, None, multiplier)
+def estimate_level(
+    settings: FollowSettings, drawn: Sequence[ItemSums], multiplier: float, days: float | None = None
+) -> Normal:
+    """Return users' mean rating above the usual, and its variance: that of the noise on two sums.
+
+    `days` is a half-life: users who first came later count more. None counts all alike.
+    """
+    half_life = None if days is None else days * settings.releases / settings.days
+    found = _estimate(settings.values, _numbers([one.level for one in drawn]), 1.0, half_life, multiplier)
     count, total = found.sums * 2.0**PART_BITS / (LEVEL_COUNT, LEVEL_VALUE)
     noise = found.noise * 2.0**PART_BITS / np.array([LEVEL_COUNT, LEVEL_VALUE])
     count = max(float(count), float(noise[0]))
@@ -156,5 +159,11 @@ def _estimate(
     factorization: Factorization, released: Floats, part: float, half_life: float | None, multiplier: float
 ) -> Estimate:
     weights = factorization.estimator(len(released), half_life)
+    return _weighed(weights, released, part, multiplier, half_life)
+
+
+def _weighed(
+    weights: Floats, released: Floats, part: float, multiplier: float, half_life: float | None = None
+) -> Estimate:
     noise = multiplier * float(np.linalg.norm(weights)) / part
     return Estimate(sums=weights @ released / part, noise=noise, half_life=half_life)

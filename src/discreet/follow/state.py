@@ -40,6 +40,8 @@ _TABLES = (
     """CREATE TABLE releases (number INTEGER PRIMARY KEY, time TEXT NOT NULL, simulated INTEGER NOT NULL,
     counts BLOB NOT NULL, totals BLOB NOT NULL, level BLOB NOT NULL)""",
 )
+# Made when it is first needed: years that began without it go on.
+_BATCHES = "CREATE TABLE IF NOT EXISTS batches (name TEXT PRIMARY KEY)"
 # Ratings of one row of `entries`, so that a few copies of one fit in memory.
 _BLOCK = 1 << 20
 #: The item at which a user's own mean stands.
@@ -148,6 +150,15 @@ class State:
     def add_users(self, ids: list[str]) -> None:
         """Append users."""
         self._run("INSERT INTO users (ids) VALUES (?)", json.dumps(ids))
+
+    def batch_known(self, name: str) -> bool:
+        """Tell whether a batch of this public name was added; years that began earlier know none."""
+        self._run(_BATCHES)
+        return bool(self._rows("SELECT 1 FROM batches WHERE name = ?", name))
+
+    def keep_batch(self, name: str) -> None:
+        """Remember the public name of a batch; one that is added again keeps its place."""
+        self._run("INSERT OR IGNORE INTO batches VALUES (?)", name)
 
     def fingerprints(self) -> set[bytes]:
         """Return what is left of erased users: enough to know them again, if they come back."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-from discreet.core.checks import DataError, instance
+from discreet.core.checks import DataError, PrivacyError, instance
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
@@ -14,7 +14,7 @@ from discreet.follow.batches import Source, batches, canonical_ids, check_source
 from discreet.follow.entries import user_fingerprint
 from discreet.follow.model import Current, Kind, combined, current, labeled, refuse_kind, scorer_of
 from discreet.follow.settings import FollowSettings
-from discreet.follow.state import opened
+from discreet.follow.state import State, opened
 from discreet.follow.year import EntryCounts, OpenYear, begin, declare, make_release, read_year, vocabulary_of
 from discreet.models.fitted import FittedModel
 from discreet.privacy.guarantee import Guarantee
@@ -125,6 +125,8 @@ class Following:
         kind: Kind = "both",
         model: FittedModel | None = None,
         release: int | None = None,
+        batch: str | None = None,
+        again: bool = False,
         random: PrivacyRandom | None = None,
     ) -> Added:
         """Enter new ratings, draw the next release once, and return a model from all releases so far.
@@ -136,9 +138,13 @@ class Following:
         already, nothing enters or is drawn again, and its model is returned: after a crash repeat the call.
         Without it this is the next release.
 
+        `batch` is a public name of the new ratings, such as a date. It must not depend on who rated: a name
+        that was added before is refused, so that a file is not added twice by mistake, unless `again`.
+
         Raises:
             DataError: Some items were not declared.
-            PrivacyError: All releases of the year were made, or this one was made and others after it.
+            PrivacyError: All releases of the year were made, this one was made and others after it, or the
+                batch was added before. Nothing was drawn.
         """
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
@@ -149,6 +155,8 @@ class Following:
             refuse_kind(kind, model, found.facts)
             missing = found.missing(release)
             counts = EntryCounts()
+            if missing and batch is not None:
+                _refuse_again(state, batch, again=again)
             if missing:
                 source = random or PrivacyRandom.from_os()
                 found = found if items is None else declare(state, found, items)
@@ -222,6 +230,16 @@ class Following:
     def _found(self) -> OpenYear:
         with opened(self.path, writing=False) as state:
             return read_year(state)
+
+
+def _refuse_again(state: State, batch: str, *, again: bool) -> None:
+    """Refuse a batch whose public name was added before, and remember a new one."""
+    if state.batch_known(batch) and not again:
+        raise PrivacyError(
+            f"{batch} was added before, so this would use up a release. Nothing was drawn. If it is meant, "
+            "pass --again (again=True)."
+        )
+    state.keep_batch(batch)
 
 
 def _model(found: OpenYear, kind: Kind, model: FittedModel | None) -> FittedModel:

@@ -11,9 +11,10 @@ from rich.table import Table
 from discreet.cli.output.label import label_table
 from discreet.cli.output.printing import remark, show
 from discreet.federated.transport import Answered, Transport
+from discreet.follow.coordinator import FollowedTogether
 
 if TYPE_CHECKING:
-    from discreet.federated.coordinator import RunOutcome
+    from discreet.federated.coordinator import Round, RunOutcome
 
 
 @final
@@ -40,25 +41,33 @@ class WatchedTransport(Transport):
         return self._inner.opened(name, raw)
 
 
-def show_outcome(outcome: RunOutcome, out: Path | None) -> None:
-    """Print every round and the model's label."""
+def show_outcome(outcome: RunOutcome | FollowedTogether, out: Path | None) -> None:
+    """Print every round, or the release of a followed year, and the model's label."""
     table = Table("round", "what", "parties counted", "left out, and why", title="Rounds")
-    for number, entry in enumerate(outcome.rounds, start=1):
+    for number, entry in enumerate(_rounds(outcome), start=getattr(outcome, "release", 1)):
         reasons = ", ".join(f"{name}: {why}" for name, why in entry.left_out.items())
-        table.add_row(str(number), entry.result.kind, str(len(entry.counted)), reasons or "-")
+        what = "release" if isinstance(entry, FollowedTogether) else entry.result.kind
+        table.add_row(str(number), what, str(len(entry.counted)), reasons or "-")
     show(table, label_table(outcome.model.guarantee, f"Privacy facts: {outcome.model.name}"))
     written = "" if out is None else f"Written to {out}. "
     show(f"{written}{outcome.model.guarantee.short()}")
 
 
-def outcome_json(outcome: RunOutcome, out: Path | None) -> dict[str, Any]:
-    """Return the outcome of a run as JSON."""
+def outcome_json(outcome: RunOutcome | FollowedTogether, out: Path | None) -> dict[str, Any]:
+    """Return the outcome of a run, or of a release, as JSON."""
+    made = {"release": outcome.release} if isinstance(outcome, FollowedTogether) else {}
     return {
         "model": outcome.model.name,
         "file": None if out is None else str(out),
+        **made,
         "rounds": [
             {"heard": list(entry.counted), "left_out": dict(entry.left_out), "refused": dict(entry.refused)}
-            for entry in outcome.rounds
+            for entry in _rounds(outcome)
         ],
         "guarantee": outcome.model.guarantee.to_json(),
     }
+
+
+def _rounds(outcome: RunOutcome | FollowedTogether) -> Sequence[Round | FollowedTogether]:
+    """Return what was asked: a release of a followed year is one question."""
+    return [outcome] if isinstance(outcome, FollowedTogether) else outcome.rounds

@@ -52,8 +52,8 @@ _LOOKS_LIKE_TIME = re.compile(
 
 # A message lists so many columns of a wide table.
 _MOST_NAMED = 12
-# A comma before one or two digits stands for a decimal point; before three it may separate thousands.
-_DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2})$"
+#: A comma before one or two digits stands for a decimal point; before three it may separate thousands.
+DECIMAL_COMMA = r"^([+-]?\d+),(\d{1,2})$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,7 @@ def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Ser
         raise DataError(
             f"The {what} must be numbers, not {series.dtype}; choose another column or convert it."
         )
-    text = series.str.strip_chars().str.replace(_DECIMAL_COMMA, "${1}.${2}")
+    text = series.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}")
     numbers = text.cast(dtype, strict=False)
     bad = numbers.null_count() - series.null_count()
     if bad:

@@ -101,6 +101,30 @@ class FlowerTransport(Transport):
 _RELAY_SECONDS = 120.0
 
 
+@contextlib.contextmanager
+def flower_parties(
+    folder: Path,
+    agreement: Agreement,
+    *,
+    patience: float = 60.0,
+    programs: Path | None = None,
+    watched: Callable[[Transport], Transport] = lambda transport: transport,
+) -> Iterator[Transport]:
+    """Lend what reaches the parties of a run over Flower: questions are signed, and so must answers be."""
+    flower = Flower(folder, programs)
+    keys = {name: agreement.keys[name] for name in agreement.parties}
+    superlink = flower.start_superlink(agreement.address(COORDINATOR))
+    try:
+        with FlowerTransport(folder / "relay.socket", patience=patience) as transport:
+            transport.nodes = flower.start_relay(keys, folder / "relay.socket")
+            transport.wait_for_relay(_RELAY_SECONDS)
+            known = {name: agreement.key(name) for name in agreement.parties}
+            yield watched(SealedTransport(transport, read_private_key(folder / KEY), known))
+    finally:
+        superlink.terminate()
+        superlink.wait(30)
+
+
 def over_flower(
     folder: Path,
     agreement: Agreement,
@@ -117,25 +141,17 @@ def over_flower(
         FederationError: Too few parties answered, or Flower or the keeper is gone; run again to go on.
     """
     folder = folder.resolve()
-    flower = Flower(folder, programs)
-    keys = {name: agreement.keys[name] for name in agreement.parties}
-    superlink = flower.start_superlink(agreement.address(COORDINATOR))
-    try:
-        with FlowerTransport(folder / "relay.socket", patience=patience) as transport:
-            transport.nodes = flower.start_relay(keys, folder / "relay.socket")
-            transport.wait_for_relay(_RELAY_SECONDS)
-            known = {name: agreement.key(name) for name in agreement.parties}
-            coordinator = Coordinator(
-                protocol,
-                watched(SealedTransport(transport, read_private_key(folder / KEY), known)),
-                parties=agreement.parties,
-                shared=agreement.catalog,
-                run=agreement.run,
-                seconds=seconds,
-                state=folder / "coordinator.state",
-                keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
-            )
-            return coordinator.train(agreement.facts)
-    finally:
-        superlink.terminate()
-        superlink.wait(30)
+    with flower_parties(
+        folder, agreement, patience=patience, programs=programs, watched=watched
+    ) as transport:
+        coordinator = Coordinator(
+            protocol,
+            transport,
+            parties=agreement.parties,
+            shared=agreement.catalog,
+            run=agreement.run,
+            seconds=seconds,
+            state=folder / "coordinator.state",
+            keeper=TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER]),
+        )
+        return coordinator.train(agreement.facts)

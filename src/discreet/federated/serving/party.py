@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import final
 
@@ -11,10 +14,12 @@ from discreet.data.interactions import Interactions
 from discreet.federated.flower.processes import Flower, answers_at
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, Agreement
 from discreet.federated.identity.keys import KEY, key_text, read_private_key
+from discreet.federated.keeper import Line
 from discreet.federated.party import Party
 from discreet.federated.protocols.protocol import Protocol
 from discreet.federated.serving.daemon import LocalServer
 from discreet.federated.serving.tls import TlsLine, sealed_endpoint
+from discreet.federated.transport import Endpoint
 from discreet.privacy.ledger.book import Ledger
 
 # How long the relay waits for an answer; a party's computation has no limit.
@@ -23,32 +28,51 @@ _POLL_SECONDS = 0.5
 _SETTLING_SECONDS = 4.0
 
 
+#: Opens what answers, from the party's name, its folder and the line to the keeper of masks.
+Joining = Callable[[str, Path, Line], AbstractContextManager[Endpoint]]
+
+
+def joining(agreement: Agreement, protocol: Protocol, data: Interactions, ledger: Ledger) -> Joining:
+    """Return what answers a run that fits a model to one set of data."""
+
+    @contextlib.contextmanager
+    def join(name: str, folder: Path, keeper: Line) -> Iterator[Endpoint]:
+        state, run = folder / "party.state", agreement.run
+        party = Party(name, data, protocol, run=run, ledger=ledger, state=state, keeper=keeper)
+        try:
+            yield party.answer
+        finally:
+            party.close()
+
+    return join
+
+
+def member_of(folder: Path, agreement: Agreement) -> str:
+    """Return which member of a run the key in a folder is that of."""
+    own = read_private_key(folder / KEY)
+    name = agreement.members().get(key_text(own.public_key()))
+    if name is None:
+        raise FileError(f"The key in {folder} is not that of a member of this run.")
+    return name
+
+
 @final
 class PartyDaemon:
-    """Answer the coordinator of one run, as the member whose key is in `folder`."""
+    """Answer the coordinator of one run, as the party whose key is in `folder`."""
 
-    def __init__(
-        self, folder: Path, agreement: Agreement, protocol: Protocol, data: Interactions, ledger: Ledger
-    ) -> None:
+    def __init__(self, folder: Path, agreement: Agreement, join: Joining) -> None:
         folder = folder.resolve()
-        own = read_private_key(folder / KEY)
-        self.name = agreement.members().get(key_text(own.public_key()), "")
+        self.name = member_of(folder, agreement)
         if self.name not in agreement.parties:
             raise FileError(f"The key in {folder} is not that of a party of this run.")
         self._folder, self._agreement = folder, agreement
         line = TlsLine(agreement.address(KEEPER), folder, agreement.keys[KEEPER])
-        self._party = Party(
-            self.name,
-            data,
-            protocol,
-            run=agreement.run,
-            ledger=ledger,
-            state=folder / "party.state",
-            keeper=line,
-        )
-        endpoint = sealed_endpoint(self._party.answer, own, agreement.key(COORDINATOR))
-        self.path = folder / "party.socket"
-        self._server = LocalServer(self.path, endpoint)
+        with contextlib.ExitStack() as joined:
+            answer = joined.enter_context(join(self.name, folder, line))
+            endpoint = sealed_endpoint(answer, read_private_key(folder / KEY), agreement.key(COORDINATOR))
+            self.path = folder / "party.socket"
+            self._server = LocalServer(self.path, endpoint)
+            self._joined = joined.pop_all()
         self._over = threading.Event()
         self._node: threading.Thread | None = None
 
@@ -83,7 +107,7 @@ class PartyDaemon:
         if self._node is not None:
             self._node.join(30)
         self._server.close()
-        self._party.close()
+        self._joined.close()
 
     def __enter__(self) -> PartyDaemon:
         return self

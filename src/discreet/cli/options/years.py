@@ -1,0 +1,104 @@
+"""Declare the options of a followed year that several verbs share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, final
+
+import typer
+
+from discreet.cli.options.declared import Learning
+from discreet.cli.options.parsing import group
+from discreet.core.checks import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.follow import FollowSettings
+
+_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
+
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        "--half-life",
+        help="After which time a choice counts half: 36h, 7d, 2w, 1m (30 days), 1y (365 days). "
+        "Default: never.",
+    ),
+]
+Year = Annotated[str, typer.Option("--year", help="How long all releases together take.")]
+ComeOnce = Annotated[
+    bool, typer.Option("--users-come-once", help="Let users spend all their weight at once.")
+]
+
+
+def days(option: str, text: str) -> float:
+    """Read a time such as 7d, 36h, 2w; a bare number means days, a month 30 of them, and a year 365."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([hdwmy]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise typer.BadParameter(
+            f"{option} must be a time such as 36h, 7d, 2w, 1m (30 days) or 1y (365 days)."
+        )
+    return float(found[1]) * _DAYS[found[2]]
+
+
+def year_settings(
+    *,
+    releases: int,
+    epsilon: float,
+    delta: float,
+    half_life: str | None,
+    year: str,
+    come_once: bool,
+    rated: bool,
+) -> FollowSettings:
+    """Return the settings of a year that these options describe."""
+    from discreet.follow import FollowSettings
+    from discreet.follow.weights import ONCE, Pace
+
+    return FollowSettings(
+        releases=releases,
+        epsilon=epsilon,
+        delta=delta,
+        half_life=None if half_life is None else days("--half-life", half_life),
+        days=days("--year", year),
+        # How items are rated does not fade, so nothing is kept back for a later time of the year.
+        pace=ONCE if come_once or rated else Pace(),
+    )
+
+
+@group
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearTogether:
+    """How parties follow a year together, in place of a model."""
+
+    follow: Annotated[
+        int | None,
+        typer.Option(
+            "--follow", help="Follow a year in so many releases (52 is weekly) instead of fitting a model."
+        ),
+    ] = None
+    half_life: HalfLife = None
+    year: Year = "365d"
+    come_once: ComeOnce = False
+
+    def settings(self, learning: Learning, *, rated: bool) -> FollowSettings | None:
+        """Return the settings of a followed year; None if a model is to be fitted."""
+        if self.follow is None:
+            if self.half_life is not None or self.come_once or self.year != "365d":
+                raise ParameterError(
+                    "--half-life, --year and --users-come-once are those of a followed year. Add --follow, "
+                    "or set a model's own half-life with --set half_life=DAYS."
+                )
+            return None
+        if learning.settings or learning.purpose or learning.model != "user-factorization":
+            raise ParameterError("--follow takes the place of a model. Leave out --model, --set and --for.")
+        return year_settings(
+            releases=self.follow,
+            epsilon=learning.epsilon,
+            delta=1e-6 if learning.delta is None else learning.delta,
+            half_life=self.half_life,
+            year=self.year,
+            come_once=self.come_once,
+            rated=rated,
+        )
