@@ -27,7 +27,7 @@ from discreet.models.user_factorization.budget_split import (
     BudgetSplit,
     ReleaseWeights,
     are_many,
-    counted_users,
+    part_rated,
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
@@ -115,7 +115,8 @@ def learn_ratings(
     factors_found = with_curves(
         factors_found,
         view.tally.raised,
-        counted_users(ratio, view.typical_length),
+        ratio,
+        part_rated(view.typical_length),
         beside=bool(said["factors pay"]),
     )
     popularity = view.tally.likely
@@ -152,7 +153,7 @@ class _Fit:
         embeddings = np.zeros((self.data.n_items, 0))
         if self.many or not strong:
             view, embeddings = self.embeddings(view, shares.for_strong_factors() if strong else shares)
-            factors_found = free_directions(view, view.effects().mean)
+            factors_found = free_directions(view)
         progress("user-factorization", 3, 4)
         pays = strong or (explained >= tuned.EXPLAINED and embeddings.shape[1] < tuned.ENOUGH_EMBEDDINGS)
         # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
@@ -194,7 +195,7 @@ class _Fit:
     def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, LatentFactors]:
         """Release items' effects (once more), and return the directions that they give for nothing."""
         view = view.with_effects(self.data, multiplier, self.random)
-        return view, free_directions(view, view.effects().mean)
+        return view, free_directions(view)
 
     def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
