@@ -261,8 +261,8 @@ def refit(
 def _by_spread(vectors: Floats, moment: Floats, columns: int) -> Floats:
     """Return item vectors in which columns are longer along which users differ more, so that one ridge fits.
 
-    Users' own factors are shrunk, so their second moment counts by a power. Quality and popularity, which come
-    first, have ridges of their own, and latent factors come in their own lengths: beside them all is left.
+    Users' own factors are shrunk, so their second moment counts by a power. Quality and popularity come first
+    and have ridges of their own. Latent factors have their own lengths: beside them nothing changes.
     """
     start = 1 + _PLAIN
     if not columns or start + columns < len(moment):
