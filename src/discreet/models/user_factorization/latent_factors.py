@@ -27,6 +27,8 @@ from discreet.statistics.residual_moment import ResidualMoment
 
 # Of the factors beyond the constant, item quality and popularity come first.
 _PLAIN = 2
+# Noise may make the released number of ratings of a user zero; a user rated at least this part of enough.
+_LEAST_RATED = 0.01
 # Offsets are never known better than this.
 _LEAST_VARIANCE = 1e-9
 
@@ -104,7 +106,8 @@ def with_curves(
         landmarks=tuned.CURVE_LANDMARKS,
         most=tuned.MOST_CURVES,
     )
-    rough = (1 + (tuned.CURVE_USERS / max(users * rated, 1e-9)) ** 2) / max(rated, 1e-9)
+    rated = max(rated, _LEAST_RATED)
+    rough = (1 + (tuned.CURVE_USERS / max(users * rated, 1.0)) ** 2) / rated
     asked = tuned.CURVE_RIDGE * rough * (tuned.CURVE_BESIDE if beside else 1.0) * _rating_variance()
     ridge = np.append(factors.ridge, np.full(curves.shape[1], asked))
     return factors._replace(features=np.column_stack([factors.features, curves]), ridge=ridge)
