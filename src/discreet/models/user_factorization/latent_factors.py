@@ -218,7 +218,6 @@ def refit(
     are weighted by this `power` of their votes, counts by `part`. The votes are returned combined with the
     counts of this release.
     """
-    size = factors.features.shape[1]
     scale = np.sqrt(factors.ridge / _rating_variance())
     item_weights = seen.tally.raised**power
     vectors = ItemVectors(
@@ -228,7 +227,7 @@ def refit(
         offsets=factors.offsets,
         ridge=factors.ridge,
         scale=scale,
-        longest=float(np.sqrt(size + 1)),
+        longest=float(np.sqrt(factors.features.shape[1] + 1)),
         item_weights=item_weights,
         count_part=part,
     )
