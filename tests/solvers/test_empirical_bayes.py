@@ -49,7 +49,7 @@ def test_vectors_agree_with_the_normal_equations():
     counts = rng.uniform(5, 40, n)
     variance = np.full(n, 4.0)
     sums = counts[:, None] * (truth @ moment) + 2 * rng.standard_normal((n, size))
-    found = shrink_vectors(sums, counts, moment, variance, np.zeros((n, size)))
+    found = shrink_vectors(sums, counts, moment, variance, np.zeros((n, size)), np.ones(n)).mean
     plain = np.linalg.solve(moment, (sums / counts[:, None]).T).T
     assert np.mean((found - truth) ** 2) <= np.mean((plain - truth) ** 2)
     assert np.mean((found - truth) ** 2) < 0.05 * np.mean(truth**2)
@@ -57,7 +57,28 @@ def test_vectors_agree_with_the_normal_equations():
 
 def test_silent_items_get_the_center():
     center = np.full((10, 2), 0.7)
-    found = shrink_vectors(
-        np.random.default_rng(4).standard_normal((10, 2)), np.full(10, 1e-9), np.eye(2), np.ones(10), center
+    sums = np.random.default_rng(4).standard_normal((10, 2))
+    found = shrink_vectors(sums, np.full(10, 1e-9), np.eye(2), np.ones(10), center, np.ones(10))
+    np.testing.assert_allclose(found.mean, center, atol=1e-6)
+
+
+def test_a_first_coordinate_that_is_known_well_moves_little():
+    """With spreads of their own, the answer is the posterior of each item's own normal equations."""
+    rng = np.random.default_rng(5)
+    n, size = 600, 3
+    moment = np.cov(rng.standard_normal((size, 50))) + np.eye(size)
+    first = np.where(np.arange(n) % 2, 4.0, 0.01)
+    truth = rng.standard_normal((n, size))
+    truth[:, 0] *= np.sqrt(first)
+    counts, variance = np.full(n, 2.0), np.full(n, 4.0)
+    sums = counts[:, None] * (truth @ moment) + 2 * rng.standard_normal((n, size))
+    known, plain = (
+        shrink_vectors(sums, counts, moment, variance, np.zeros((n, size)), one)
+        for one in (first, np.ones(n))
     )
-    np.testing.assert_allclose(found, center, atol=1e-6)
+    error = [float(np.mean((found.mean[:, 0] - truth[:, 0]) ** 2)) for found in (known, plain)]
+    assert error[0] < 0.9 * error[1]
+    for item in (0, 1):
+        prior = np.diag(1 / np.array([first[item], 1.0, 1.0]))
+        own = np.linalg.inv(counts[item] ** 2 / variance[item] * moment @ moment + prior)[0, 0]
+        assert known.first_variance[item] == pytest.approx(own, rel=0.2)

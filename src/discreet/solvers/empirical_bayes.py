@@ -55,33 +55,52 @@ def shrink(sums: Floats, counts: Floats, variance: Floats | float, features: Flo
     return posterior()
 
 
-def shrink_vectors(sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats) -> Floats:
+class VectorEstimate(NamedTuple):
+    """Hold the posterior mean of every vector, and the variance of its first coordinate."""
+
+    mean: Floats
+    first_variance: Floats
+
+
+def shrink_vectors(
+    sums: Floats, counts: Floats, moment: Floats, variance: Floats, center: Floats, first: Floats
+) -> VectorEstimate:
     """Estimate vectors z from sums = counts * z @ moment + noise, with z spread around `center`.
 
-    Each coordinate has its own spread, fitted as in `shrink`. The normal matrices of all items are diagonal
-    in one basis, so a step costs the number of items times the square of the number of factors.
+    Each coordinate has its own spread, fitted as in `shrink`; that of the first is multiplied by `first` for
+    each item, since first coordinates may be known more or less well beforehand. The other normal matrices
+    of all items are diagonal in one basis, so a step costs the number of items times the square of the number
+    of factors.
     """
     residuals = sums - counts[:, None] * (center @ moment)
     precision = counts**2 / variance
     right = (counts / variance)[:, None] * (residuals @ moment)
     spread = np.full(sums.shape[1], _VECTOR_SPREAD_AT_START)
+    relative = np.ones_like(sums)
+    relative[:, 0] = first
     for _ in range(_VECTOR_STEPS):
-        offset, left = _vector_posterior(precision, right, moment, spread)
-        share = 1 - left / spread
-        seen = (share * (offset**2 + left)).sum(axis=0) / np.maximum(share.sum(axis=0), 1e-9)
+        offset, left = _vector_posterior(precision, right, moment, spread, first)
+        share = 1 - left / (spread * relative)
+        seen = (share * (offset**2 + left) / relative).sum(axis=0) / np.maximum(share.sum(axis=0), 1e-9)
         spread = np.maximum(seen, _SMALLEST_VECTOR_SPREAD)
-    return center + _vector_posterior(precision, right, moment, spread)[0]
+    offset, left = _vector_posterior(precision, right, moment, spread, first)
+    return VectorEstimate(center + offset, left[:, 0])
 
 
 def _vector_posterior(
-    precision: Floats, right: Floats, moment: Floats, spread: Floats
+    precision: Floats, right: Floats, moment: Floats, spread: Floats, first: Floats
 ) -> tuple[Floats, Floats]:
     """Return the posterior offsets from the center and their variances, coordinate by coordinate."""
     root = np.sqrt(spread)
     values, basis = np.linalg.eigh(root[:, None] * (moment @ moment) * root)
     turned = root[:, None] * basis
     shrunk = 1 / (1 + precision[:, None] * np.maximum(values, 0.0))
-    return ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+    mean, left = ((right @ turned) * shrunk) @ turned.T, shrunk @ (turned**2).T
+    # Another spread of the first coordinate changes one entry of the normal matrix: an update of rank one.
+    change = (1 / first - 1) / spread[0]
+    column = (shrunk * turned[0]) @ turned.T
+    factor = change / (1 + change * column[:, 0])
+    return mean - (factor * mean[:, 0])[:, None] * column, left - factor[:, None] * column**2
 
 
 def shrink_coordinates(sums: Floats, counts: Floats, variance: Floats) -> Floats:

@@ -164,9 +164,14 @@ def users_per_noise(people: float, multiplier: float) -> float:
     return people / multiplier if multiplier else math.inf
 
 
+def part_rated(ratings_per_person: float) -> float:
+    """Return the ratings of a user as a part of enough ratings; at most 1."""
+    return min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0)
+
+
 def counted_users(ratio: float, ratings_per_person: float) -> float:
     """Return users per unit of noise, where a user with few ratings counts for a part of one."""
-    return ratio * min(ratings_per_person / tuned.ENOUGH_RATINGS, 1.0)
+    return ratio * part_rated(ratings_per_person)
 
 
 def are_many(ratio: float, ratings_per_person: float) -> bool:

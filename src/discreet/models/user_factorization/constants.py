@@ -44,6 +44,8 @@ PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1
 CURVES = (
     "validation parts of MovieLens 1M, 100K, latest-small and Jester at epsilon 1 to 20, for ratings alone"
 )
+SHARES = "by hand on validation parts of MovieLens 1M (two seeds) at epsilon 5 and 20, for ratings alone"
+REFIT = "validation parts of MovieLens 1M and MovieTweetings at epsilon 5 and 20, for ratings alone"
 RECENT = "by hand, before anything was measured; one and a half times the share of votes without a half-life"
 CONTENT = "validation part of Amazon sports at epsilon 1 and 5: item before the latest hidden"
 ORDER = (
@@ -71,9 +73,9 @@ FACTOR_MOMENT_PART: Annotated[float, Tuned("factors' second moment, part of what
 
 # Budget shares of a fit for ratings alone, where they differ.
 RATINGS_EFFECTS_SHARE: Annotated[float, Tuned("item effects, few users", FEW_USERS)] = 0.28
-RATINGS_EFFECTS_SHARE_MANY: Annotated[float, Tuned("item effects, many users", PURPOSE)] = 0.20
+RATINGS_EFFECTS_SHARE_MANY: Annotated[float, Tuned("item effects, many users", SHARES)] = 0.15
 RATINGS_CO_OCCURRENCE_SHARE: Annotated[float, Tuned("co-occurrences, few users", PURPOSE)] = 0.08
-RATINGS_CO_OCCURRENCE_SHARE_MANY: Annotated[float, Tuned("co-occurrences, many users", PURPOSE)] = 0.25
+RATINGS_CO_OCCURRENCE_SHARE_MANY: Annotated[float, Tuned("co-occurrences, many users", SHARES)] = 0.15
 RATINGS_EMBEDDING_SHARE_MANY: Annotated[float, Tuned("item embeddings, many users", MANY_USERS)] = 0.28
 RATINGS_EMBEDDING_SHARE: Annotated[float, Tuned("item embeddings, few users", PURPOSE)] = 0.08
 
@@ -206,6 +208,15 @@ MOST_MOMENT_ITEMS: Annotated[int, Tuned("most items in the second moment", BOUND
 MOST_RATING_FACTORS: Annotated[int, Tuned("most latent factors of ratings", BOUND)] = 32
 MOMENT_ABOVE_EDGE: Annotated[float, Tuned("eigenvalue over the edge of the noise to be kept", EDGE)] = 1.03
 PILOT_ABOVE_EDGE: Annotated[float, Tuned("the same in the pilot release", EDGE)] = 1.1
+OFFSET_POWER: Annotated[
+    float,
+    Tuned(
+        "power of the offsets' variance in the refit; below 1, as all releases see the same ratings", REFIT
+    ),
+] = 0.75
+SPREAD_POWER: Annotated[
+    float, Tuned("power of the users' second moment by which item vectors are stretched", REFIT)
+] = 0.75
 MOMENT_POWER: Annotated[float, Tuned("power of an item's count in the second moment", UNRECORDED)] = -0.25
 REFIT_POWER: Annotated[float, Tuned("power of an item's votes in the refit", UNRECORDED)] = -0.25
 QUALITY_RIDGE: Annotated[float, Tuned("ridge on a user's coefficient of item quality", UNRECORDED)] = 10.0
@@ -217,13 +228,13 @@ CURVE_WIDTH: Annotated[
     float, Tuned("width of smooth functions of factors, in units of all their deviation", CURVES)
 ] = 0.9
 CURVE_PLAIN: Annotated[float, Tuned("deviation of quality and of popularity in these units", CURVES)] = 0.5
-CURVE_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of smooth functions", CURVES)] = 80.0
+CURVE_RIDGE: Annotated[float, Tuned("ridge on a user's coefficients of smooth functions", CURVES)] = 40.0
 CURVE_USERS: Annotated[float, Tuned("users per unit of noise at which that ridge is doubled", CURVES)] = (
-    3000.0
+    3500.0
 )
 CURVE_BESIDE: Annotated[float, Tuned("that ridge is so much larger beside rating factors", CURVES)] = 5.0
 CURVE_LANDMARKS: Annotated[int, Tuned("items from which smooth functions are computed", BOUND)] = 400
-MOST_CURVES: Annotated[int, Tuned("most smooth functions of factors", CURVES)] = 48
+MOST_CURVES: Annotated[int, Tuned("most smooth functions of factors", CURVES)] = 80
 WEIGHT_SPREAD: Annotated[
     float, Tuned("mean squared weight of a row over the squared mean weight", UNRECORDED)
 ] = 1.3

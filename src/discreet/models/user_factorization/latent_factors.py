@@ -27,6 +27,10 @@ from discreet.statistics.residual_moment import ResidualMoment
 
 # Of the factors beyond the constant, item quality and popularity come first.
 _PLAIN = 2
+# Noise may make the released number of ratings of a user zero; a user rated at least this part of enough.
+_LEAST_RATED = 0.01
+# Offsets are never known better than this.
+_LEAST_VARIANCE = 1e-9
 
 
 def _rating_variance() -> float:
@@ -38,12 +42,14 @@ class LatentFactors(NamedTuple):
     """Hold item offsets and factors; the first factor is the constant, `ridge` has a ridge for each.
 
     The first `free` factors cost nothing: they follow from item effects, counts and public features.
+    `variance` is that of the offsets' estimates.
     """
 
     offsets: Floats
     features: Floats
     ridge: Floats
     free: int
+    variance: Floats
 
     def as_free(self) -> LatentFactors:
         """Return the same with all factors as what a further refit starts from."""
@@ -61,27 +67,30 @@ def public_directions(table: Floats) -> Floats:
     return found
 
 
-def free_directions(seen: ItemView, effects: Floats) -> LatentFactors:
+def free_directions(seen: ItemView) -> LatentFactors:
     """Return the factors that cost nothing: item quality and popularity, which users value differently.
 
     The view's further columns follow: public features and item embeddings.
     """
-    quality = effects - np.average(effects, weights=seen.counts)
-    features = np.column_stack([np.ones(effects.size), quality, seen.features[:, 1:]])
+    effects = seen.effects()
+    quality = effects.mean - np.average(effects.mean, weights=seen.counts)
+    features = np.column_stack([np.ones(quality.size), quality, seen.features[:, 1:]])
     unit = _rating_variance()
     ridge = np.array([tuned.USER_RIDGE, tuned.QUALITY_RIDGE * unit, tuned.POPULARITY_RIDGE * unit])
     ridge = np.append(ridge, seen.column_ridges * unit)
-    return LatentFactors(seen.mean + effects, features, ridge, features.shape[1])
+    return LatentFactors(seen.mean + effects.mean, features, ridge, features.shape[1], effects.variance)
 
 
-def with_curves(factors: LatentFactors, popularity: Floats, users: float, *, beside: bool) -> LatentFactors:
+def with_curves(
+    factors: LatentFactors, popularity: Floats, users: float, rated: float, *, beside: bool
+) -> LatentFactors:
     """Return the factors with smooth functions of them beside them, for predicting ratings.
 
     What a user likes need not be linear in what was released about items. The functions follow from released
     numbers, and a user's coefficients for them from that user's own ratings, so they cost nothing. The fewer
-    `users` there are per unit of noise, the rougher the factors, and the less is asked of the functions. So
-    it is beside rating factors, which leave less to explain. Item quality and popularity alone do not call
-    for them.
+    `users` there are per unit of noise, or ratings of a user (`rated`, part of enough), the rougher the
+    factors, and the less is asked of the functions. So it is beside rating factors, which leave less to
+    explain. Item quality and popularity alone do not call for them.
     """
     share = popularity / popularity.sum()
     columns = factors.features[:, 1:] - share @ factors.features[:, 1:]
@@ -97,7 +106,8 @@ def with_curves(factors: LatentFactors, popularity: Floats, users: float, *, bes
         landmarks=tuned.CURVE_LANDMARKS,
         most=tuned.MOST_CURVES,
     )
-    rough = 1 + tuned.CURVE_USERS / max(users, 1e-9)
+    rated = max(rated, _LEAST_RATED)
+    rough = (1 + (tuned.CURVE_USERS / max(users * rated, 1.0)) ** 2) / rated
     asked = tuned.CURVE_RIDGE * rough * (tuned.CURVE_BESIDE if beside else 1.0) * _rating_variance()
     ridge = np.append(factors.ridge, np.full(curves.shape[1], asked))
     return factors._replace(features=np.column_stack([factors.features, curves]), ridge=ridge)
@@ -131,7 +141,7 @@ def directions(
     found = np.zeros((data.n_items, strengths.size))
     found[top] = vectors * np.sqrt(strengths) / _row_weight(seen, top)[:, None]
     ridge = np.concatenate([factors.ridge, np.full(strengths.size, _rating_variance())])
-    return LatentFactors(factors.offsets, np.column_stack([factors.features, found]), ridge, factors.free)
+    return factors._replace(features=np.column_stack([factors.features, found]), ridge=ridge)
 
 
 def _spectrum(
@@ -204,10 +214,10 @@ def refit(
     """Release sums for every item's regression on users' factors, and shrink its vector by the noise.
 
     The multipliers are those of the items' sums and of the factors' second moment. Vectors are shrunk toward
-    what the public `table` predicts, if it has columns. Items are weighted by this `power` of their votes,
-    counts by `part`. The votes are returned combined with the counts of this release.
+    what the public `table` and the view's columns predict, offsets by how well they are known already. Items
+    are weighted by this `power` of their votes, counts by `part`. The votes are returned combined with the
+    counts of this release.
     """
-    size = factors.features.shape[1]
     scale = np.sqrt(factors.ridge / _rating_variance())
     item_weights = seen.tally.raised**power
     vectors = ItemVectors(
@@ -217,7 +227,7 @@ def refit(
         offsets=factors.offsets,
         ridge=factors.ridge,
         scale=scale,
-        longest=float(np.sqrt(size + 1)),
+        longest=float(np.sqrt(factors.features.shape[1] + 1)),
         item_weights=item_weights,
         count_part=part,
     )
@@ -235,13 +245,34 @@ def refit(
     center[:, 1 : factors.free] = current[:, 1 : factors.free]
     variance = sum_variance(counts, item_weights, seen.people, multipliers[0], part)
     right = sums + counts[:, None] * (current @ moment)
-    shrunk = shrink_vectors(right, counts, moment, variance, center)
-    if table.shape[1]:
-        center = center + feature_prior(table, shrunk - center, counts**2 / variance)
-        shrunk = shrink_vectors(right, counts, moment, variance, center)
-    features = shrunk * scale
+    described = np.column_stack([table, seen.columns])
+    first = np.maximum(factors.variance, _LEAST_VARIANCE) ** tuned.OFFSET_POWER
+    first = first / np.average(first, weights=counts)
+    shrunk = shrink_vectors(right, counts, moment, variance, center, first)
+    if described.shape[1]:
+        center = center + feature_prior(described, shrunk.mean - center, counts**2 / variance)
+        shrunk = shrink_vectors(right, counts, moment, variance, center, first)
+    features = _by_spread(shrunk.mean, moment, seen.columns.shape[1]) * scale
     features[:, 0] = 1.0
-    return LatentFactors(factors.offsets + shrunk[:, 0], features, factors.ridge, factors.free), tally
+    found = LatentFactors(
+        factors.offsets + shrunk.mean[:, 0], features, factors.ridge, factors.free, shrunk.first_variance
+    )
+    return found, tally
+
+
+def _by_spread(vectors: Floats, moment: Floats, columns: int) -> Floats:
+    """Return item vectors in which columns are longer along which users differ more, so that one ridge fits.
+
+    Users' own factors are shrunk, so their second moment counts by a power. Quality and popularity come first
+    and have ridges of their own. Latent factors have their own lengths: beside them nothing changes.
+    """
+    start = 1 + _PLAIN
+    if not columns or start + columns < len(moment):
+        return vectors
+    part = moment[start:, start:]
+    values, basis = np.linalg.eigh(part / np.mean(np.diag(part)))
+    root = (basis * np.maximum(values, 0.0) ** (tuned.SPREAD_POWER / 2)) @ basis.T
+    return np.column_stack([vectors[:, :start], vectors[:, start:] @ root])
 
 
 def _usable(moment: Floats) -> Floats:

@@ -8,7 +8,7 @@ proofs/user_factorization.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from discreet.models.user_factorization.budget_split import (
     BudgetSplit,
     ReleaseWeights,
     are_many,
-    counted_users,
+    part_rated,
     users_per_noise,
 )
 from discreet.models.user_factorization.implicit_feedback import (
@@ -73,57 +73,41 @@ def learn_ratings(
     )
     if table is not None:
         view = view.with_columns(public_directions(table), tuned.PUBLIC_RIDGE)
-    ratio = users_per_noise(view.people, multiplier)
-    many = are_many(ratio, view.typical_length)
-    shares, weights = BudgetShares.of(many, purpose), ReleaseWeights.of(purpose, many)
-    shows = may_show(view.people, data.n_items, multiplier / np.sqrt(shares.co_occurrences), weights)
-    decisions: dict[str, Any] = {
-        "people per noise": round(ratio, 1) if multiplier else "inf",
-        "ratings a person, about": round(view.typical_length, 1),
-        "route": "taste" if shows else "effects",
-    }
+    fit = _Fit.of(data, budget, random, view, table, purpose)
+    decisions = fit.decisions(view)
     progress("user-factorization", 1, 4)
-    public = np.zeros((data.n_items, 0)) if table is None else table
-    released: list[PairsInOrder] = []
-    fit = _Fit(
-        data=data,
-        budget=budget,
-        random=random,
-        many=many,
-        table=public,
-        weights=weights,
-        detailed=purpose == "both",
-        released=released,
-    )
-    embeddings, content = np.zeros((data.n_items, 0)), None
+    content = None
     if words is not None and purpose == "both":
         content = learn_content(data, words, view.tally.likely, budget.take(tuned.CONTENT_SHARE), random)
         decisions["weight of similar words"] = round(content.weight, 3)
-    if shows:
-        view, factors_found, embeddings, said = fit.factors_found(view, shares, progress)
-    else:
-        view, factors_found, said = *fit.effects(view, budget.take_rest()), {"factors pay": False}
+    view, factors, embeddings, said = fit.learned(view, progress)
     progress("user-factorization", 4, 4)
     decisions |= said
-    decisions |= {"choices kept": embeddings.shape[1], "factors kept": factors_found.features.shape[1] - 1}
+    decisions |= {"choices kept": embeddings.shape[1], "factors kept": factors.features.shape[1] - 1}
     embeddings = embeddings if content is None else content.beside(embeddings, tuned.LIST_RIDGE)
-    following, ordered = NextItems.none(), True
-    if released:
-        following, ordered = next_items(released[0], view.tally, view.people), released[0].weights.ordered
-        decisions["order informs"] = released[0].informs
-    decisions |= {"items paired": following.items.size, "blend of pairs": round(following.blend, 3)}
-    factors_found = with_curves(
-        factors_found,
+    following, ordered = fit.following(view, decisions)
+    factors = with_curves(
+        factors,
         view.tally.raised,
-        counted_users(ratio, view.typical_length),
+        fit.ratio,
+        part_rated(view.typical_length),
         beside=bool(said["factors pay"]),
     )
     popularity = view.tally.likely
     if recent is not None:
-        popularity, shift = recent.items(data, view, factors_found.offsets, random)
-        factors_found = factors_found._replace(offsets=factors_found.offsets + shift)
+        popularity, shift = recent.items(data, view, factors.offsets, random)
+        factors = factors._replace(offsets=factors.offsets + shift)
     choice = InteractionScorer.of(popularity, embeddings, {}, following, ordered=ordered)
-    return _scorer(data.facts, view, factors_found, choice, decisions)
+    return _scorer(data.facts, view, factors, choice, decisions)
+
+
+class _Learned(NamedTuple):
+    """Hold what all releases say about items, and the decisions made on the way."""
+
+    view: ItemView
+    factors: LatentFactors
+    embeddings: Floats
+    said: dict[str, Any]
 
 
 @final
@@ -134,15 +118,69 @@ class _Fit:
     data: DataSource
     budget: BudgetSplit
     random: PrivacyRandom
+    ratio: float
     many: bool
     table: Floats
+    shares: BudgetShares
     weights: ReleaseWeights
     detailed: bool
     released: list[PairsInOrder]
 
-    def factors_found(
-        self, view: ItemView, shares: BudgetShares, progress: Progress
-    ) -> tuple[ItemView, LatentFactors, Floats, dict[str, Any]]:
+    @classmethod
+    def of(
+        cls,
+        data: DataSource,
+        budget: BudgetSplit,
+        random: PrivacyRandom,
+        view: ItemView,
+        table: Floats | None,
+        purpose: str,
+    ) -> Self:
+        """Choose shares and weights by the users per unit of noise of the pilot release."""
+        ratio = users_per_noise(view.people, budget.multiplier)
+        many = are_many(ratio, view.typical_length)
+        return cls(
+            data=data,
+            budget=budget,
+            random=random,
+            ratio=ratio,
+            many=many,
+            table=np.zeros((data.n_items, 0)) if table is None else table,
+            shares=BudgetShares.of(many, purpose),
+            weights=ReleaseWeights.of(purpose, many),
+            detailed=purpose == "both",
+            released=[],
+        )
+
+    def decisions(self, view: ItemView) -> dict[str, Any]:
+        """Return the first decisions and their inputs, for the label."""
+        return {
+            "people per noise": round(self.ratio, 1) if self.budget.multiplier else "inf",
+            "ratings a person, about": round(view.typical_length, 1),
+            "route": "taste" if self._shows(view) else "effects",
+        }
+
+    def learned(self, view: ItemView, progress: Progress) -> _Learned:
+        """Release what the rest of the budget is for: effects alone, or embeddings and factors, too."""
+        if self._shows(view):
+            return self.factors_found(view, self.shares, progress)
+        view, factors = self.effects(view, self.budget.take_rest())
+        return _Learned(view, factors, np.zeros((self.data.n_items, 0)), {"factors pay": False})
+
+    def following(self, view: ItemView, decisions: dict[str, Any]) -> tuple[NextItems, bool]:
+        """Return the weights between items and whether the order counts in lists; add to the decisions."""
+        found, ordered = NextItems.none(), True
+        for paired in self.released:
+            found, ordered = next_items(paired, view.tally, view.people), paired.weights.ordered
+            decisions["order informs"] = paired.informs
+        decisions |= {"items paired": found.items.size, "blend of pairs": round(found.blend, 3)}
+        return found, ordered
+
+    def _shows(self, view: ItemView) -> bool:
+        noise = self.budget.multiplier / np.sqrt(self.shares.co_occurrences)
+        return may_show(view.people, self.data.n_items, noise, self.weights)
+
+    def factors_found(self, view: ItemView, shares: BudgetShares, progress: Progress) -> _Learned:
         """Release effects and a pilot of the ratings' second moment, then what the pilot calls for."""
         budget, random = self.budget, self.random
         view, factors_found = self.effects(view, budget.take(shares.effects))
@@ -152,7 +190,7 @@ class _Fit:
         embeddings = np.zeros((self.data.n_items, 0))
         if self.many or not strong:
             view, embeddings = self.embeddings(view, shares.for_strong_factors() if strong else shares)
-            factors_found = free_directions(view, view.effects().mean)
+            factors_found = free_directions(view)
         progress("user-factorization", 3, 4)
         pays = strong or (explained >= tuned.EXPLAINED and embeddings.shape[1] < tuned.ENOUGH_EMBEDDINGS)
         # The pilot is rough: where nothing else shows and users rated much, a second release is worth it.
@@ -165,9 +203,9 @@ class _Fit:
         found = factors_found.features.shape[1] > factors_found.free
         said = {"part explained at a glance": round(explained, 4), "factors pay": found}
         if not found and not (self.many and view.columns.shape[1]):
-            return *self.effects(view, budget.take_rest()), embeddings, said
+            return _Learned(*self.effects(view, budget.take_rest()), embeddings, said)
         view, factors_found = self.refits(view, factors_found, shares.factor_moment * left, strong)
-        return view, factors_found, embeddings, said
+        return _Learned(view, factors_found, embeddings, said)
 
     def refits(
         self, view: ItemView, factors: LatentFactors, moment: float, strong: bool
@@ -194,7 +232,7 @@ class _Fit:
     def effects(self, view: ItemView, multiplier: float) -> tuple[ItemView, LatentFactors]:
         """Release items' effects (once more), and return the directions that they give for nothing."""
         view = view.with_effects(self.data, multiplier, self.random)
-        return view, free_directions(view, view.effects().mean)
+        return view, free_directions(view)
 
     def embeddings(self, view: ItemView, shares: BudgetShares) -> tuple[ItemView, Floats]:
         """Release co-occurrences and, if directions stand out of the noise, item embeddings in them."""
