@@ -323,11 +323,16 @@ def _listed(text: str) -> list[str]:
     return text.split(",")
 
 
+def _epsilons(text: str) -> list[str]:
+    """Return epsilons as they are kept: .1 is 0.1."""
+    return [f"{float(epsilon):g}" for epsilon in _listed(text)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--datasets", type=_listed, default=list(DATASETS))
     parser.add_argument("--models", type=_listed, default=list(MODELS))
-    parser.add_argument("--epsilons", type=_listed, default=list(EPSILONS))
+    parser.add_argument("--epsilons", type=_epsilons, default=list(EPSILONS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--groups", type=_listed, default=list(GROUPS), help="lists, ratings, later")
     parser.add_argument("--again", action="store_true", help="also what was measured before")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import discreet
 from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions
@@ -13,6 +14,7 @@ from discreet.data.splits import leave_one_out, random_split
 from discreet.evaluation import baselines, measure
 from discreet.evaluation.references import PREFIX
 from discreet.models.baselines import als as als_module
+from discreet.models.baselines import item_item, markov_chain
 from discreet.models.baselines.als import Als
 from discreet.models.baselines.implicit_als import ImplicitAls
 from discreet.models.baselines.item_item import Ease, ItemKnn, co_occurrence_counts, most_popular
@@ -228,3 +230,40 @@ def test_a_chain_is_learned_and_its_reverse_is_not():
     model = MarkovChain().fit(up.train, random=PrivacyRandom.simulate(0))
     own, twin = (measure(model, one.train, one.test, "hr@3")["hr@3"] for one in (up, down))
     assert own > 0.8 and twin < 0.5
+
+
+@pytest.fixture
+def every_catalog_is_large(monkeypatch):
+    for module in (item_item, markov_chain):
+        monkeypatch.setattr(module, "MOST_DENSE", 2)
+    monkeypatch.setattr(item_item, "_BLOCK", 7)
+
+
+def test_neighbors_in_a_large_catalog_are_those_of_a_small_one(every_catalog_is_large, tmp_path):
+    data = crowds(n_users=150, n_items=30)
+    model = ItemKnn(neighbors=40, shrinkage=2.0).fit(data)
+    together = co_occurrence_counts(data, np.arange(30))
+    lengths = np.sqrt(np.diag(together))
+    cosine = together / (np.outer(lengths, lengths) + 2.0)
+    np.fill_diagonal(cosine, 0.0)
+    assert np.allclose(model.scorer.table().toarray(), cosine, rtol=1e-5)
+    few = ItemKnn(neighbors=3, shrinkage=2.0).fit(data).scorer.table().toarray()
+    assert (np.count_nonzero(few, axis=0) == 3).all()
+    assert np.allclose(few.max(axis=0), cosine.max(axis=0), rtol=1e-5)
+    model.save(tmp_path / "near.discreet")
+    again = discreet.load(tmp_path / "near.discreet")
+    assert again.recommend([3, 5], 4) == model.recommend([3, 5], 4)
+    assert [near[0] for near in model.similar_items(3, 1)] == [int(np.argmax(cosine[3]))]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_transitions_in_a_large_catalog_are_those_of_a_small_one(every_catalog_is_large, timed):
+    data = crowds(n_users=150, n_items=30)
+    if timed:
+        data = replace(data, times=np.random.default_rng(3).integers(0, 9, data.n_ratings))
+    counts = transition_counts(data, np.arange(30))
+    found = MarkovChain(smoothing=4.0, fading=0.0).fit(data).scorer.table().toarray()
+    assert np.allclose(found, counts / (counts.sum(axis=1, keepdims=True) + 4.0), rtol=1e-5)
+    rare = np.setdiff1d(np.arange(30), most_popular(data, 20))
+    part = MarkovChain(smoothing=4.0, fading=0.0, most_items=20).fit(data).scorer.table().toarray()
+    assert part.any() and not part[rare].any() and not part[:, rare].any()

@@ -19,6 +19,7 @@ from discreet.evaluation.scoring import measure
 from discreet.models.popularity import Popularity
 from discreet.models.scorers.interactions import recency
 from discreet.models.user_factorization.estimator import UserFactorization
+from discreet.models.user_factorization.implicit_feedback import even_lengths
 from discreet.privacy.accounting.accountant import epsilon_at
 from discreet.privacy.accounting.events import event_from_json
 from discreet.privacy.accounting.gaussian import gaussian_multiplier
@@ -224,3 +225,16 @@ def test_broken_numbers_and_single_choices_tell_nothing():
             dataclasses.replace(places, vectors=np.full_like(places.vectors, bad))
     single = Rows(np.array([0, 1]), np.array([2], np.int32), np.ones(1, np.float32))
     assert not any(piece.any() for piece in told_by(people_of(single, data.n_items), places))
+
+
+@pytest.mark.parametrize(("directions", "ratio"), [(1, 3 ** (16 / 17)), (40, 1.175)])
+def test_embeddings_keep_their_lengths_in_one_direction_and_have_about_one_in_many(directions, ratio):
+    some = np.random.default_rng(directions).normal(size=(125, directions))
+    some /= np.linalg.norm(some, axis=1, keepdims=True)
+    vectors, popularity = np.concatenate([some, -some, 3 * some, -3 * some]), np.full(500, 2.0)
+    found, centered = even_lengths(vectors, popularity), vectors - vectors.mean(axis=0)
+    lengths = np.linalg.norm(found, axis=1)
+    assert np.median(lengths[250:]) / np.median(lengths[:250]) == pytest.approx(ratio, rel=0.02)
+    cosines = (found * centered).sum(axis=1) / lengths / np.linalg.norm(centered, axis=1)
+    assert cosines.min() > 1 - 1e-9
+    assert not even_lengths(np.zeros((5, directions)), np.ones(5)).any()

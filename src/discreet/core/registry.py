@@ -145,6 +145,7 @@ SCORERS = Registry(
         "projected-gradient": f"{_SCORERS}.low_rank:ProjectedGradientScorer",
         "rank-one-rounds": f"{_SCORERS}.low_rank:SteppedScorer",
         "ratings": f"{_SCORERS}.factors:RatingScorer",
+        "sparse-item-weights": f"{_SCORERS}.item_item:SparseWeightsScorer",
         "unsure-ratings": f"{_SCORERS}.factors:UnsureRatingScorer",
     },
 )

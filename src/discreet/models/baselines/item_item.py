@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 
 from discreet.core.arrays import Floats, Indices
 from discreet.core.checks import integer, non_negative, positive_finite, require
@@ -25,7 +26,7 @@ from discreet.models.baselines.tuning import (
     walk,
 )
 from discreet.models.estimator import Estimator
-from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer
+from discreet.models.scorers.item_item import MOST_FADING, ItemWeightsScorer, SparseWeightsScorer
 from discreet.models.scorers.scorer import Scorer
 from discreet.privacy.guarantee import Guarantee
 
@@ -108,8 +109,8 @@ class ItemKnn(Estimator):
 
     Similarity is the cosine between the users of two items. `shrinkage` is added to its denominator, so that
     rare pairs count less. It is found by a small search on hidden interactions unless it is given; so is
-    `fading`, the rate at which older interactions lose weight, where the data have times. Only the
-    `most_items` most popular items have neighbors.
+    `fading`, the rate at which older interactions lose weight, where the data have times. All items have
+    neighbors, or only the `most_items` most popular ones.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -135,13 +136,13 @@ class ItemKnn(Estimator):
     neighbors: int = 100
     shrinkage: float | None = None
     fading: float | None = None
-    most_items: int = 4096
+    most_items: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         only_without_privacy(self)
         integer("neighbors", self.neighbors, least=1)
-        integer("most_items", self.most_items, least=2)
+        check_most_items(self.most_items)
         if self.shrinkage is not None:
             non_negative("shrinkage", self.shrinkage)
         check_fading(self.fading)
@@ -156,6 +157,10 @@ class ItemKnn(Estimator):
         settings = search_settings(data, given, _KNN_START, _KNN_DIRECTIONS, weigh, self.seed)
         progress("item-knn", 1, 2)
         items = most_popular(data, self.most_items)
+        if items.size > MOST_DENSE:
+            table = nearest_of_many(data, items, settings["shrinkage"], self.neighbors)
+            progress("item-knn", 2, 2)
+            return sparse_scorer(data, items, table, settings)
         weights = weigh(co_occurrence_counts(data, items), settings["shrinkage"])
         progress("item-knn", 2, 2)
         return weights_scorer(data, items, weights, settings)
@@ -171,12 +176,48 @@ def _nearest(together: Floats, shrinkage: float, *, neighbors: int) -> Floats:
     return similarity
 
 
+def nearest_of_many(data: Interactions, items: Indices, shrinkage: float, neighbors: int) -> csr_matrix:
+    """Return the same for any number of items: only pairs that occur are computed, block by block."""
+    lengths = np.sqrt(np.bincount(data.items, minlength=data.n_items))[items]
+    parts = []
+    for start, block in pairs_by_block(data, items):
+        own = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        product = lengths[start + own] * lengths[block.indices]
+        block.data /= np.maximum(product + shrinkage, 1e-12).astype(np.float32)
+        parts.append(strongest_of_rows(block, neighbors))
+    # Rows are for the items whose neighbors these are; they speak for the row's item.
+    return vstack(parts).T.tocsr()
+
+
+def pairs_by_block(data: Interactions, items: Indices) -> Iterator[tuple[int, csr_matrix]]:
+    """Yield the co-occurrences of some items with all others, and the place of the first of these items."""
+    matrix = _chosen(data, items)
+    turned = matrix.T.tocsr()
+    for start in range(0, turned.shape[0], _BLOCK):
+        block = (turned[start : start + _BLOCK] @ matrix).tocsr()
+        own = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr)) + start
+        block.data[block.indices == own] = 0.0
+        block.eliminate_zeros()
+        yield start, block
+
+
+def strongest_of_rows(table: csr_matrix, most: int) -> csr_matrix:
+    """Return a sparse matrix with at most the `most` largest entries of each row."""
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    order = np.lexsort((-table.data, rows))
+    rank = np.arange(order.size) - table.indptr[rows]
+    kept = order[rank < most]
+    return csr_matrix((table.data[kept], (rows[kept], table.indices[kept])), shape=table.shape)
+
+
 # The search uses this many of the most popular items, because a step may have cubic cost.
 _SEARCHED_ITEMS = 1024
 # Where the search for `fading` starts, and how it moves.
 _FADING_START, _FADING_DIRECTION = 0.7, SearchDirection(1.5, 0.2, 2.5)
 # Ties go to the more popular item; all weights are larger than this.
 _TIE_BREAK = 1e-6
+# Up to this many items all pairs are kept; of more, the strongest ones. So many items are paired at once.
+MOST_DENSE, _BLOCK = 4096, 1024
 
 
 def check_fading(fading: float | None) -> None:
@@ -186,26 +227,56 @@ def check_fading(fading: float | None) -> None:
         require(known <= MOST_FADING, "fading", fading, f"must be at most {MOST_FADING:g}")
 
 
-def most_popular(data: Interactions, most: int) -> Indices:
-    """Return the `most` most popular items, in catalog order."""
+def check_most_items(most: int | None) -> None:
+    """Refuse fewer than two items; None stands for all."""
+    if most is not None:
+        integer("most_items", most, least=2)
+
+
+def most_popular(data: Interactions, most: int | None) -> Indices:
+    """Return the `most` most popular items (None: all), in catalog order."""
     counts = np.bincount(data.items, minlength=data.n_items)
     return np.sort(np.argsort(-counts, kind="stable")[:most])
 
 
 def co_occurrence_counts(data: Interactions, items: Indices) -> Floats:
     """Return how many users have each pair of these items; the diagonal counts the users of one item."""
-    matrix: Any = data.with_values(np.ones(data.n_ratings, dtype=np.float32)).to_scipy()[:, items]
+    matrix = _chosen(data, items)
     together: Floats = (matrix.T @ matrix).toarray().astype(np.float64)
     return together
 
 
+def _chosen(data: Interactions, items: Indices) -> Any:
+    return data.with_values(np.ones(data.n_ratings, dtype=np.float32)).to_scipy()[:, items].tocsr()
+
+
+def sparse_scorer(
+    data: Interactions, items: Indices, table: csr_matrix, settings: Point
+) -> SparseWeightsScorer:
+    """Return the scorer of a sparse matrix of weights between these items."""
+    rows = np.repeat(np.arange(items.size), np.diff(table.indptr))
+    return SparseWeightsScorer(
+        sources=items[rows].astype(np.int32),
+        targets=items[table.indices].astype(np.int32),
+        weights=table.data.astype(np.float32),
+        base=_tie_breaks(data),
+        fading=settings["fading"],
+        decisions=settings,
+    )
+
+
+def _tie_breaks(data: Interactions) -> Floats:
+    counts = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
+    breaks: Floats = counts * (_TIE_BREAK / max(counts.max(initial=0.0), 1.0))
+    return breaks
+
+
 def weights_scorer(data: Interactions, items: Indices, weights: Floats, settings: Point) -> ItemWeightsScorer:
     """Return the scorer of item-to-item weights over these items."""
-    counts = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
     return ItemWeightsScorer(
         items=items,
         weights=weights.astype(np.float32),
-        base=counts * (_TIE_BREAK / max(counts.max(initial=0.0), 1.0)),
+        base=_tie_breaks(data),
         fading=settings["fading"],
         decisions=settings,
     )

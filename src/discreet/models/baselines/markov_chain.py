@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 
 from discreet.core.arrays import Floats, Indices
-from discreet.core.checks import integer, positive_finite
+from discreet.core.checks import positive_finite
 from discreet.core.progress import Progress
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.models.baselines.item_item import (
+    MOST_DENSE,
     check_fading,
+    check_most_items,
     co_occurrence_counts,
     most_popular,
+    pairs_by_block,
     search_settings,
+    sparse_scorer,
+    strongest_of_rows,
     weights_scorer,
 )
 from discreet.models.baselines.tuning import SearchDirection, no_promise, only_without_privacy
@@ -30,6 +37,8 @@ _START = {"smoothing": 10.0}
 _DIRECTIONS = {"smoothing": SearchDirection(3.0, 0.1, 1e4)}
 # An item that follows s steps later counts this to the power s - 1; interactions further apart do not count.
 _LATER, _MOST_LATER = 0.5, 8
+# Of a large catalog so many items are kept after each.
+_MOST_NEXT = 256
 
 
 @final
@@ -41,7 +50,8 @@ class MarkovChain(Estimator):
     later steps count less. `smoothing` counts of popularity are added to each item's transitions. It is found
     by a small search on hidden interactions unless it is given; so is `fading`, the rate at which older
     interactions lose weight. Without times every pair of a user's items is a transition in both directions.
-    Only the `most_items` most popular items have transitions.
+    All items have transitions, or only the `most_items` most popular ones. In a catalog of more than 4,096
+    the most frequent transitions of each item count, and popularity decides only between equals.
 
     Guarantee
         NOT PRIVATE: it runs at `epsilon=inf` only.
@@ -66,12 +76,12 @@ class MarkovChain(Estimator):
     delta: float = 0.0
     smoothing: float | None = None
     fading: float | None = None
-    most_items: int = 4096
+    most_items: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         only_without_privacy(self)
-        integer("most_items", self.most_items, least=2)
+        check_most_items(self.most_items)
         if self.smoothing is not None:
             positive_finite("smoothing", self.smoothing)
         check_fading(self.fading)
@@ -87,6 +97,10 @@ class MarkovChain(Estimator):
         )
         progress("markov-chain", 1, 2)
         items = most_popular(data, self.most_items)
+        if items.size > MOST_DENSE:
+            table = transitions_of_many(data, items, settings["smoothing"])
+            progress("markov-chain", 2, 2)
+            return sparse_scorer(data, items, table, settings)
         weights = transition_probabilities(transition_counts(data, items), settings["smoothing"])
         progress("markov-chain", 2, 2)
         return weights_scorer(data, items, weights, settings)
@@ -103,23 +117,52 @@ def transition_counts(data: Interactions, items: Indices) -> Floats:
         together = co_occurrence_counts(data, items)
         np.fill_diagonal(together, 0.0)
         return together
+    counts = np.zeros(size * size)
+    for before, after, weight in _transitions(data, items):
+        counts += np.bincount(before * size + after, weights=weight, minlength=size * size)
+    return counts.reshape(size, size)
+
+
+def _transitions(data: Interactions, items: Indices) -> Iterator[tuple[Indices, Indices, Floats]]:
+    """Yield items, items that follow, and weights, for some transitions after the others."""
+    assert data.times is not None
     place = np.full(data.n_items, -1, dtype=np.int64)
-    place[items] = np.arange(size)
+    place[items] = np.arange(items.size)
     order = np.lexsort((data.times, data.rows()))
     people, columns, times = data.rows()[order], place[data.items[order]], data.times[order]
     changed = np.ones(people.size, dtype=bool)
     changed[1:] = (people[1:] != people[:-1]) | (times[1:] != times[:-1])
     step = np.cumsum(changed)
-    counts = np.zeros(size * size)
     for lag in range(1, min(_MOST_LATER, people.size - 1) + 1):
         pairs = (people[lag:] == people[:-lag]) & (columns[lag:] >= 0) & (columns[:-lag] >= 0)
         before, after = columns[:-lag][pairs], columns[lag:][pairs]
         apart = (step[lag:] - step[:-lag])[pairs]
         weight = np.where(apart > 0, _LATER ** (np.maximum(apart, 1) - 1.0), 0.5)
-        counts += np.bincount(before * size + after, weights=weight, minlength=size * size)
+        yield before, after, weight
         tied = apart == 0
-        counts += np.bincount((after * size + before)[tied], weights=weight[tied], minlength=size * size)
-    return counts.reshape(size, size)
+        yield after[tied], before[tied], weight[tied]
+
+
+def transitions_of_many(data: Interactions, items: Indices, smoothing: float) -> csr_matrix:
+    """Return the most probable items after each, for any number of items; others have probability 0."""
+    parts = []
+    for block in _counts_by_block(data, items):
+        total = np.asarray(block.sum(axis=1)).ravel() + smoothing
+        block.data = block.data / np.repeat(total, np.diff(block.indptr))
+        parts.append(strongest_of_rows(block, _MOST_NEXT))
+    return vstack(parts).tocsr()
+
+
+def _counts_by_block(data: Interactions, items: Indices) -> Iterator[csr_matrix]:
+    """Yield how often items follow some items, for some items after the others."""
+    if data.times is None:
+        for _, block in pairs_by_block(data, items):
+            yield block
+        return
+    counts = csr_matrix((items.size, items.size))
+    for before, after, weight in _transitions(data, items):
+        counts = counts + csr_matrix((weight, (before, after)), shape=counts.shape)
+    yield counts
 
 
 def transition_probabilities(counts: Floats, smoothing: float) -> Floats:

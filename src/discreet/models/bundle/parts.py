@@ -19,7 +19,12 @@ from discreet.models.fitted import FittedModel
 from discreet.models.scorers.factors import ImplicitFactorScorer, RatingScorer
 from discreet.models.scorers.interactions import InteractionScorer
 from discreet.models.scorers.interactions_and_ratings import InteractionsAndRatings
-from discreet.models.scorers.item_item import ItemWeightsScorer, NeighborScorer, PopularityScorer
+from discreet.models.scorers.item_item import (
+    ItemWeightsScorer,
+    NeighborScorer,
+    PopularityScorer,
+    SparseWeightsScorer,
+)
 from discreet.models.scorers.local import LocalScorer
 from discreet.models.scorers.log_chance import chance_table
 from discreet.models.scorers.next_items import NextItems
@@ -170,6 +175,17 @@ def _item_weights(scorer: ItemWeightsScorer) -> list[ScorePart]:
     return [_bias(scorer.base), ScorePart("item-item", numbers, arrays)]
 
 
+def _sparse_weights(scorer: SparseWeightsScorer) -> list[ScorePart]:
+    table = scorer.table()
+    arrays = {
+        "starts": table.indptr.astype(np.uint32),
+        "columns": table.indices.astype(np.uint32),
+        "values": table.data,
+    }
+    numbers = {"fading": scorer.fading, "evenly": 0.0, "weight": 1.0}
+    return [_bias(scorer.base), ScorePart("item-item", numbers, arrays)]
+
+
 def _neighbors(scorer: NeighborScorer) -> list[ScorePart]:
     """Return the table by the history's item: an item's row says whose neighbor it is."""
     table = scorer._table().T.tocsr()
@@ -195,5 +211,6 @@ _MAKERS: Mapping[type[Scorer], tuple[Callable[[Any], list[ScorePart]], frozenset
     LocalScorer: (_newcomers, _OF_RATINGS | {"people", "user_vectors"}),
     ImplicitFactorScorer: (_confidence, frozenset({"item_factors"})),
     ItemWeightsScorer: (_item_weights, frozenset({"items", "weights", "base"})),
+    SparseWeightsScorer: (_sparse_weights, frozenset({"sources", "targets", "weights", "base"})),
     NeighborScorer: (_neighbors, frozenset({"neighbors", "likeness"})),
 }

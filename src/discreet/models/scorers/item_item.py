@@ -99,6 +99,88 @@ class ItemWeightsScorer(Scorer):
         return dict(self.decisions)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseWeightsScorer(Scorer):
+    """Sum the weights of a user's items for others, of which few differ from zero: for large catalogs.
+
+    An item in `sources` speaks for that in `targets` with the weight in `weights`. Otherwise the same as
+    `ItemWeightsScorer`.
+    """
+
+    kind: ClassVar[str] = "sparse-item-weights"
+    needs_ratings: ClassVar[bool] = False
+    history_part: ClassVar[str] = "co-occurrence"
+    stored: ClassVar[Mapping[str, Stored]] = {
+        "sources": StoredNumbers(
+            source=_COUNTED, shape=("entries",), dtype=np.int32, least=0, index_of=ITEMS
+        ),
+        "targets": StoredNumbers(
+            source=_COUNTED, shape=("entries",), dtype=np.int32, least=0, index_of=ITEMS
+        ),
+        "weights": StoredNumbers(
+            source=_COUNTED, shape=("entries",), dtype=np.float32, least=-1e15, most=1e15
+        ),
+        "base": StoredNumbers(source=_COUNTED, shape=(ITEMS,), least=-1e15, most=1e15),
+    }
+    constants: ClassVar[Mapping[str, Constant]] = {
+        "fading": StoredNumber(least=0.0, most=MOST_FADING),
+        "decisions": Notes(),
+    }
+
+    sources: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.int32]
+    weights: Singles
+    base: Floats
+    fading: float = 0.0
+    decisions: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse sources that are not in order."""
+        if (np.diff(self.sources) < 0).any():
+            raise DataError("sources are not in ascending order.")
+
+    def table(self) -> csr_matrix:
+        """Return the weights as a sparse matrix; a row is for the item that speaks for others."""
+        count = self.base.size
+        starts = np.searchsorted(self.sources, np.arange(count + 1))
+        return csr_matrix((self.weights, self.targets, starts), shape=(count, count))
+
+    def fold_in(self, histories: Interactions) -> Floats:
+        """Return an empty vector per user: sums over all items would not fit."""
+        return np.zeros((histories.n_users, 0))
+
+    def predict(self, histories: Interactions, rows: Indices, items: Indices) -> Floats:
+        """Return the scores of single pairs of user and item."""
+        asked, place = np.unique(rows, return_inverse=True)
+        every: Floats = self.scores(histories, asked).astype(np.float64)
+        return every[place, items]
+
+    def scores(self, histories: Interactions, rows: Indices) -> Singles:
+        """Return a score for every item."""
+        asked, place = np.unique(rows, return_inverse=True)
+        own = histories.select_users(asked)
+        weighed: Any = own.with_values(recency(own, self.fading).astype(np.float32)).to_scipy()
+        found = np.asarray((weighed @ self.table()).todense(), dtype=np.float32)
+        found += self.base.astype(np.float32)
+        every: Singles = found[place]
+        return every
+
+    def similarities(self, *, noised: bool) -> Callable[[int, int], NearestItems]:
+        """Return how much having chosen an item speaks for each other one; counted without noise."""
+        table = self.table()
+
+        def neighbors(item: int, k: int) -> NearestItems:
+            speaks = table[[item]].toarray()[0].astype(np.float64)
+            return NearestItems(np.where(speaks > 0, speaks, -np.inf), None)
+
+        return neighbors
+
+    def explain(self) -> dict[str, Any]:
+        """Return the decisions of the fit."""
+        return dict(self.decisions)
+
+
 _FLIPPED = "computed from flipped bits only (none if the label says NOT PRIVATE)"
 
 

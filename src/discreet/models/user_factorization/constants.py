@@ -41,6 +41,10 @@ PURPOSE = (
 )
 FEATURES = "validation part of MovieLens 1M at epsilon 1, 5 and 20; a fifth and double were worse"
 PAIRS = "validation parts of Amazon, MovieLens 100K and 1M, Gowalla at epsilon 1 to 10 and infinity"
+LENGTHS = (
+    "validation parts of Gowalla, Amazon instant video and sports, MovieLens 100K and 1M and MovieTweetings "
+    "at epsilon 1, 5, 10 and infinity, one or two seeds"
+)
 CURVES = (
     "validation parts of MovieLens 1M, 100K, latest-small and Jester at epsilon 1 to 20, for ratings alone"
 )
@@ -252,6 +256,12 @@ LIST_FADING: Annotated[
 LIST_EVENLY: Annotated[
     float, Tuned("without times, each of n interactions has weight n to the minus this", TIMELESS)
 ] = 0.45
+EVEN_DIRECTIONS: Annotated[
+    float, Tuned("directions at which embeddings are half-way from their own lengths to one length", LENGTHS)
+] = 4.0
+SHORT_EMBEDDING: Annotated[
+    float, Tuned("length, in units of the usual one, below which an embedding stays shorter", LENGTHS)
+] = 0.3
 LIST_LENGTH: Annotated[
     float, Tuned("part of an item's squared length subtracted from its log-odds", UNRECORDED)
 ] = 1.0

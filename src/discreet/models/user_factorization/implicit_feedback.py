@@ -75,6 +75,7 @@ def learn_implicit(
     if paired and found and found.kept:
         given = (data, tally, found, people, budget.take_rest(), public, random)
         vectors, tally = item_embeddings(*given, paired.weights)
+        vectors = even_lengths(vectors, tally.likely)
     else:
         noise = budget.take_rest()
         tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
@@ -361,6 +362,22 @@ def item_embeddings(
         expected = expected + feature_prior(table, vectors - expected, counts**2 / variance)
         vectors = expected + shrink_coordinates(centered - counts[:, None] * expected, counts, variance)
     return ItemEmbeddings(vectors, tally)
+
+
+def even_lengths(vectors: Floats, popularity: Floats) -> Floats:
+    """Return embeddings around their mean, whose lengths differ the less, the more directions there are.
+
+    In one direction the length says how far an item is from the others. In many it says mostly how clearly
+    the item is seen, and products with long vectors would decide every list.
+    """
+    share = popularity / popularity.sum()
+    centered: Floats = vectors - share @ vectors
+    squares = (centered**2).sum(axis=1)
+    usual = max(float(share @ squares), 1e-150)
+    square = vectors.shape[1] ** 2
+    even = square / (square + tuned.EVEN_DIRECTIONS**2)
+    centered *= ((squares + tuned.SHORT_EMBEDDING**2 * usual) ** (-even / 2))[:, None]
+    return centered
 
 
 def _slopes(guess: Floats, centered: Floats, counts: Floats, variance: Floats) -> Floats:
