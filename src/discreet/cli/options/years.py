@@ -66,7 +66,7 @@ def year_settings(
     )
 
 
-@group
+@group()
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearTogether:
