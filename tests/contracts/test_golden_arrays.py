@@ -22,6 +22,18 @@ def test_every_array_is_what_it_was(fit):
     assert not lost and not wrong, "If this was on purpose see tests/golden/make.py."
 
 
+@pytest.mark.parametrize(
+    ("fit", "name"),
+    [
+        ("user-factorization", "crowds"),
+        ("user-factorization choices", "item_factors"),
+        ("user-factorization choices", "neighbor_weights"),
+    ],
+)
+def test_item_embeddings_and_weights_between_items_are_among_them(fit, name):
+    assert GOLDEN[f"in groups/{fit}/{name}"]["shape"][1] > 0
+
+
 # Fits whose arrays come from eigenvectors or singular vectors.
 DECOMPOSED = [
     "als inf",

@@ -1,4 +1,4 @@
-"""Every estimator on two small data sets with simulated noise: what refactoring must reproduce.
+"""Every estimator on small data sets with simulated noise: what refactoring must reproduce.
 
 An array is known by data set, fit (the estimator's name in the registry and a label of the settings) and its
 own name, never by where the code stands.
@@ -11,6 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from discreet.core.randomness import PrivacyRandom
+from discreet.data.facts import PublicFacts
+from discreet.data.interactions import Interactions
 from discreet.recipes import MODELS, estimator, is_never_private
 from toy import toy_interactions
 
@@ -31,12 +33,37 @@ VARIANTS = {
 }
 
 
-def data_sets():
-    """Return the two data sets by name: a small one, and one with enough users for factors."""
-    return {
+def data_sets(fit):
+    """Return the data sets of a fit by name: a small one, and one with enough users for factors.
+
+    User-factorization also learns from users in groups, whose co-occurrences show: without them it would
+    have no item embeddings and no order in time.
+    """
+    found = {
         "small": toy_interactions(n_users=60, n_items=20, per_user=8, seed=1),
         "larger": toy_interactions(n_users=1200, n_items=30, per_user=12, seed=2),
     }
+    return found | ({"in groups": users_in_groups()} if fit.startswith("user-factorization") else {})
+
+
+def users_in_groups(n_users=2000, groups=5, items_of_group=14, per_user=12, seed=3):
+    """Return ratings and times of users who mostly choose, and like, items of one group, one after the other."""
+    draw, n_items = np.random.default_rng(seed), groups * items_of_group
+    group = draw.integers(groups, size=n_users)
+    fame = draw.gamma(2.0, size=n_items)
+    near = np.arange(n_items) // items_of_group == group[:, None]
+    # The items with the smallest exponential keys over weights: a draw without replacement.
+    keys = draw.exponential(size=(n_users, n_items)) / (fame * np.where(near, 1.0, 0.08))
+    items = np.sort(np.argpartition(keys, per_user, axis=1)[:, :per_user], axis=1)
+    liked = np.take_along_axis(near, items, axis=1) + draw.normal(0.0, 0.6, size=items.shape)
+    users = np.repeat(np.arange(n_users), per_user)
+    return Interactions.from_arrays(
+        users,
+        items.ravel(),
+        np.clip(np.rint(3 + 1.5 * liked), 1, 5).ravel(),
+        times=np.tile(np.arange(per_user) * 3600, n_users),
+        facts=PublicFacts(n_items=n_items, low=1.0, high=5.0, step=1.0),
+    )
 
 
 def recipes():
@@ -65,9 +92,9 @@ def fitted_arrays(recipe, data):
 
 
 def arrays_of(fit):
-    """Return the arrays of one fit on both data sets under the keys `data set/fit/array`."""
+    """Return the arrays of one fit on its data sets under the keys `data set/fit/array`."""
     return {
         f"{where}/{fit}/{name}": array
-        for where, data in data_sets().items()
+        for where, data in data_sets(fit).items()
         for name, array in fitted_arrays(recipes()[fit], data).items()
     }

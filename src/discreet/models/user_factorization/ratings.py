@@ -33,6 +33,7 @@ from discreet.models.user_factorization.budget_split import (
 from discreet.models.user_factorization.implicit_feedback import (
     PairsInOrder,
     co_occurrence_directions,
+    even_lengths,
     item_embeddings,
     may_show,
     next_items,
@@ -252,7 +253,8 @@ class _Fit:
         columns = columns - np.average(columns, axis=0, weights=tally.raised)
         size = np.sqrt(np.average((columns**2).sum(axis=1), weights=tally.raised))
         ridge = self.weights.embedding_ridge / columns.shape[1]
-        return replace(view, tally=tally).with_columns(columns / max(size, 1e-150), ridge), vectors
+        view = replace(view, tally=tally).with_columns(columns / max(size, 1e-150), ridge)
+        return view, even_lengths(vectors, tally.likely)
 
 
 def _scorer(
