@@ -47,7 +47,7 @@ def data_sets(fit):
 
 
 def users_in_groups(n_users=2000, groups=5, items_of_group=14, per_user=12, seed=3):
-    """Return ratings and times of users who mostly choose, and like, items of one group, one after the other."""
+    """Return ratings, with times, of users who mostly choose and like items of one group, in one order."""
     draw, n_items = np.random.default_rng(seed), groups * items_of_group
     group = draw.integers(groups, size=n_users)
     fame = draw.gamma(2.0, size=n_items)

@@ -180,7 +180,7 @@ def test_a_row_that_is_not_finite_adds_no_moment():
 def test_one_person_moves_the_second_moment_by_exactly_their_own_square(person):
     data = toy_interactions(seed=7)
     look = seen(data)
-    start: LatentFactors = free_directions(look, look.effects().mean)
+    start: LatentFactors = free_directions(look)
     top, item_weights = np.arange(0, data.n_items, 2), look.counts**-0.25
     keep = np.arange(data.n_users) != person
 

@@ -229,7 +229,12 @@ def usual_share(model: FittedModel, history: History, *, ignore_unknown: bool = 
 
 
 def _usual(model: FittedModel, worth: Floats, person: Interactions) -> float:
-    """Return the share of the person's first items that are also first without any history."""
+    """Return the share of the person's first items that are also first without any history.
+
+    For somebody whom the release itself knows it is 0: such a model need not answer for anybody else.
+    """
+    if model.scorer.knows(person.users.ids.tolist()[0]):
+        return 0.0
     newcomer = model.worth(without_history(person), _ONE)[0].astype(np.float64)
     both = np.stack([worth, newcomer])
     for row in both:
