@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: browser docs demo test test-systems test-random test-slow test-lowest smoke golden mutants lint bench flower clean
+.PHONY: browser docs demo test test-scripts test-systems test-random test-slow test-lowest smoke golden mutants lint bench flower clean
 
 demo: $(VENV)/.ready
 	$(BIN)/discreet demo
@@ -12,21 +12,25 @@ demo: $(VENV)/.ready
 # Tests of a file stay together, so that fits are made once. Each process has one thread of the linear-algebra library:
 # more of them than processors wait for each other in busy loops, for two thirds of the time.
 # Compiled modules are kept whatever the environment says: tests start hundreds of processes.
-test test-systems test-random: export OPENBLAS_NUM_THREADS := 1
-test test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
+test test-scripts test-systems test-random: export OPENBLAS_NUM_THREADS := 1
+test test-scripts test-systems test-random: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# Every script of benchmarks, docs, examples and papers runs at toy size. CI runs this after `make test`.
+test-scripts: $(VENV)/.ready-test
+	$(BIN)/pytest -n 2 --dist worksteal -m 'scripts and not slow'
+
 # What starts other systems: a browser, PostgreSQL, nginx (all from `make browser`) and Flower (`make flower`). What is not
-# installed is skipped. CI installs all of them and runs this after `make test`.
+# installed is skipped. CI installs all of them and runs this, too.
 test-systems: $(VENV)/.ready-test
-	$(BIN)/pytest -n 2 --dist worksteal -m 'systems and not slow'
+	$(BIN)/pytest -n 2 --dist worksteal -m 'systems and not slow and not scripts'
 
 # The default run repeats its noise and its examples. Here both are fresh: Hypothesis tries many examples, and what it
 # finds becomes an `@example` of its test; all other tests must pass whatever noise they draw.
 test-random: $(VENV)/.ready-test
 	$(BIN)/pytest -n 2 --dist worksteal -m hypothesis --hypothesis-profile=random --fresh-noise
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not systems and not hypothesis' --fresh-noise
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not systems and not scripts and not hypothesis' --fresh-noise
 
 test-slow: $(VENV)/.ready-test
 	$(BIN)/pytest -m slow

@@ -65,6 +65,7 @@ def test_papers_do_not_meet_whatever_the_order_they_are_loaded_in(order, monkeyp
     assert not {"figures", "methods", "run", "world"} & sys.modules.keys()
 
 
+@pytest.mark.scripts
 @pytest.mark.parametrize("paper", reproduce.names())
 def test_a_paper_runs_at_toy_size(paper, toy_data):
     results = reproduce.papers_folder() / paper.replace("-", "_") / "results"

@@ -101,6 +101,7 @@ def test_every_paper_runs_in_the_test_of_papers():
     assert run == set(reproduce.names()), "A paper needs a claims.toml beside its run.py."
 
 
+@pytest.mark.scripts
 @pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in SLOW])
 def test_a_script_runs(script, start):
     is_benchmark = script.startswith("benchmarks/")
@@ -112,6 +113,7 @@ def test_a_script_runs(script, start):
             names["show"](found)
 
 
+@pytest.mark.scripts
 @pytest.mark.parametrize(
     ("script", "mode"), [(script, mode) for script, modes in MODES.items() for mode in modes], ids=str
 )
@@ -147,6 +149,7 @@ def test_a_job_may_have_a_process_of_its_own(monkeypatch):
     assert harness.in_own_process(os.getpid, toy=True) == os.getpid() != harness.in_own_process(os.getpid)
 
 
+@pytest.mark.scripts
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path, monkeypatch, capsys, nothing_committed_changes):
     """Run it in a folder of its own; it says something."""

@@ -282,6 +282,10 @@ class ReleasedCells(Scorer):
         if np.unique(self.cells).size < self.cells.size:
             raise DataError("An entry comes twice.")
 
+    def knows(self, user: object) -> bool:
+        """Tell whether the matrix was completed for this person."""
+        return bool(self.users.index_of([user])[0] >= 0)
+
     def fold_in(self, histories: Interactions) -> Floats:
         """Refuse: a vector would reveal more than single entries do."""
         raise DiscreetError("This model releases single entries, not vectors. Ask for an entry with predict.")
