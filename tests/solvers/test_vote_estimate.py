@@ -38,3 +38,14 @@ def test_pure_noise_neither_breaks_nor_takes_over(sign):
     tally = VoteEstimate.of(noise, 100.0).with_more(-noise, 100.0, np.ones(400))
     assert np.isfinite(tally.votes).all() and (tally.raised > 0).all()
     assert np.isfinite(tally.expected(-noise, np.ones(400))).all()
+
+
+def test_a_second_release_of_the_same_votes_is_merged_by_its_known_scale():
+    """With noise that hides the sums, an estimated scale is far off: the twin that estimates it is worse."""
+    draw, votes = np.random.default_rng(2), truth()
+    first, second = (votes + draw.normal(size=votes.size) * noise for noise in (600.0, 200.0))
+    again = VoteEstimate.of(first, 600.0).with_again(second, 200.0)
+    off = (again.votes - votes) / again.error
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(1.0, abs=0.1)
+    guessed = VoteEstimate.of(first, 600.0).with_more(second, 200.0, np.ones(votes.size))
+    assert np.mean((again.votes - votes) ** 2) < 0.8 * np.mean((guessed.votes - votes) ** 2)

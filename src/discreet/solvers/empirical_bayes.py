@@ -137,7 +137,13 @@ class VoteEstimate:
 
     def with_more(self, counted: Floats, noise: float, item_weights: Floats) -> VoteEstimate:
         """Merge a release of votes weighted by `item_weights`, up to one factor estimated from the sums."""
-        factor = self._factor(counted, item_weights) * item_weights
+        return self._merged(counted, noise, self._factor(counted, item_weights) * item_weights)
+
+    def with_again(self, votes: Floats, noise: float) -> VoteEstimate:
+        """Merge a second release of the same votes, whose scale need not be estimated."""
+        return self._merged(votes, noise, np.ones(votes.size))
+
+    def _merged(self, counted: Floats, noise: float, factor: Floats) -> VoteEstimate:
         variance = np.maximum((noise / factor) ** 2, _LEAST_VARIANCE)
         together = 1 / (1 / self.variance + 1 / variance)
         votes = together * (self.votes / self.variance + counted / factor / variance)

@@ -78,7 +78,7 @@ def learn_implicit(
         vectors = even_lengths(vectors, tally.likely)
     else:
         noise = budget.take_rest()
-        tally = tally.with_more(_noisy(data, votes, noise, random), noise, np.ones(data.n_items))
+        tally = tally.with_again(_noisy(data, votes, noise, random), noise)
     progress("user-factorization", 3, 3)
     if content is not None:
         decisions["weight of similar words"] = round(content.weight, 3)
