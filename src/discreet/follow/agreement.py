@@ -30,8 +30,8 @@ _COORDINATOR = "coordinator"
 #: What every label of parties that follow together assumes.
 ASSUMED = (
     "each person's choices are held by one party, or each party's promise is added",
-    "whether a party's new ratings can be read is public; text in its Parquet files is UTF-8",
-    "no party has more than 2^24 - 1 users a year, and none began its year again after its state was lost",
+    "whether a party's new ratings can be read is public; text in its Parquet files is valid Unicode",
+    "no party has more than 16,777,215 users a year, and none began its year again after its state was lost",
 )
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
