@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet
@@ -56,8 +57,8 @@ class Federation:
                 self.data.catalog.id_at(self.data.items[mine]),
                 self.data.values[mine],
             )
-            lines = [f"{user},{item},{value:g}" for user, item, value in zip(*columns, strict=True)]
-            (self.root / f"{name}.csv").write_text("user,item,rating\n" + "\n".join(lines))
+            table = pl.DataFrame(dict(zip(("user", "item", "rating"), columns, strict=True)))
+            table.write_parquet(self.root / f"{name}.parquet")
 
     def command(self, *arguments):
         return [sys.executable, "-m", "discreet", *map(str, arguments)]
@@ -82,7 +83,7 @@ class Federation:
 
     def start_party(self, name):
         ledger = self.root / f"{name}.ledger"
-        data = self.root / f"{name}.csv"
+        data = self.root / f"{name}.parquet"
         self.start(
             name,
             "party",

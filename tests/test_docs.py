@@ -263,7 +263,7 @@ def assumed_lines():
     from discreet import recipes
     from discreet.data.facts import PublicFacts
     from discreet.federated import SharedNoise
-    from discreet.follow import FollowSettings
+    from discreet.follow import FollowAgreement, FollowSettings
 
     kinds = [(), ("scale", "n_items"), ("chosen", "chosen scale"), ("picked",)]
     facts = [PublicFacts(n_items=9, step=1, max_per_user=5, n_users=70, from_file=kind) for kind in kinds]
@@ -275,8 +275,9 @@ def assumed_lines():
             if fact.low < fact.high or estimator.feedback == "implicit":
                 lines += estimator.promise(fact).assumes
         lines += FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6).promise(fact).assumes
+    year = FollowSettings(releases=2, half_life=7.0, epsilon=1.0, delta=1e-6)
     for noise in (SharedNoise(parties=3, missing=0), SharedNoise(parties=4, missing=1)):
-        lines += noise.assumes(1.0, 1e-6)
+        lines += FollowAgreement(run="r", settings=year, facts=facts[0], noise=noise).promise().assumes
     return {
         re.sub(r"(epsilon=)?\d[\d,.]*", "…", line).removesuffix(" (taken from the file)") for line in lines
     }

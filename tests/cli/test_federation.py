@@ -2,9 +2,11 @@
 
 import json
 
+import polars as pl
 import pytest
 
 from command_line import one_sentence
+from discreet.privacy.ledger.book import Ledger
 
 
 @pytest.fixture
@@ -106,6 +108,23 @@ def test_a_year_is_agreed_on_and_its_members_declare_items(discreet, items, tmp_
     code, out, _ = discreet("federation", "declare", folder / "coordinator", more, "--json")
     assert code == 0 and json.loads(out) == {"declared": 2}
     one_sentence(*discreet("federation", "declare", folder / "a", more))
+
+
+def test_a_followed_party_needs_parquet_and_a_name_before_anything_is_paid(discreet, items, tmp_path):
+    folder, data, ledger = tmp_path / "year", tmp_path / "week.csv", tmp_path / "l.ledger"
+    given = ("federation", "init", folder, "--parties", "a,b,c", "--items", items, "--implicit")
+    assert discreet(*given, "--follow", "52", "--epsilon", "2")[0] == 0
+    data.write_text("user,item\nann,1\n")
+    given = ("party", "serve", folder / "a", "--data", data, "--ledger", ledger, "--yes", "--alone")
+    code, out, error = discreet(*given, "--name", "shop")
+    one_sentence(code, out, error)
+    assert "week.csv is not a Parquet file" in error and "write_parquet(" in error
+    pl.read_csv(data).write_parquet(tmp_path / "week.parquet")
+    given = ("party", "serve", folder / "a", "--data", tmp_path / "week.parquet", "--ledger", ledger)
+    code, out, error = discreet(*given, "--yes", "--alone")
+    one_sentence(code, out, error)
+    assert "--name" in error
+    assert not Ledger.open(ledger).entries() and not (folder / "a" / "party.follow").exists()
 
 
 def test_a_simulated_year_writes_an_ordinary_model(discreet, tmp_path):

@@ -18,12 +18,12 @@ from discreet.federated.flower.app.discreet_relay import frames
 from discreet.federated.identity.agreement import COORDINATOR, KEEPER, found_federation
 from discreet.federated.identity.keys import KEY, read_private_key
 from discreet.federated.keeper import Keeper
-from discreet.federated.noise import SharedNoise
+from discreet.federated.noise import OwnNoise, SharedNoise
 from discreet.federated.serving.party import PartyDaemon
 from discreet.federated.serving.tls import SealedTransport, TlsServer, keeper_service
 from discreet.federated.transport import InProcess
 from discreet.federated.wire import FederationError
-from discreet.follow import FollowAgreement, Following, FollowSettings
+from discreet.follow import FollowAgreement, Following, FollowParty, FollowSettings
 from discreet.follow import releases as drawing
 from discreet.follow.federation import (
     STATE,
@@ -35,6 +35,7 @@ from discreet.follow.federation import (
     to_recipe,
     year_of,
 )
+from discreet.follow.state import State
 from discreet.follow.supplies import supply_from
 from discreet.follow.weights import ONCE
 from discreet.privacy.ledger.book import Ledger
@@ -91,7 +92,7 @@ class Members:
     """Keeper behind TLS, parties behind sockets, everything signed; only Flower is left out."""
 
     def __init__(self, folder, ending):
-        self.folder, self.agreement, self._ending = folder, founded(folder, free_port()), ending
+        self.folder, self.agreement, self.ending = folder, founded(folder, free_port()), ending
         keeper = Keeper(roster=list(NAMES), least=2, run=self.agreement.run)
         address, members = self.agreement.address(KEEPER), self.agreement.members()
         self._serve(TlsServer(address, folder / KEEPER, members, keeper_service(keeper)), ending)
@@ -99,12 +100,12 @@ class Members:
 
     def restart(self, name):
         self.daemons[name].close()
-        self.daemons[name] = self.party(name, self._ending)
+        self.daemons[name] = self.party(name, self.ending)
 
-    def party(self, name, ending):
+    def party(self, name, ending, dataset="shop"):
         supply = supply_from(self.folder / f"{name}-new", None, rated=True)
         ledger = Ledger.open(self.folder / f"{name}.ledger")
-        join = following(self.agreement, supply, ledger=ledger, dataset="shop")
+        join = following(self.agreement, supply, ledger=ledger, dataset=dataset)
         return self._serve(PartyDaemon(self.folder / name, self.agreement, join), ending)
 
     def _serve(self, server, ending):
@@ -193,6 +194,40 @@ def test_files_that_cannot_be_read_delay_a_release_and_lose_nothing(members):
         members.coordinator().release()
     broken.unlink()
     assert members.coordinator().release().counted == NAMES
+
+
+def test_a_party_that_lost_its_state_does_not_begin_the_run_again(members):
+    """Its users would enter twice, under a promise of one year."""
+    write_week(members.folder, 1, weeks(1)[0])
+    label = members.coordinator().release().model.guarantee
+    # Somebody with another ledger could begin again, and pay; that nobody did is on the label.
+    assert any("none began its year again after its state was lost" in line for line in label.assumes)
+    members.daemons["east"].close()
+    (members.folder / "east" / STATE).unlink()
+    with pytest.raises(PrivacyError, match="was begun and paid for"):
+        members.party("east", members.ending)
+    assert len(Ledger.open(members.folder / "east.ledger").entries()) == 1
+    assert not (members.folder / "east" / STATE).exists()
+    # Under another name of the data, too.
+    with pytest.raises(PrivacyError, match="was begun and paid for"):
+        members.party("east", members.ending, dataset="other")
+
+
+def test_a_year_that_failed_to_begin_may_be_begun(tmp_path, monkeypatch):
+    """Nothing was answered in it; it is paid all the same."""
+    agreement = FollowAgreement(run="s", settings=SETTINGS, facts=STARS, noise=OwnNoise())
+    ledger = Ledger.in_memory()
+    with monkeypatch.context() as broken:
+        broken.setattr(State, "declare", lambda *given: (_ for _ in ()).throw(FileError("the disk is full")))
+        with pytest.raises(FileError):
+            FollowParty.start("a", tmp_path / "a", ITEMS, agreement, lambda release: None, ledger=ledger)
+    FollowParty.start("a", tmp_path / "a", ITEMS, agreement, lambda release: None, ledger=ledger)
+    assert [entry.state for entry in ledger.entries()] == ["failed", "done"]
+    # Another party of the run may pay from the same ledger.
+    FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
+    (tmp_path / "b").unlink()
+    with pytest.raises(PrivacyError, match="agree on a new run"):
+        FollowParty.start("b", tmp_path / "b", ITEMS, agreement, lambda release: None, ledger=ledger)
 
 
 def test_a_run_that_fits_a_model_follows_no_year(tmp_path):

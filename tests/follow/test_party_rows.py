@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from discreet.core.checks import DataError
+from discreet.core.checks import DataError, ParameterError
 from discreet.core.randomness import PrivacyRandom
 from discreet.data.interactions import Interactions, refuse_unsound
 from discreet.data.vocabulary import Vocabulary
@@ -178,6 +178,22 @@ def test_only_what_is_public_of_columns_is_refused():
     with pytest.raises(DataError, match="user ids must be whole numbers or text"):
         RatingColumns(users=pl.Series([True]), items=["i1"], values=[1]).usable(ITEMS, STARS)
     assert not RatingColumns(users=[], items=[], values=[]).usable(ITEMS, STARS).n_ratings
+
+
+@pytest.mark.parametrize("ends", [(0, 1e39), (-1e39, 0)])
+def test_a_scale_beyond_what_ratings_can_hold_is_not_agreed_on(tmp_path, ends):
+    """One user's rating would decide whether all can be held, and so whether there is an answer."""
+    low, high = ends
+    wide = replace(STARS, low=low, high=high, step=None)
+    far = RatingColumns(users=["m"], items=["i1"], values=[low or high])
+    with pytest.raises(DataError), np.errstate(over="ignore"):
+        far.usable(ITEMS, wide)
+    with pytest.raises(ParameterError, match="must lie within"):
+        FollowAgreement(run="spring", settings=GREEDY, facts=wide, noise=OwnNoise())
+    # The twin: the widest scale that is held is agreed on, and its ends are released.
+    widest = replace(wide, low=np.finfo(np.float32).min, high=np.finfo(np.float32).max)
+    rows = [("m", "i1", 1e300), ("n", "i1", -1e300)]
+    assert released(tmp_path / "a", lambda: columns(rows), widest) is not None
 
 
 def test_a_source_that_cannot_be_read_is_declined_until_it_can_be(tmp_path):

@@ -1,16 +1,36 @@
 """A party's files of new ratings: every row is judged by itself, and only what is public can fail."""
 
+import csv
+import io
+import math
+
+import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.core.checks import DataError, FileError, ParameterError
+from discreet.core.randomness import PrivacyRandom
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
+from discreet.federated import OwnNoise
+from discreet.federated.wire import decode, encode
+from discreet.follow import FollowAgreement, FollowParty, FollowSettings, RatingColumns
+from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.supplies import supply_from
+from discreet.follow.weights import ONCE
+from followed_years import Recorder
 
 ITEMS = Vocabulary.of(["a", "b", "c"])
 STARS = PublicFacts(n_items=3, low=1, high=5)
-PLAIN = "user,item,rating\nann,a,5\nbob,b,2\n"
+YEAR = FollowAgreement(
+    run="spring",
+    settings=FollowSettings(releases=1, epsilon=2.0, pace=ONCE),
+    facts=STARS,
+    noise=OwnNoise(),
+)
+HONEST = [(f"u{k}", "abc"[k % 3], 1 + k % 5, "fine") for k in range(30)]
 
 
 def entered(path, *, rated=True, columns=None):
@@ -24,72 +44,156 @@ def entered(path, *, rated=True, columns=None):
     return {(user, item): value for user, item, value in zip(users, items, kept.values.tolist(), strict=True)}
 
 
-#: One hostile row each; none may change what the others contribute.
+def written(file, rows, *, names=("user", "item", "rating", "review")):
+    """Write rows as a Parquet file whose columns are text."""
+    columns = [pa.array([str(one) for one in column]) for column in zip(*rows, strict=True)]
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), file)
+    return file
+
+
+def released(state, supply):
+    """Return the exact numbers of a party's first release."""
+    recording = Recorder()
+    party = FollowParty.start(
+        "north", state, ITEMS, YEAR, supply, random=PrivacyRandom.recorded(1, recording)
+    )
+    assert decode(party.answer(encode(YEAR.question(0, ITEMS)))).kind == "release"
+    return np.concatenate(recording.given)
+
+
+def length(here, there):
+    return math.sqrt(sum(int(x) ** 2 for x in here - there)) / 2**RELEASE_BITS
+
+
+FORGED = "\n".join(f"forged{k},b,5," for k in range(50))
+#: One user's row each, whose text holds what means something in a text file, beside another user's row.
 HOSTILE = {
-    "an open quotation mark": b'eve,"a,5\n',
-    "too few fields": b"eve\n",
-    "too many fields": b"eve,a,5,7,,,,,\n",
-    "no line": b"\n",
-    "nothing but commas": b",,,,,,\n",
-    "not UTF-8": b"\xff\xfe,a,\xff\n",
-    "a zero byte": b"eve\x00,a,5\n",
-    "a return": b"eve\r,a\r,5\r\n",
-    "a number that no float holds": b"eve,a," + b"9" * 500 + b"\n",
-    "an undeclared item": b"eve,z,5\n",
-    "a long field": b"e" * 100_000 + b",a,5\n",
-    "a header again": b"user,item,rating\n",
+    "rows in a review": (("eve", "a", 5, f"nice\n{FORGED}\n"), ("ann", "b", 1, "")),
+    "rows in a name": ((f"eve\n{FORGED}", "a", 5, ""), ("ann", "b", 1, "")),
+    "a separator in a name": (("ann,b", "b", 5, ""), ("ann", "b", 1, "")),
+    "a quotation mark in a name": (('ann"', "b", 5, ""), ("ann", "b", 1, "")),
+    "an open quotation mark": (('"eve', "a", 5, ""), ("ann", "b", 1, "")),
+    "a return": (("ann\r\nann", "b", 5, ""), ("ann", "b", 1, "")),
+    "a zero byte": (("ann\x00", "b", 5, ""), ("ann", "b", 1, "")),
+    "what stands for bytes that are no text": (("ann\ufffd", "b", 5, ""), ("ann", "b", 1, "")),
+    "a number that no float holds": (("eve", "a", "9" * 500, ""), ("ann", "b", 1, "")),
+    "no number": (("eve", "a", "five", ""), ("ann", "b", 1, "")),
+    "an undeclared item": (("eve", "z", 5, ""), ("ann", "b", 1, "")),
+    "a long name": (("e" * 100_000, "a", 5, ""), ("ann", "b", 1, "")),
 }
 
 
-@pytest.mark.parametrize("row", HOSTILE.values(), ids=HOSTILE.keys())
-@pytest.mark.parametrize("where", ["first", "between", "last"])
-def test_no_row_changes_what_other_rows_are(tmp_path, row, where):
-    header, *lines = PLAIN.encode().splitlines(keepends=True)
-    lines.insert({"first": 0, "between": 1, "last": 2}[where], row)
-    file = tmp_path / "new.csv"
-    file.write_bytes(header + b"".join(lines))
-    found = entered(file)
-    assert found[("ann", "a")] == 5 and found[("bob", "b")] == 2
-    assert len(found) <= 3 and not any(user in ("", None) for user, _ in found)
+@pytest.mark.parametrize(("row", "other"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_row_changes_what_other_rows_are(tmp_path, row, other):
+    """One user's row moves the sums by at most 1, and all rows of others enter beside it."""
+    without = released(
+        tmp_path / "a", supply_from(written(tmp_path / "a.parquet", [*HONEST, other]), None, rated=True)
+    )
+    mixed = written(tmp_path / "b.parquet", [row, *HONEST, other])
+    assert length(released(tmp_path / "b", supply_from(mixed, None, rated=True)), without) <= 1
+    found = entered(mixed)
+    assert found[("ann", "b")] == 1 and found.items() >= entered(tmp_path / "a.parquet").items()
+    assert len(found) <= len(HONEST) + 2
 
 
-def test_a_reader_that_joins_lines_is_noticed(tmp_path):
-    """The twin: where quotation marks count, one row takes all others away."""
-    file = tmp_path / "new.csv"
-    file.write_bytes(b'user,item,rating\neve,"a,5\nann,a,5\nbob,b,2\n')
-    with pytest.raises(pl.exceptions.PolarsError):
-        pl.read_csv(file, infer_schema=False, truncate_ragged_lines=True)
-    assert len(entered(file)) == 3
+def cut_at_lines(path):
+    """Read a text file line by line, each cut at its commas, whatever its quotation marks join."""
+    lines = path.read_text().split("\n")[1:]
+    rows = [[field.strip('" \r') for field in line.split(",")] + [None] * 3 for line in lines]
+    users, items, values = zip(*(row[:3] for row in rows), strict=True)
+    return RatingColumns(users=list(users), items=list(items), values=list(values))
+
+
+def as_text(file, rows):
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([("user", "item", "rating", "review"), *rows])
+    file.write_text(text.getvalue())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("case", "least"), [("rows in a review", 5), ("rows in a name", 5), ("a quotation mark in a name", 1.4)]
+)
+def test_a_reader_of_text_lets_one_user_move_the_sums_further(tmp_path, case, least):
+    """The twin, and why text files are refused: their rows are not what was written."""
+    row, other = HOSTILE[case]
+    few = as_text(tmp_path / "few.csv", [*HONEST, other])
+    more = as_text(tmp_path / "more.csv", [row, *HONEST, other])
+    here = released(tmp_path / "a", lambda release: cut_at_lines(few))
+    there = released(tmp_path / "b", lambda release: cut_at_lines(more))
+    assert length(here, there) > least
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.tsv", "new.txt", "new.jsonl", "new.parquet.gz", "notes"])
+def test_what_is_not_parquet_is_refused_by_its_name(tmp_path, name):
+    as_text(tmp_path / name, HONEST)
+    for path in (tmp_path / name, tmp_path):
+        with pytest.raises(FileError, match=r"write_parquet\(") as refused:
+            entered(path)
+        assert name in str(refused.value)
+
+
+def test_the_command_that_is_named_makes_a_file_that_is_read(tmp_path):
+    as_text(tmp_path / "week.csv", [*HONEST, ("007", "a", "4,5", 'say "hi"\nto all')])
+    pl.read_csv(tmp_path / "week.csv", infer_schema=False).write_parquet(tmp_path / "week.parquet")
+    found = entered(tmp_path / "week.parquet")
+    assert len(found) == 31 and found[("007", "a")] == 4.5
 
 
 def test_files_of_a_folder_are_read_in_order_and_what_came_first_counts(tmp_path):
-    (tmp_path / "1.csv").write_text('﻿user;item;rating\n"ann";a;4,5\n')
-    (tmp_path / "2.tsv").write_text("who\tbook\tstars\nann\ta\t1\n7\tb\t9\n")
+    pl.DataFrame({"user": ["ann"], "item": ["a"], "rating": ["4,5"]}).write_parquet(tmp_path / "1.parquet")
+    pl.DataFrame({"who": ["ann", "7"], "book": ["a", "b"], "stars": [1, 9]}).write_parquet(
+        tmp_path / "2[*].PARQUET"
+    )
     pl.DataFrame({"userId": [7, None], "item": ["c", "c"], "rating": [3, 3]}).write_parquet(
         tmp_path / "3.parquet"
     )
-    (tmp_path / ".4.csv").write_text("being written")
+    (tmp_path / ".4.parquet").write_text("being written")
     with pytest.raises(DataError, match="user"):
         entered(tmp_path)
-    (tmp_path / "2.tsv").write_text("user\tbook\tstars\nann\ta\t1\n7\tb\t9\n")
+    pl.DataFrame({"user": ["ann", "7"], "book": ["a", "b"], "stars": [1, 9]}).write_parquet(
+        tmp_path / "2[*].PARQUET"
+    )
     assert entered(tmp_path) == {("ann", "a"): 4.5, ("7", "b"): 5, ("7", "c"): 3}
     assert set(entered(tmp_path, rated=False)) == {("ann", "a"), ("7", "b"), ("7", "c")}
 
 
-def test_nothing_new_is_an_empty_folder_or_a_bare_header(tmp_path):
+def test_nothing_new_is_an_empty_folder_or_a_file_without_rows(tmp_path):
     assert entered(tmp_path) == {}
-    (tmp_path / "new.csv").write_text("user,item,rating\n")
+    types = {"user": pl.String, "item": pl.String, "rating": pl.Float64}
+    pl.DataFrame(schema=types).write_parquet(tmp_path / "new.parquet")
     assert entered(tmp_path) == {}
+
+
+def test_bytes_that_are_no_text_are_left_out_by_themselves(tmp_path):
+    """In columns of bytes; in columns of text the format forbids them, and a file is refused as a whole."""
+    names, file = [b"ann", b"Andr\xe9", b"Andr\xe8", None], tmp_path / "new.parquet"
+    table = {
+        "user": pa.array(names, pa.binary()),
+        "item": ["a", "a", "a", "b"],
+        "rating": [b"5"] * 3 + [b"\xff"],
+    }
+    pq.write_table(pa.table(table), file)
+    assert entered(file) == {("ann", "a"): 5}
+    table["user"] = pa.Array.from_buffers(pa.string(), 4, table["user"].buffers(), null_count=1)
+    pq.write_table(pa.table(table), file)
+    with pytest.raises(FileError, match="cannot be read"):
+        entered(file)
+    assert any("text in its Parquet files is valid Unicode" in line for line in YEAR.promise().assumes)
 
 
 def test_only_what_is_public_is_refused(tmp_path):
     with pytest.raises(FileError, match="no file or folder"):
         entered(tmp_path / "gone")
-    (tmp_path / "notes.pdf").write_text("x")
-    with pytest.raises(FileError, match="no table"):
-        entered(tmp_path)
-    (tmp_path / "notes.pdf").rename(tmp_path / "notes.parquet")
+    (tmp_path / "notes.parquet").write_text("x")
     with pytest.raises(FileError, match="cannot be read"):
         entered(tmp_path)
     with pytest.raises(ParameterError, match="user"):
         supply_from(tmp_path, {"user": None}, rated=True)
+    # A date that Python cannot hold would end the program, so that a row would decide; a type is public.
+    for moment in (0, 2**62):
+        dates = pl.Series([moment]).cast(pl.Datetime("ms"))
+        table = pl.DataFrame({"user": ["ann"], "item": ["a"], "rating": dates})
+        table.write_parquet(tmp_path / "notes.parquet")
+        with pytest.raises(DataError, match="numbers or text, not Datetime"):
+            entered(tmp_path)

@@ -32,12 +32,17 @@ def serve(
         str,
         typer.Option(
             "--data",
-            help="The party's ratings; they never leave this machine. In a followed year: a table, or a "
-            "folder of tables, that is read at each release.",
+            help="The party's ratings; they never leave this machine. In a followed year: a Parquet file, or "
+            "a folder of them, read at each release.",
         ),
     ],
     ledger: Annotated[Path, typer.Option("--ledger", help="The party's ledger, which pays for the run.")],
-    name: Annotated[str | None, typer.Option("--name", help="The data's name in the ledger.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", help="The data's name in the ledger. A followed year needs it; default: the file's."
+        ),
+    ] = None,
     columns: Columns = None,
     salt: Annotated[
         Path | None, typer.Option("--salt", help="The shared secret with which item ids were hashed.")
@@ -141,11 +146,15 @@ def _follow(
     from discreet.follow.federation import STATE, following
     from discreet.follow.supplies import files_at, supply_from
 
+    if name is None:
+        raise ParameterError(
+            "A followed year is charged to the data's name in the ledger, and its files change; pass --name, "
+            "the same one as in other commands for the same people."
+        )
     # A path that cannot be used is told now, to the operator, not at the first question.
     files_at(data)
-    people = name or folder.resolve().name
-    join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=people)
-    return _Part(people, year.promise(), (folder / STATE).exists(), join)
+    join = following(agreement, supply_from(data, columns, rated=year.rated), ledger=book, dataset=name)
+    return _Part(name, year.promise(), (folder / STATE).exists(), join)
 
 
 def _require_cover(book: Ledger, name: str, promise: Guarantee) -> None:

@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Annotated, final
 
+import numpy as np
+
 from discreet.core.checks import ParameterError, require
 from discreet.data.facts import PublicFacts
 from discreet.data.vocabulary import Vocabulary
@@ -28,10 +30,12 @@ _COORDINATOR = "coordinator"
 #: What every label of parties that follow together assumes.
 ASSUMED = (
     "each person's choices are held by one party, or each party's promise is added",
-    "whether a party's new ratings can be read is public, and no party has more than 2^24 - 1 users a year",
+    "whether a party's new ratings can be read is public; text in its Parquet files is valid Unicode",
+    "no party has more than 16,777,215 users a year, and none began its year again after its state was lost",
 )
 #: Sums of all parties stay strictly within this, in whole multiples of 2^-38.
 FARTHEST = 1 << 62
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @final
@@ -66,6 +70,9 @@ class FollowAgreement:
 
     def __post_init__(self) -> None:
         require(0 < len(self.run) <= 200, "run", self.run, "must be a name of 1 to 200 letters")
+        # Ratings are held as singles. Beyond them one user's rating would decide whether all can be held.
+        for name, end in (("low", self.facts.low), ("high", self.facts.high)):
+            require(abs(end) <= _LARGEST, name, end, f"must lie within {_LARGEST:g} of 0")
 
     @property
     def number_type(self) -> str:

@@ -2,7 +2,7 @@
 
 A party answers whatever its rows hold: an error that one user's row could cause would take out everybody's
 new ratings, or the answer. So nothing is refused here that one row can hold. Only what is public is refused:
-that a column is missing, of another length or of a type that holds no ids.
+that a column is missing, of another length or of a type that holds no ids or no numbers.
 """
 
 from __future__ import annotations
@@ -83,10 +83,11 @@ def _texts(column: Column, what: str) -> pl.Series:
         column = pl.Series(column.astype(np.float64) if column.dtype.kind == "f" else column)
     if not isinstance(column, pl.Series) or column.dtype == pl.Object:
         return pl.Series([_text(one) for one in column], dtype=pl.String)
+    column = decoded(column)
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
         return whole.set(~(whole.cast(pl.Float64) == column).fill_null(False), None).cast(pl.String)
-    if column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+    if column.dtype.is_integer() or column.dtype in (pl.String, pl.Null):
         return column.cast(pl.String)
     raise DataError(f"{what} must be whole numbers or text, not {column.dtype}; convert them first.")
 
@@ -104,12 +105,30 @@ def _text(one: Any) -> str | None:
         return None
 
 
+def decoded(column: pl.Series) -> pl.Series:
+    """Return bytes and categories as text, each by itself; None where bytes are no UTF-8."""
+    if column.dtype == pl.Binary:
+        return pl.Series([None if one is None else _decoded(one) for one in column], dtype=pl.String)
+    return column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
+
+
+def _decoded(one: bytes) -> str | None:
+    try:
+        return one.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _floats(column: Column) -> Floats:
     """Return values as numbers, each by itself; NaN where there is none."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         return column.astype(np.float64)
-    if not isinstance(column, pl.Series) or not (column.dtype.is_numeric() or column.dtype == pl.String):
+    if not isinstance(column, pl.Series) or column.dtype == pl.Object:
         return np.array([_number(one) for one in column], dtype=np.float64)
+    column = decoded(column)
+    # A type is public; whether Python can hold one of a column's dates, say, is up to a row.
+    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise DataError(f"ratings must be numbers or text, not {column.dtype}; convert them first.")
     plain = column.str.strip_chars() if column.dtype == pl.String else column
     found: npt.NDArray[np.float64] = plain.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
     return found

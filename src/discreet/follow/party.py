@@ -37,7 +37,7 @@ from discreet.follow.settings import RELEASE_BITS
 from discreet.follow.state import opened
 from discreet.follow.stream import Following
 from discreet.follow.year import OpenYear, begin, declare, make_release, read_year
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.book import EntryState, Ledger
 
 #: What is new at a release, counted from 0; None if nothing is. What entered before is left out again.
 Supply = Callable[[int], Source | RatingColumns | None]
@@ -92,7 +92,14 @@ class FollowParty:
         keeper: Line | None = None,
         random: PrivacyRandom | None = None,
     ) -> Self:
-        """Pay for the whole year in the party's own ledger, write its state, and return the party."""
+        """Pay for the whole year in the party's own ledger, write its state, and return the party.
+
+        Raises:
+            PrivacyError: The ledger says that this party began this run before. Its users would enter again.
+        """
+        what = f"follow, run {agreement.run} as {name}"
+        if ledger is not None and not Path(path).exists():
+            _refuse_again(ledger, what, agreement.run)
         begin(
             path,
             items,
@@ -103,6 +110,7 @@ class FollowParty:
             shares=agreement.noise.least_parties,
             run=agreement.run,
             assumes=agreement.assumes(),
+            what=what,
         )
         return cls(name, path, agreement, supply, keeper=keeper, random=random)
 
@@ -222,6 +230,19 @@ class FollowParty:
             step=step,
             sender=self.name,
             fields={"reason": reason.value},
+        )
+
+
+def _refuse_again(ledger: Ledger, what: str, run: str) -> None:
+    """Refuse to begin a run that the ledger says was begun, under whatever name of the data.
+
+    A year that failed to begin has no state, so nothing was answered in it.
+    """
+    begun = [entry for entry in ledger.entries() if entry.what == what]
+    if any(entry.state is not EntryState.FAILED for entry in begun):
+        raise PrivacyError(
+            f"Run {run!r} was begun and paid for, but its state is not here: users who entered would enter "
+            "again. Go on from the latest state, or agree on a new run."
         )
 
 

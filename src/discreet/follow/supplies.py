@@ -1,8 +1,11 @@
-"""Read a party's new ratings from files, each row by itself: no row decides whether a file can be read.
+"""Read a party's new ratings from Parquet files, each row by itself.
 
-Which files there are, their headers and the types of a Parquet file's columns are assumed to be public. A
-line of text is a row whatever it holds: quotation marks join nothing, lines that are too short lack fields,
-and lines that are too long are cut.
+A row of Parquet is a row whatever its values hold. In a text file it is not: a line feed, a separator or a
+quotation mark in one user's text can end a row, begin another one or change an id, and no rule reads all such
+files as they were meant. So text files are refused, by their names.
+
+Which files there are, and the names and types of their columns, are assumed to be public, and so is that text
+in them is UTF-8, as the format requires.
 """
 
 from __future__ import annotations
@@ -14,20 +17,18 @@ from typing import TYPE_CHECKING
 from discreet.core.checks import FileError, require
 from discreet.core.exports import Later
 from discreet.data.reading.columns import DECIMAL_COMMA, ITEM, RATING, USER, Choice, choose
-from discreet.follow.columns import RatingColumns
+from discreet.follow.columns import RatingColumns, decoded
 
 if TYPE_CHECKING:
     import polars as pl
 else:
     pl = Later("polars")
 
-_PARQUET, _TEXT = (".parquet",), (".csv", ".tsv", ".txt")
-_SEPARATORS = "\t;|,"
-_AROUND = ' \t\r"'
+_PARQUET = ".parquet"
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the file, or the tables in a folder by name; hidden ones are being written."""
+    """Return the file, or the files in a folder by name; hidden ones are being written."""
     if not path.exists():
         raise FileError(f"There is no file or folder {path}.")
     if not path.is_dir():
@@ -50,44 +51,28 @@ def supply_from(path: Path, columns: Choice | None, *, rated: bool) -> Callable[
 
 
 def _known(file: Path) -> Path:
-    if not file.is_file() or file.suffix.lower() not in (*_PARQUET, *_TEXT):
-        raise FileError(f"{file} is no table: new ratings are files that end with .parquet, .csv or .tsv.")
+    if not file.is_file() or file.suffix.lower() != _PARQUET:
+        raise FileError(
+            f"{file} is not a Parquet file, and in a followed year a party's new ratings are read from "
+            "nothing else; make one from a table, as with "
+            'polars.read_csv("week.csv", infer_schema=False).write_parquet("week.parquet").'
+        )
     return file
 
 
 def _columns(file: Path, choice: Choice | None, *, rated: bool) -> RatingColumns:
-    read = _parquet if file.suffix.lower() in _PARQUET else _text
     try:
-        return read(file, choice, rated)
+        # A bracket or a star in a file's name, or a folder called user=7, is part of a name only.
+        table = pl.scan_parquet(file, glob=False, hive_partitioning=False)
+        roles = choose(table.collect_schema().names(), choice, implicit=not rated)
+        wanted = {role: name for role, name in roles.items() if role in (USER, ITEM, RATING)}
+        return _of(table.select(list(wanted.values())).collect(), wanted)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(f"{file} cannot be read as a table of new ratings.") from error
 
 
-def _parquet(file: Path, choice: Choice | None, rated: bool) -> RatingColumns:
-    roles = choose(list(pl.read_parquet_schema(file)), choice, implicit=not rated)
-    return _of(pl.read_parquet(file, columns=list(_wanted(roles).values())), roles)
-
-
-def _text(file: Path, choice: Choice | None, rated: bool) -> RatingColumns:
-    header, *lines = file.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
-    separator = max(_SEPARATORS, key=header.count)
-    names = [name.strip(_AROUND) for name in header.split(separator)]
-    roles = _wanted(choose(names, choice, implicit=not rated))
-    # A reader of tables would judge a line by others: by their number of fields, or by their quotation marks.
-    fields = pl.Series("line", lines, dtype=pl.String).str.split(separator)
-    columns = {
-        name: fields.list.get(names.index(name), null_on_oob=True).str.strip_chars(_AROUND)
-        for name in roles.values()
-    }
-    return _of(pl.DataFrame({name: one.set(one == "", None) for name, one in columns.items()}), roles)
-
-
 def _of(table: pl.DataFrame, roles: Mapping[str, str]) -> RatingColumns:
-    values = table[roles[RATING]] if RATING in roles else None
+    values = decoded(table[roles[RATING]]) if RATING in roles else None
     if values is not None and values.dtype == pl.String:
-        values = values.str.replace(DECIMAL_COMMA, "${1}.${2}")
+        values = values.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}")
     return RatingColumns(users=table[roles[USER]], items=table[roles[ITEM]], values=values)
-
-
-def _wanted(roles: Mapping[str, str]) -> dict[str, str]:
-    return {role: name for role, name in roles.items() if role in (USER, ITEM, RATING)}

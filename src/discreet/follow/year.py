@@ -105,8 +105,12 @@ def begin(
     shares: int = 1,
     run: str = "",
     assumes: Sequence[str] = (),
+    what: str = "follow",
 ) -> None:
-    """Pay for all releases of a year, and write its state; a party's state also says how noise is shared."""
+    """Pay for all releases of a year, and write its state; a party's state also says how noise is shared.
+
+    `what` is how the ledger calls the year.
+    """
     instance("settings", settings, FollowSettings)
     path = Path(path)
     if path.exists():
@@ -117,7 +121,7 @@ def begin(
     of_ledger = () if ledger is None else ledger.assumptions(name)
     promise = replace(promise, assumes=(*promise.assumes, *assumes, *of_ledger))
     book = ledger or Ledger.nowhere()
-    with book.spend(name, promise, what="follow", events=settings.events()), created(path) as state:
+    with book.spend(name, promise, what=what, events=settings.events()), created(path) as state:
         state.found(
             {
                 "name": name,
