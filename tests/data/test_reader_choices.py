@@ -49,19 +49,21 @@ def test_a_table_without_a_header_is_read_by_places(tmp_path):
     assert sorted(swapped.catalog.ids.tolist()) == ["ann", "bob"]
 
 
-FITTED_WITH = {"user": "who", "item": "what", "time": "when"}
+FITTED_WITH = {"user": "who", "item": "what", "rating": "rating", "time": "when"}
 
 
 def test_a_history_may_lack_columns_of_the_fit_that_it_does_not_need(tmp_path):
     path = tmp_path / "me.csv"
-    path.write_text("what,n\nalien,1\n", encoding="utf8")
+    path.write_text("what;rating\nalien;1\n", encoding="utf8")
     for own in (
-        read_history(path, columns=FITTED_WITH, implicit=True),
+        read_history(path, columns=FITTED_WITH),
         accept_history(pl.DataFrame({"what": ["alien"]}), columns=FITTED_WITH, implicit=True),
     ):
         assert own.items == ["alien"] and own.times is None
+    with pytest.raises(DataError, match="no column 'who' to"):
+        accept_history(pl.DataFrame({"what": ["alien"], "by": ["ann"]}), columns=FITTED_WITH, implicit=True)
     with pytest.raises(DataError, match="no column 'what' to take the item from"):
-        accept_history(pl.DataFrame({"x": ["alien"]}), columns=FITTED_WITH, implicit=True)
+        accept_history(pl.DataFrame({"x": ["alien"]}), columns={"user": None, "item": "what"}, implicit=True)
 
 
 def test_the_columns_of_a_history_of_ones_own_are_listed(tmp_path):

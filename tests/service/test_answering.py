@@ -40,6 +40,7 @@ def test_recommends_what_the_library_recommends(answering):
     assert ask_json(f"{service.url}/recommend", {"history": unknown, "ignore_unknown": True})[0] == 200
     status, answer = ask_json(f"{service.url}/recommend", {"history": unknown})
     assert status == 422 and "1 of the history's 4 items" in answer["error"]
+    assert "('no such item')" in answer["error"]
 
 
 def test_says_what_is_similar_and_what_is_promised(answering):

@@ -203,12 +203,12 @@ def simplify(name: str) -> str:
 
 
 class NoColumn(DataError):
-    """A column that the caller names for `role` is not there."""
+    """A column that the caller names for `role` is not there; `spare` if others are there that no role has."""
 
-    def __init__(self, message: str, role: str) -> None:
-        """Hold the sentence and the role."""
+    def __init__(self, message: str, role: str, spare: bool) -> None:
+        """Hold the sentence, the role and whether another column may be meant."""
         super().__init__(message)
-        self.role = role
+        self.role, self.spare = role, spare
 
 
 # A history can do without them, so the columns of a fit may be named for it.
@@ -222,7 +222,8 @@ def as_history(attempt: Callable[[Choice | None], Found], choice: Choice | None)
         try:
             return attempt(choice)
         except NoColumn as absent:
-            if absent.role not in _NOT_NEEDED:
+            # Several people must not be read as one because their column has another name.
+            if absent.role not in _NOT_NEEDED or (absent.role == USER and absent.spare):
                 raise
             if absent.role == TIME:
                 logger.warning("The history has no column for the time, so it is read without an order.")
@@ -239,7 +240,8 @@ def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str
     there = listed(names)
     for role, name in found.items():
         if name not in names:
-            raise NoColumn(f"There is no column {name!r} to take the {role} from; {there}.", role)
+            spare = bool(set(names) - set(found.values()))
+            raise NoColumn(f"There is no column {name!r} to take the {role} from; {there}.", role, spare)
     if missing:
         hint = " or, if every row just says that something was chosen, fit and evaluate with --implicit" * (
             RATING in missing
