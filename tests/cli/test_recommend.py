@@ -119,3 +119,8 @@ def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
     assert "above the noise" in " ".join(error.split())
     code, shown, _ = discreet("explain", plain, "--history", ratings, "--user", "3")
     assert code == 0 and "latent factors" not in shown
+
+
+def test_without_a_history_the_list_is_that_of_a_newcomer(discreet, model):
+    code, shown, error = discreet("recommend", model, "-k", "3")
+    assert code == 0 and "somebody without a history" in " ".join(shown.split()), error

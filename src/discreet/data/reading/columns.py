@@ -203,7 +203,7 @@ def simplify(name: str) -> str:
 
 
 class NoColumn(DataError):
-    """A column that the caller names for `role` is not there; `spare` if others are there that no role has."""
+    """A column that the caller names for `role` is not there; `spare` if some have no role."""
 
     def __init__(self, message: str, role: str, spare: bool) -> None:
         """Hold the sentence, the role and whether another column may be meant."""
