@@ -73,7 +73,6 @@ def test_many_people_are_served_into_a_file(discreet, ratings, model, tmp_path):
     assert discreet("recommend", model, "--histories", ratings, "--out", parquet)[0] == 0 and parquet.exists()
     one_sentence(*discreet("recommend", model, "--histories", ratings))
     one_sentence(*discreet("recommend", model, "--histories", ratings, "--out", tmp_path / "lists.xls"))
-    one_sentence(*discreet("recommend", model))
 
 
 def test_lists_are_limited_and_titled(discreet, ratings, model, tmp_path):
