@@ -118,9 +118,9 @@ def recommend(
     if many is None:
         best, usual = _one(fitted, history, user, named, k, limits)
         order = _sorted_by(fitted, rank_by, diversify)
-        if history is None:
-            order += "; this is the list of somebody without a history, give one with --history"
         _answer_one(fitted, best, titles, order, usual, as_json=as_json)
+        if history is None and not as_json:
+            show("This is the list of somebody without a history. Give one with --history FILE.")
     elif out is not None:
         from discreet.distributed.shards import is_shard_folder
 
