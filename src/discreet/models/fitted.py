@@ -120,8 +120,8 @@ class FittedModel:
         )
         ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
         stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
-        columns = ids, scores, stars, titles_in_order(self, ids)
-        return Listing(ListedItem(*one) for one in zip(*columns, strict=True))
+        entries = zip(ids, scores, stars, titles_in_order(self, ids), strict=True)
+        return Listing(ListedItem(*one) for one in entries)
 
     def recommend_all(
         self,

@@ -17,7 +17,8 @@ section { border-top: 1px solid #8886; padding: .5rem 0 1rem; }
 h2 { font-size: 1.05rem; margin: .5rem 0; overflow-wrap: anywhere; }
 h3 { font-size: .95rem; margin: .75rem 0 .25rem; }
 p { margin: .25rem 0; }
-pre { background: #8882; padding: .75rem; overflow-x: auto; border-radius: .25rem; }
+pre { background: #8882; padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .25rem; }
+td:first-child { white-space: nowrap; }
 table { border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; overflow-wrap: anywhere; }
 """
@@ -52,9 +53,9 @@ def _operation(schema: Mapping[str, Any], called: str, about: Mapping[str, Any])
     for name, kind in _bodies(schema, content.get("schema", {})):
         needed = kind.get("required", ())
         fields = [(field, form, field in needed) for field, form in kind.get("properties", {}).items()]
-        shown += _table(f"Fields of a {name}", fields)
+        shown += _table(f"Fields ({name})", fields)
     for example in content.get("examples", {}).values():
-        text = json.dumps(example["value"], indent=1, ensure_ascii=False)
+        text = json.dumps(example["value"], ensure_ascii=False)
         shown += f"<h3>Example: {escape(example['summary'])}</h3><pre>{escape(text)}</pre>"
     return f"<section>{shown}</section>"
 
@@ -87,7 +88,8 @@ _LIMITS = {
 def _form(form: Mapping[str, Any]) -> str:
     """Say what a value is in a few words."""
     if "anyOf" in form:
-        return " or ".join(dict.fromkeys(map(_form, form["anyOf"])))
+        kinds = dict.fromkeys(_form(one) for one in form["anyOf"] if one.get("type") != "null")
+        return " or ".join(kinds)
     kind = form.get("$ref", "").removeprefix(_REF) or str(form.get("type", "any"))
     if kind == "array" and "items" in form:
         kind = f"list of ({_form(form['items'])})"
