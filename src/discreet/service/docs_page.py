@@ -17,7 +17,7 @@ section { border-top: 1px solid #8886; padding: .5rem 0 1rem; }
 h2 { font-size: 1.05rem; margin: .5rem 0; overflow-wrap: anywhere; }
 h3 { font-size: .95rem; margin: .75rem 0 .25rem; }
 p { margin: .25rem 0; }
-pre { background: #8882; padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .25rem; }
+pre { background: #8882; padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 td:first-child { white-space: nowrap; }
 table { border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; overflow-wrap: anywhere; }

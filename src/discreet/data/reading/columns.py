@@ -182,19 +182,24 @@ def looks_like_time(field: str) -> bool:
 class UnclearHeader(DataError):
     """A first line may be names or a record. It is not quoted; `first` is for whose own record it is."""
 
-    def __init__(self, first: Sequence[str], choice: Choice | None, name: str) -> None:
-        """Say how columns are named, with a header and without one."""
-        given = [one for one in (without_order(choice) or {}).values() if one is not None]
-        found = f"{name} does not say which column is which"
-        if given:
-            found = f"No column of {name} is called {' or '.join(given)}, and no other name is a usual one"
-        super().__init__(
-            f"{found}. If its first line is a header, give the names in it: --columns "
-            f"user=NAME,item=NAME,rating=NAME. Without a header columns have numbers, here column_1 to "
-            f"column_{len(first)}: --columns user=column_1,item=column_2 and so on (in Python "
-            'columns={"user": "column_1", ...}).'
-        )
+    def __init__(self, message: str, first: Sequence[str]) -> None:
+        """Hold the sentence and the fields of the line."""
+        super().__init__(message)
         self.first = tuple(first)
+
+
+def how_to_name(count: int, choice: Choice | None, name: str) -> str:
+    """Say how the columns of a table are named, with a header and without one."""
+    given = [one for one in (without_order(choice) or {}).values() if one is not None]
+    found = f"{name} does not say which column is which"
+    if given:
+        found = f"No column of {name} is called {' or '.join(given)}, and no other name is a usual one"
+    return (
+        f"{found}. If its first line is a header, give the names in it: --columns "
+        f"user=NAME,item=NAME,rating=NAME. Without a header columns have numbers, here column_1 to "
+        f"column_{count}: --columns user=column_1,item=column_2 and so on (in Python "
+        'columns={"user": "column_1", ...}).'
+    )
 
 
 def simplify(name: str) -> str:

@@ -23,6 +23,7 @@ from discreet.data.reading.columns import (
     are_places,
     choose,
     date_order,
+    how_to_name,
     looks_like_time,
     recognizes,
     unread_times,
@@ -247,7 +248,7 @@ def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bo
         below = [row[place] for row in others if len(row) > place]
         if below and not is_moment(field) and all(map(is_moment, below)):
             return True
-    raise UnclearHeader(first, choice, name)
+    raise UnclearHeader(how_to_name(len(first), choice, name), first)
 
 
 def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
