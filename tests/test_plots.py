@@ -4,6 +4,7 @@ import math
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet
@@ -12,6 +13,7 @@ from discreet.core.checks import ParameterError
 from discreet.evaluation.comparison import Comparison
 from discreet.planning.curves import similar_curves
 from discreet.planning.plan import schedule
+from discreet.privacy.ledger.accounts import Account
 from evaluation.test_report import evaluation
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -105,6 +107,22 @@ def test_a_ledger_is_drawn_over_time(tmp_path):
     assert list(steps.get_ydata()) == [0.5, 1.0, 1.5]
     with pytest.raises(ParameterError, match=r"'books' is not in this ledger\. It holds 'films'"):
         ledger.plot("books")
+
+
+def test_a_ledger_is_drawn_as_its_account_counts():
+    """Half of the budget added up is a smaller part of what a Gaussian account allows, and is drawn so."""
+    ledger = discreet.Ledger.in_memory()
+    table = pl.DataFrame({"user": [1, 2, 3], "item": [1, 2, 1], "rating": [1, 2, 3]})
+    films = discreet.from_frame(table, low=1, high=5)
+    estimator = discreet.Biases(epsilon=1.0)
+    ledger.set_budget("films", estimator.clone(epsilon=6.0).promise(films.facts), account=Account.GAUSSIAN)
+    for _ in range(3):
+        estimator.fit(films, ledger=ledger, name="films")
+    ax = ledger.plot("films")
+    steps = next(line for line in ax.get_lines() if str(line.get_label()).startswith("together (gaussian"))
+    drawn, counted = list(steps.get_ydata()), ledger.balance("films").spent.epsilon
+    assert drawn[0] == pytest.approx(1.0, abs=0.01) and drawn[-1] == counted < 2.9
+    assert "of what its gaussian account allows" in ax.get_title()
 
 
 def test_a_ledger_without_a_budget_says_what_is_not_private():

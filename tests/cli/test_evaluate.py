@@ -3,6 +3,7 @@
 import json
 
 from command_line import one_sentence
+from discreet.cli.options.measuring import Measuring
 
 
 def test_evaluate_prints_one_object_with_the_agreed_names(discreet, ratings):
@@ -98,3 +99,9 @@ def test_a_baseline_that_is_as_good_and_a_shared_budget_are_said(discreet, ratin
     # The twin: without noise a model that learns is better, and there is no budget.
     strong = said("--epsilon", "inf", "--model", "als")
     assert "no better than" not in strong and "budget" not in strong
+
+
+def test_lists_of_a_random_part_get_a_hint():
+    assert "leave-one-out" in Measuring().hints(["rmse", "hr@10"])[0]
+    assert Measuring().hints(["rmse"]) == []
+    assert Measuring(split="leave-one-out").hints(["hr@10"]) == Measuring(split="time").hints(["hr@10"]) == []

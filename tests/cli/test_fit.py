@@ -216,6 +216,6 @@ def test_a_file_alone_gives_a_promise_without_conditions(discreet, tmp_path):
     fit = ("fit", path, "--epsilon", "1", "--private-catalog", "--model", "biases", "--out", tmp_path / "m")
     code, shown, error = discreet(*fit)
     assert code == 0 and error == "" and " If " not in shown and "PRIVATE, if" not in shown
-    assert "6 items were selected, with ratings from 1 to 5." in shown
+    assert "6 items were selected, with ratings from 1 to 5. Items that few people" in shown
     code, label, _ = discreet("label", tmp_path / "m", "--json")
     assert code == 0 and json.loads(label)["facts"]["high"] == 5.0

@@ -73,7 +73,6 @@ def test_many_people_are_served_into_a_file(discreet, ratings, model, tmp_path):
     assert discreet("recommend", model, "--histories", ratings, "--out", parquet)[0] == 0 and parquet.exists()
     one_sentence(*discreet("recommend", model, "--histories", ratings))
     one_sentence(*discreet("recommend", model, "--histories", ratings, "--out", tmp_path / "lists.xls"))
-    one_sentence(*discreet("recommend", model))
 
 
 def test_lists_are_limited_and_titled(discreet, ratings, model, tmp_path):
@@ -119,3 +118,8 @@ def test_similar_says_what_is_not_known(discreet, ratings, tmp_path):
     assert "above the noise" in " ".join(error.split())
     code, shown, _ = discreet("explain", plain, "--history", ratings, "--user", "3")
     assert code == 0 and "latent factors" not in shown
+
+
+def test_without_a_history_the_list_is_that_of_a_newcomer(discreet, model):
+    code, shown, error = discreet("recommend", model, "-k", "3")
+    assert code == 0 and "somebody without a history" in " ".join(shown.split()), error

@@ -76,7 +76,8 @@ def test_markdown_and_a_page(discreet, model, tmp_path):
     code, shown, _ = discreet("label", model, "--markdown")
     assert code == 0 and "| epsilon | 1 |" in shown and "| item_bias |" in shown
     page = tmp_path / "label.html"
-    assert discreet("label", model, "--html", page)[0] == 0
+    code, shown, _ = discreet("label", model, "--html", page)
+    assert code == 0 and "Written to" in shown and "What the file contains" not in shown
     text = page.read_text()
     assert "Privacy facts" in text and "http" not in text.replace("http-equiv", "")
     one_sentence(*discreet("label", model, "--html", model))

@@ -1,9 +1,11 @@
 """Small choices of readers by known answers: items of a catalog, and files that lack only ratings."""
 
+import polars as pl
 import pytest
 
 from discreet.core.checks import DataError
-from discreet.data.reading.history import _lacks_ratings
+from discreet.data.inputs import accept_history
+from discreet.data.reading.history import _lacks_ratings, read_history
 from discreet.data.reading.readers import read
 from discreet.data.vocabulary import Vocabulary
 
@@ -32,3 +34,41 @@ def test_names_that_the_caller_gives_make_a_header_where_nothing_else_shows_it(t
     assert data.n_ratings == 2 and sorted(data.catalog.ids.tolist()) == ["alien", "heat"]
     with pytest.raises(DataError, match="does not say which column is which"):
         read(path, implicit=True)
+
+
+def test_a_table_without_a_header_is_read_by_places(tmp_path):
+    path = tmp_path / "seen.csv"
+    path.write_text("ann,alien,good\nbob,heat,bad\n", encoding="utf8")
+    places = {"user": "column_1", "item": "column_2"}
+    data = read(path, columns=places, implicit=True)
+    assert data.n_ratings == 2 and sorted(data.catalog.ids.tolist()) == ["alien", "heat"]
+    with pytest.raises(DataError, match=r"is called who or what.* column_1 to column_3: ") as refused:
+        read(path, columns={"user": "who", "item": "what"}, implicit=True)
+    assert "ann" not in str(refused.value)
+    swapped = read(path, columns={"user": "column_2", "item": "column_1"}, implicit=True)
+    assert sorted(swapped.catalog.ids.tolist()) == ["ann", "bob"]
+
+
+FITTED_WITH = {"user": "who", "item": "what", "rating": "rating", "time": "when"}
+
+
+def test_a_history_may_lack_columns_of_the_fit_that_it_does_not_need(tmp_path):
+    path = tmp_path / "me.csv"
+    path.write_text("what;rating\nalien;1\n", encoding="utf8")
+    for own in (
+        read_history(path, columns=FITTED_WITH),
+        accept_history(pl.DataFrame({"what": ["alien"]}), columns=FITTED_WITH, implicit=True),
+    ):
+        assert own.items == ["alien"] and own.times is None
+    with pytest.raises(DataError, match="no column 'who' to"):
+        accept_history(pl.DataFrame({"what": ["alien"], "by": ["ann"]}), columns=FITTED_WITH, implicit=True)
+    with pytest.raises(DataError, match="no column 'what' to take the item from"):
+        accept_history(pl.DataFrame({"x": ["alien"]}), columns={"user": None, "item": "what"}, implicit=True)
+
+
+def test_the_columns_of_a_history_of_ones_own_are_listed(tmp_path):
+    path = tmp_path / "me.csv"
+    path.write_text("kunde,artikel\nich,alien\n", encoding="utf8")
+    with pytest.raises(DataError, match="the columns are kunde, artikel") as refused:
+        read_history(path, implicit=True)
+    assert "user=NAME" not in str(refused.value)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from discreet import Popularity
 from discreet.core.checks import DataError, DiscreetError, FileError, ParameterError
 from discreet.data.reading.readers import from_frame, from_scipy, read
 
@@ -34,13 +35,17 @@ def refuse(path, kind, says, **options):
         ("user,title,rating\n1,2,3\n", "hold the item; the columns are user, title, rating"),
         ("user,item\n1,2\n", "hold the rating; the columns are user, item;.*implicit"),
         ("a,b,c\n1,2,3\n", "hold the user or the item or the rating; the columns are a, b, c"),
+        ("wer,was,wann\nann,b,2024-01-02\n", "hold the user or the item .*; the columns are wer, was, wann;"),
         ("one\n1\n2\n", "one column only"),
         ("secret,thing\nann,other\n", "does not say which column is which"),
         ("secret,a,good\nann,b,bad\n", "does not say which column is which"),
         (HEADER + "1,2,\n1,3,4\n", "1 of 2 ratings are missing"),
         (HEADER + "1,2,NaN\n1,3,4\n2,3,nan\n", "2 of 3 ratings are missing, NaN"),
         (HEADER + "1,2,inf\n", "1 of 1 ratings are missing, NaN or infinite"),
-        (HEADER + "1,2,3\n1,3,secret\n", "1 of 2 ratings are text where a number belongs"),
+        (
+            HEADER + "1,2,3\n\n1,3,secret\n",
+            r"1 of 2 ratings are text where a number belongs \(column rating\).*first is in line 4\.$",
+        ),
         (HEADER + "1,2,3\n1,2,4\n1,2,5\n", "2 of 3 ratings repeat a pair.*duplicates="),
         (HEADER + ",2,3\n1,2,4\n", "1 of 2 user ids are missing"),
         ("user,item,rating,time\n1,2,3,noon\n", "1 of 1 times are neither numbers nor dates"),
@@ -88,6 +93,11 @@ def test_files_that_are_not_there_or_not_tables(tmp_path):
         ("pack.zip", b"PK\x03\x04" + bytes(50), "zip archive"),
         ("half.parquet", b"PAR1" + bytes(50), "damaged"),
         ("ragged.csv", b"user,item,rating\n1,2,3\n1,3,4,5,6\n", "Line 3 .* 5 fields where 3 belong"),
+        (
+            "no-time.csv",
+            b"user,item,rating,time\n1,2,3,4\n1,3,5\n",
+            "Line 3 .* 3 fields where 4 belong.*--skip-bad-lines",
+        ),
         ("short.csv", b"user,item,rating\n1,2,3\n1\n", "Line 3 .* 1 field where 3 belong"),
         ("open.csv", b'user,item,rating\n1,2,3\n1,"2,4\n', "Line 3 .* opens a quote"),
         (
@@ -193,3 +203,9 @@ def test_numbers_that_do_not_fit_are_not_quoted(column, values, tmp_path):
     with pytest.raises(DataError) as refused:
         read(file)
     assert refused.value.__cause__ is None and not any(str(value) in str(refused.value) for value in values)
+
+
+def test_a_model_is_told_from_an_archive_of_ratings(tmp_path):
+    frame = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": [3.0, 4.0]})
+    Popularity(epsilon=1.0).fit(from_frame(frame, low=1, high=5)).save(tmp_path / "shop.discreet")
+    refuse(tmp_path / "shop.discreet", FileError, "is a model of discreet, not ratings")

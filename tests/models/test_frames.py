@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import discreet
 from discreet.core.checks import DataError, ParameterError, suggestion
 from discreet.data.facts import SCALE
 from discreet.evaluation.private import evaluate_privately, fit_and_evaluate
+from discreet.models.answers import SimilarItem
 from discreet.models.private_facts import PrivateScale
 from toy import toy_interactions
 
@@ -118,3 +120,29 @@ def test_an_abbreviation_is_recognized():
     assert suggestion("usr-fact", words) == " Did you mean user-factorization?"
     assert suggestion("pop", words) == " Did you mean popularity?"
     assert suggestion("xq", words) == suggestion("ur", words) == suggestion("", words) == ""
+
+
+def test_a_frame_has_a_name_in_the_ledger_and_says_what_was_taken_from_it(frame, tmp_path, caplog):
+    ledger = discreet.Ledger.open(tmp_path / "ledger.db", allow_unbudgeted=True)
+    estimator = discreet.Biases(epsilon=1.0)
+    model = estimator.fit(frame, columns=NAMED, ledger=ledger, name="cheese")
+    assert list(ledger.datasets()) == ["cheese"]
+    assert "The catalog and the scale of the data, taken without noise" in caplog.text
+    assert "epsilon=1 if the catalog and the scale of the data are public" in repr(model)
+    caplog.clear()
+    estimator.fit(discreet.from_frame(frame, columns=NAMED, low=1, high=5))
+    assert not caplog.text
+
+
+def test_entries_of_lists_have_names_and_titles(frame):
+    model = discreet.Biases(epsilon=math.inf).fit(frame, columns=NAMED)
+    texts = tuple(f"<Film> {item}" for item in model.catalog.ids.tolist())
+    model = dataclasses.replace(model, public={"name": texts})
+    listed = model.recommend({"i000": 5.0}, 3)
+    best = listed[0]
+    assert (best.item, best.score) == tuple(best) and best.title == f"<Film> {best.item}"
+    assert pickle.loads(pickle.dumps(best)).title == best.title and f"title={best.title!r}" in repr(best)
+    assert listed.to_frame().columns == ["rank", "item", "title", "score", "expected_stars"]
+    assert "&lt;Film&gt;" in listed._repr_html_()
+    near = SimilarItem("i001", 0.5, None, "Heat")
+    assert (near.item, near.similarity) == tuple(near) and repr(near) == "('i001', 0.5, title='Heat')"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,3 +139,17 @@ def test_without_the_extra_it_is_named(data, monkeypatch, tmp_path):
     with pytest.raises(ParameterError, match=r"discreet\[onnx\]"):
         export_items(model, tmp_path / "shop", "onnx")
     assert not (tmp_path / "shop").exists()
+
+
+def test_the_recipe_of_the_documentation_gives_our_list(runtime, tmp_path):
+    data = toy_interactions(n_users=80, n_items=30).without_ratings()
+    model = discreet.UserFactorization(epsilon=5.0, feedback="implicit").fit(
+        data, random=discreet.PrivacyRandom.simulate(1)
+    )
+    export_items(model, tmp_path / "graph", "onnx")
+    text = (Path(__file__).parents[2] / "docs" / "on_device.md").read_text(encoding="utf8")
+    names = {}
+    exec(text.split("```py\n# onnxruntime\n")[1].split("```")[0], names)
+    history = model.catalog.ids[3:9].tolist()
+    wanted = [one.item for one in model.recommend(history, K)]
+    assert names["recommend"](history, tmp_path / "graph", K) == wanted

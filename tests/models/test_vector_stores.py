@@ -162,6 +162,14 @@ def test_the_recipe_of_the_documentation_gives_our_list_from_a_database(model, d
         same_list(model.recommend(history, k=K), recipe("# pgvector")(model, history, connection))
 
 
+@pytest.mark.parametrize("to", ["faiss", "hnswlib"])
+def test_the_recipes_of_the_documentation_give_our_list_from_an_index(tmp_path, model, to):
+    pytest.importorskip(to, reason="the extra `vectors` is not installed")
+    export_items(model, tmp_path / "shop", to)
+    history = model.catalog.ids[3:9].tolist()
+    same_list(model.recommend(history, k=K), recipe(f"# {to}")(model, history, tmp_path / "shop", K))
+
+
 def test_the_recipe_of_the_documentation_gives_our_list_from_a_collection(tmp_path, model):
     qdrant = pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
     export_items(model, tmp_path / "shop", "qdrant")

@@ -1,5 +1,6 @@
 """A model answers from a history that comes with the request; nothing of it stays."""
 
+import html
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,7 @@ def test_recommends_what_the_library_recommends(answering):
     assert ask_json(f"{service.url}/recommend", {"history": unknown, "ignore_unknown": True})[0] == 200
     status, answer = ask_json(f"{service.url}/recommend", {"history": unknown})
     assert status == 422 and "1 of the history's 4 items" in answer["error"]
+    assert "('no such item')" in answer["error"]
 
 
 def test_says_what_is_similar_and_what_is_promised(answering):
@@ -183,3 +185,16 @@ def test_without_a_filter_the_library_would_fail_then(filters_put_back, tmp_path
     filters_put_back()
     with pytest.raises(UserWarning, match="Field"):
         answering_app(tmp_path / "none.discreet")
+
+
+def test_the_page_of_docs_shows_parameters_and_examples_of_the_own_catalog(answering):
+    service, model = answering
+    status, _, raw = ask(f"{service.url}/docs")
+    page, item = raw.decode(), html.escape(str(model.catalog.ids.tolist()[0]))
+    assert status == 200 and "<h2><code>POST /recommend</code></h2>" in page
+    assert f"&quot;{item}&quot;" in page and "Example: many people" in page
+    assert "<code>ignore_unknown</code>" in page and "integer from 1 to" in page
+    # The policy of the service allows neither scripts nor styles inside a page.
+    assert "<script" not in page and "<style" not in page and "style=" not in page
+    status, headers, _ = ask(f"{service.url}/docs.css")
+    assert status == 200 and headers["content-type"].startswith("text/css")

@@ -250,3 +250,8 @@ def test_a_file_that_does_not_begin_as_parquet_has_no_label_in_it(tmp_path, impl
     assert origin_of(out) is not None, "the twin"
     out.write_bytes(b"none" + out.read_bytes()[4:])
     assert origin_of(out) is None
+
+
+def test_lengths_that_nobody_declared_are_assumed():
+    assert "assumed (mean 20" in LengthSource.of(None, None, 50).sentence()
+    assert "declared (mean 20)" in LengthSource.of(None, 20, 50).sentence()

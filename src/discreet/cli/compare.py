@@ -96,7 +96,8 @@ def compare(
             }
         )
     else:
-        _show(found, data, parse_split(measuring.split).held_out(timed=interactions.times is not None), out)
+        held_out = parse_split(measuring.split).held_out(timed=interactions.times is not None)
+        _show(found, data, held_out, out, _hints(chosen, found, measuring))
 
 
 _USUAL_EPSILONS = "1,5,inf"
@@ -166,7 +167,24 @@ def _measured(
     )
 
 
-def _show(found: Comparison, data: str, held_out: str, out: Path | None) -> None:
+def _hints(chosen: Sequence[Estimator], found: Comparison, measuring: Measuring) -> list[str]:
+    """Return what the scores do not show: budgets that are shared, and rows that look alike."""
+    from discreet.cli.evaluate import ALSO_LISTS
+
+    metrics = dict.fromkeys(name for one in found for name in one.metrics)
+    said = measuring.hints(metrics)
+    shared = [one.name for one in chosen if getattr(one, "purpose", "") == "both"]
+    if shared and list(metrics) == ["rmse"]:
+        said.append(f"{shared[0]} {ALSO_LISTS}")
+    if any(one.name == "popularity" for one in chosen):
+        said.append(
+            "The model popularity lets every user count equally, however long the history, also at epsilon "
+            "inf; the baseline popularity counts every interaction. So they differ without noise, too."
+        )
+    return said
+
+
+def _show(found: Comparison, data: str, held_out: str, out: Path | None, hints: Sequence[str]) -> None:
     """Print the scores, and below them what privacy costs by each metric."""
     from discreet.cli.output.tables import comparison_table
     from discreet.evaluation.cost_of_privacy import cost_of_privacy, ran_once
@@ -176,7 +194,7 @@ def _show(found: Comparison, data: str, held_out: str, out: Path | None) -> None
     luck = [ran_once(found)] if ran_once(found) else []
     page = "--out FILE.html writes a page with charts." if out is None else f"Written to {out}."
     title = f"Models on {data}; held out: {held_out}"
-    show(comparison_table(found, title), *said, *luck)
+    show(comparison_table(found, title), *said, *luck, *hints)
     show(f"{page} The scores have no noise: do not publish them.")
 
 

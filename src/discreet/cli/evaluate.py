@@ -53,9 +53,16 @@ def evaluate(
     )
 
 
+#: Said of a model with two purposes where only ratings are scored.
+ALSO_LISTS = (
+    "also learns lists from the same budget: --metric hr@10 scores them, and --for ratings spends all of it "
+    "on ratings."
+)
+
+
 def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring) -> list[str]:
     """Return what the scores mean for the next command: a baseline as good, or a budget that is shared."""
-    said = []
+    said = measuring.hints(result.metrics)
     behind = {name: of for name in result.metrics if (of := _not_behind(result, name))}
     if behind and result.guarantee.epsilon < float("inf"):
         simpler = "popularity" if "popularity" in behind.values() else "biases"
@@ -65,10 +72,7 @@ def _advice(estimator: Estimator, result: Evaluation, measuring: Measuring) -> l
             f"noise. More people or a larger epsilon would help{other}."
         )
     if measuring.metrics is None and getattr(estimator, "purpose", "") == "both" and "rmse" in result.metrics:
-        said.append(
-            "This model also learns lists from the same budget: --metric hr@10 scores them, and --for "
-            "ratings spends all of it on ratings."
-        )
+        said.append(f"This model {ALSO_LISTS}")
     return said
 
 

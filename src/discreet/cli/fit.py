@@ -215,5 +215,8 @@ def _show_fit(
     facts = fitted.facts
     rated = "" if chosen.scale is None else f", with ratings from {facts.low:g} to {facts.high:g}"
     if chosen.catalog is not None:
-        show(f"{facts.n_items:,} items were selected{rated}.")
+        show(
+            f"{facts.n_items:,} items were selected{rated}. Items that few people chose are left out, and no "
+            "list can name them: --items declares a whole catalog."
+        )
     show(f"{written} {fitted.guarantee.sentence()}")

@@ -49,10 +49,15 @@ def label(
         emit({**content, "last_audit": None if last is None else last.to_json()})
         return
     written = [f"Written to {path}." for path in (registry, page, card) if path is not None]
-    _show(content, signed, last, written)
+    if written:
+        from discreet.privacy.guarantee import Guarantee
+
+        show(f"{' '.join(written)} {Guarantee.from_json(content['guarantee']).sentence()}")
+        return
+    _show(content, signed, last)
 
 
-def _show(content: dict[str, Any], signed: str, last: LastAudit | None, written: list[str]) -> None:
+def _show(content: dict[str, Any], signed: str, last: LastAudit | None) -> None:
     """Print the promise, where each array comes from, and what else is known about the file."""
     from rich.table import Table
 
@@ -66,7 +71,7 @@ def _show(content: dict[str, Any], signed: str, last: LastAudit | None, written:
         table.add_row(names, origin)
     limits = (f"Not to be used for {text}." for text in content.get("not_for", ()))
     audited = _audited(content, last)
-    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited, *written)
+    show(facts, promise.sentence(), table, *_purpose(content), signed, *limits, *audited)
 
 
 def _read(file: Path, *, signed: bool) -> dict[str, Any]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _ORDERS = {"choice": "what is chosen, without stars", "stars": "expected stars alone"}
 STARS = "expected_stars"
+_SAME_FOR_ALL = "popularity"
 
 
 def recommend(
@@ -95,7 +96,10 @@ def recommend(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend items to one person from their own history, or to all people in a file of histories."""
+    """Recommend items to one person from their own history, or to all people in a file of histories.
+
+    Without any, to somebody who has none yet.
+    """
     from discreet.models.storage import load
 
     integer("-k", k, least=1)
@@ -111,11 +115,13 @@ def recommend(
         "diversify": diversify,
     }
     named = parse_columns(columns)
-    if history is not None:
+    if many is None:
         best, usual = _one(fitted, history, user, named, k, limits)
         order = _sorted_by(fitted, rank_by, diversify)
         _answer_one(fitted, best, titles, order, usual, as_json=as_json)
-    elif many is not None and out is not None:
+        if history is None and not as_json:
+            show("This is the list of somebody without a history. Give one with --history FILE.")
+    elif out is not None:
         from discreet.distributed.shards import is_shard_folder
 
         if is_shard_folder(many):
@@ -145,7 +151,7 @@ def _many_people(all_users: str | None, histories: Path | None, *, for_all: bool
 
 def _refuse_unclear(history: Path | None, many: str | None, out: Path | None) -> None:
     """Refuse unless it is one person, whose list is shown, or many, whose lists go to a file."""
-    if (history is None) == (many is None):
+    if history is not None and many is not None:
         raise ParameterError("Give either --history FILE (one person) or --histories FILE (many people).")
     if (many is None) != (out is None):
         raise ParameterError("--histories and --out go together: lists of many people go to a file.")
@@ -168,14 +174,15 @@ def _answer_one(
         if not best:
             show("Nothing is left to recommend: every item of the catalog is in the history.")
             return
-        show(items_table(best, beside, more=("expected stars", stars)))
+        alone = ranked_by.startswith(_ORDERS["stars"])
+        show(items_table(best, beside, more=None if alone else ("expected stars", stars)))
         mostly = f" {mostly_popular(usual)} `discreet explain` says more." if usual >= MOSTLY else ""
         show(f"Sorted by score: {ranked_by}.{mostly}")
 
 
 def _one(
     fitted: FittedModel,
-    history: Path,
+    history: Path | None,
     user: str | None,
     columns: dict[str, str | None] | None,
     k: int,
@@ -185,10 +192,15 @@ def _one(
     from discreet.data.reading.history import read_history
     from discreet.models.answers import usual_share
 
+    if history is None:
+        return fitted.recommend([], k, user=user, **limits), 0.0
     implicit = not fitted.scorer.needs_ratings
     person = read_history(history, user=user, columns=columns, implicit=implicit)
     best = fitted.recommend(person, k, **limits)
-    if any(limits[name] for name in ("among", "exclude", "rank_by", "diversify")):
+    # Of a model of popularity nothing else is expected.
+    if fitted.name == _SAME_FOR_ALL or any(
+        limits[name] for name in ("among", "exclude", "rank_by", "diversify")
+    ):
         return best, 0.0
     return best, usual_share(fitted, person, ignore_unknown=limits["ignore_unknown"])
 

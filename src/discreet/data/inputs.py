@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet.core.checks import DataError, FileError, ParameterError, suggestion
 from discreet.data.facts import Duplicates
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import USER, Choice
+from discreet.data.reading.columns import USER, Choice, NoColumn, as_history
 from discreet.data.reading.named import files_of_layout, has_own_form
 from discreet.data.reading.readers import ReadOptions, Zeros, read
 from discreet.data.reading.tables import locate
@@ -146,15 +146,21 @@ def _of_frame(frame: Any, columns: Choice | None, *, implicit: bool) -> UserHist
     """Read a data frame of one user; without a user column all rows belong to that user."""
     from discreet.data.reading.readers import from_frame
 
-    try:
-        named = from_frame(frame, columns=columns, implicit=implicit, duplicates="last")
-    except DataError:
-        if (columns or {}).get(USER) is not None:
+    def attempt(choice: Choice | None) -> Interactions:
+        return from_frame(frame, columns=choice, implicit=implicit, duplicates="last")
+
+    def of_one(choice: Choice | None) -> UserHistory:
+        try:
+            named = attempt(choice)
+        except NoColumn:
             raise
-        one = {**(columns or {}), USER: None}
-        alone = from_frame(frame, columns=one, implicit=implicit, duplicates="last")
-        return replace(of_row(alone), user=None)
-    return of_row(named)
+        except DataError:
+            if (choice or {}).get(USER) is not None:
+                raise
+            return replace(of_row(attempt({**(choice or {}), USER: None})), user=None)
+        return of_row(named)
+
+    return as_history(of_one, columns)
 
 
 def _of_list(entries: list[Any]) -> UserHistory:

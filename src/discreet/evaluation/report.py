@@ -90,16 +90,16 @@ def _costs(found: Sequence[Evaluation], metrics: Sequence[str]) -> Html:
 
 
 def _scores(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str]:
-    head = ["model", "epsilon", *metrics, "protects", "delta", "runs", "fit (s)"]
-    last = 2 + len(metrics)
+    # What is protected comes first, so that it is in sight on a telephone.
+    head = ["model", "epsilon", "protects", *metrics, "delta", "runs", "fit (s)"]
     rows, kinds, previous = [], [], ""
     for row in report_rows(found, metrics):
         rows.append(
             [
                 row["model"],
                 row["epsilon"],
-                *row["cells"],
                 row["protects"],
+                *row["cells"],
                 row["delta"],
                 row["runs"],
                 row["fit"],
@@ -109,10 +109,10 @@ def _scores(found: Sequence[Evaluation], metrics: Sequence[str]) -> Iterator[str
         previous = row["model"]
     for row in reference_rows(found, metrics):
         rows.append(
-            [row["name"].removeprefix(PREFIX), "", *row["cells"], "NOT PRIVATE, baseline", "", "", ""]
+            [row["name"].removeprefix(PREFIX), "", "NOT PRIVATE, baseline", *row["cells"], "", "", ""]
         )
         kinds.append("baseline" if "baseline" in kinds else "first baseline")
-    numbers = {1, *range(2, last), last + 1, last + 2, last + 3}
+    numbers = {1, *range(3, len(head))}
     yield table(head, rows, "Scores of all models", numbers=numbers, kinds=kinds)
     yield element(
         "p",

@@ -30,18 +30,32 @@ ItemId = str | int
 
 @final
 class ListedItem(tuple[ItemId, float]):
-    """An item and the ranking score that its list is sorted by: `item, score = listed`.
+    """An item and the ranking score that its list is sorted by: `item, score = listed`, or `listed.item`.
 
-    `expected_stars` is the rating that the person is expected to give, where the model knows one.
+    `expected_stars` is the rating that the person is expected to give, where the model knows one, and `title`
+    the first public text that the model holds of the item.
     """
 
     expected_stars: float | None
+    title: str | None
 
-    def __new__(cls, item: ItemId, score: float, expected_stars: float | None = None) -> Self:
-        """Hold the pair, and the stars beside it."""
+    def __new__(
+        cls, item: ItemId, score: float, expected_stars: float | None = None, title: str | None = None
+    ) -> Self:
+        """Hold the pair, and stars and title beside it."""
         made = super().__new__(cls, (item, score))
-        made.expected_stars = expected_stars
+        made.expected_stars, made.title = expected_stars, title
         return made
+
+    @property
+    def item(self) -> ItemId:
+        """Return the item's id."""
+        return self[0]
+
+    @property
+    def score(self) -> float:
+        """Return the ranking score."""
+        return self[1]
 
     @property
     def stars(self) -> float | None:
@@ -50,12 +64,11 @@ class ListedItem(tuple[ItemId, float]):
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what a copy is made from."""
-        return (*self, self.expected_stars)
+        return (*self, self.expected_stars, self.title)
 
     def __repr__(self) -> str:
-        """Show all three."""
-        beside = "" if self.expected_stars is None else f", expected_stars={self.expected_stars!r}"
-        return f"({self[0]!r}, {self[1]!r}{beside})"
+        """Show all that is known."""
+        return _shown(self, expected_stars=self.expected_stars, title=self.title)
 
 
 # The largest confidence in a neighbor.
@@ -64,31 +77,53 @@ _SUREST = 0.999
 
 @final
 class SimilarItem(tuple[ItemId, float]):
-    """A neighbor and its similarity: `item, similarity = neighbor`.
+    """A neighbor and its similarity: `item, similarity = neighbor`, or `neighbor.item`; perhaps a `title`.
 
     `confidence` is the chance that it is a neighbor in what was found, and no work of the noise; at most
     0.999: the noise is estimated, so nothing is certain. It is None where no noise was added.
     """
 
     confidence: float | None
+    title: str | None
 
-    def __new__(cls, item: ItemId, similarity: float, confidence: float | None = None) -> Self:
-        """Hold the pair, and the confidence beside it."""
+    def __new__(
+        cls, item: ItemId, similarity: float, confidence: float | None = None, title: str | None = None
+    ) -> Self:
+        """Hold the pair, and confidence and title beside it."""
         made = super().__new__(cls, (item, similarity))
-        made.confidence = None if confidence is None else min(confidence, _SUREST)
+        made.confidence, made.title = None if confidence is None else min(confidence, _SUREST), title
         return made
+
+    @property
+    def item(self) -> ItemId:
+        """Return the neighbor's id."""
+        return self[0]
+
+    @property
+    def similarity(self) -> float:
+        """Return the similarity."""
+        return self[1]
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what a copy is made from."""
-        return (*self, self.confidence)
+        return (*self, self.confidence, self.title)
 
     def __repr__(self) -> str:
-        """Show all three."""
-        beside = "" if self.confidence is None else f", confidence={self.confidence!r}"
-        return f"({self[0]!r}, {self[1]!r}{beside})"
+        """Show all that is known."""
+        return _shown(self, confidence=self.confidence, title=self.title)
+
+
+def _shown(pair: tuple[ItemId, float], **beside: object) -> str:
+    known = "".join(f", {name}={value!r}" for name, value in beside.items() if value is not None)
+    return f"({pair[0]!r}, {pair[1]!r}{known})"
 
 
 Entry = TypeVar("Entry", ListedItem, SimilarItem)
+
+
+def any_known(column: Sequence[object]) -> bool:
+    """Tell whether a column has a value anywhere."""
+    return any(value is not None for value in column)
 
 
 @final
@@ -96,7 +131,7 @@ class Listing(list[Entry]):
     """A list of items, best first, that also is a table: `to_frame` and a view for notebooks."""
 
     def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """Return rank, item and score (or similarity), and expected_stars (or confidence) where known."""
+        """Return rank, item, score (or similarity), and where known title, expected_stars (or confidence)."""
         return to_frame(self._columns(), kind)
 
     def _columns(self) -> dict[str, list[Any]]:
@@ -105,10 +140,12 @@ class Listing(list[Entry]):
         columns: dict[str, list[Any]] = {
             "rank": list(range(1, len(self) + 1)),
             "item": [one[0] for one in self],
+            "title": [one.title for one in self],
             score: [one[1] for one in self],
+            extra: [getattr(one, extra) for one in self],
         }
-        beside = [getattr(one, extra) for one in self]
-        return columns if all(one is None for one in beside) else {**columns, extra: beside}
+        optional = ("title", extra)
+        return {name: column for name, column in columns.items() if name not in optional or any_known(column)}
 
     def _repr_html_(self) -> str:
         columns = self._columns()
@@ -262,4 +299,11 @@ def _named(model: FittedModel, place: int, found: NearestItems, k: int) -> list[
     best = best[np.isfinite(similarity[best])]
     sure = [None] * best.size if found.confidence is None else found.confidence[best].tolist()
     ids = model.catalog.id_at(best).tolist()
-    return [SimilarItem(*one) for one in zip(ids, similarity[best].tolist(), sure, strict=True)]
+    columns = ids, similarity[best].tolist(), sure, titles_in_order(model, ids)
+    return [SimilarItem(*one) for one in zip(*columns, strict=True)]
+
+
+def titles_in_order(model: FittedModel, items: Sequence[ItemId]) -> list[str | None]:
+    """Return the titles that a model holds of these items: the first of its public columns, or None."""
+    known = model.titles(items)
+    return [next(iter(known.get(item, {}).values()), "") or None for item in items]

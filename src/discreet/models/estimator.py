@@ -173,6 +173,7 @@ class Estimator(ABC):
         select_items: PrivateCatalog | None = None,
         select_scale: PrivateScale | None = None,
         ledger: Ledger | None = None,
+        name: str | None = None,
         random: PrivacyRandom | None = None,
         progress: Progress | None = None,
     ) -> FittedModel:
@@ -185,7 +186,8 @@ class Estimator(ABC):
         also take a folder of shards, by its path or opened, or a cluster that reads one (docs/scale.md).
         `select_items` and `select_scale` choose the catalog and the scale from the data with noise. This
         costs budget on top of the model's. The promise is paid for in `ledger` before anything is learned; a
-        crash after that is still paid. Ratings that the estimator does not read are left out before all that.
+        crash after that is still paid. `name` is what the ledger calls the data; a frame is called "data"
+        without it. Ratings that the estimator does not read are left out before all that.
 
         Raises:
             DataError: The data are not sound interactions (a pair comes twice, a row is out of order, a value
@@ -198,6 +200,7 @@ class Estimator(ABC):
         if random is not None:
             instance("random", random, PrivacyRandom, "Leave it out, or PrivacyRandom.simulate(seed).")
         source = self.without_unread(self.accepted(data, columns=columns, duplicates=duplicates))
+        source = source if name is None else renamed(source, name)
         random = random or PrivacyRandom.from_os()
         chosen = PrivateFacts(catalog=select_items, scale=self._needed_scale(select_scale))
         if chosen.catalog is None:
@@ -208,6 +211,8 @@ class Estimator(ABC):
             self._refuse_inputs()
         self._refuse_facts(chosen.before(source.facts))
         promise = promise.as_simulated() if random.simulated else promise
+        if not isinstance(data, DataSource):
+            _remark_on_conditions(promise)
         # Without a ledger nobody reads the events.
         events = () if ledger is None else whole_events(self, source, chosen)
         if ledger is not None:
@@ -276,6 +281,25 @@ class Estimator(ABC):
         self._refuse(data)
         data = cast(Interactions, self.without_unread(data))
         return self._train(self._bound(data), random, silent)
+
+
+def renamed(data: DataSource, name: str) -> DataSource:
+    """Return the data under another name, the one that a ledger books them by."""
+    instance("name", name, str, "Give the data a name.")
+    if not isinstance(data, Interactions):
+        raise ParameterError("name= is for data in memory; shards are called as their folder. Leave it out.")
+    return replace(data, name=name)
+
+
+def _remark_on_conditions(promise: Guarantee) -> None:
+    """Say that facts were taken from data that nobody declared any for; the label says it as well."""
+    if promise.is_private and promise.conditions:
+        logger.warning(
+            "%s of the data, taken without noise: the promise holds only if that is public. Declare it with "
+            "discreet.read or discreet.from_frame (catalog=, low=, high=), or choose it with noise "
+            "(select_items=, select_scale=).",
+            " and ".join(promise.conditions).capitalize(),
+        )
 
 
 def _named(value: Any) -> Any:

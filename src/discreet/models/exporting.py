@@ -21,7 +21,7 @@ import numpy as np
 from discreet.core.arrays import Floats, Singles
 from discreet.core.checks import FileError, ParameterError, integer, one_of
 from discreet.core.exports import Later
-from discreet.models.answers import ListedItem, Listing
+from discreet.models.answers import ListedItem, Listing, titles_in_order
 from discreet.models.feast_files import write_feast
 from discreet.models.lists import item_places
 from discreet.models.vector_stores import (
@@ -93,10 +93,12 @@ def reranked(
     # Ties are broken as in `recommend`: by place in the catalog.
     best = np.lexsort((items, -scores))[:k]
     stars = model.scorer.expected_stars(person, np.zeros(best.size, dtype=np.int64), items[best])
+    ids = model.catalog.id_at(items[best]).tolist()
     columns = (
-        model.catalog.id_at(items[best]).tolist(),
+        ids,
         scores[best].tolist(),
         [None] * best.size if stars is None else stars.tolist(),
+        titles_in_order(model, ids),
     )
     return Listing(ListedItem(*one) for one in zip(*columns, strict=True))
 

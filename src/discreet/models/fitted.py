@@ -18,7 +18,7 @@ from discreet.data.facts import PublicFacts
 from discreet.data.interactions import Interactions
 from discreet.data.reading.columns import Choice
 from discreet.data.vocabulary import Vocabulary
-from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem
+from discreet.models.answers import Explanation, ListedItem, Listing, SimilarItem, titles_in_order
 from discreet.models.histories import History, ItemId, people_rows, person_row
 from discreet.models.items import PublicColumns, beside, read_columns, read_table, unknown_item
 from discreet.models.lists import best_items, closed_items, recommend_rows
@@ -93,7 +93,8 @@ class FittedModel:
         """Return the `k` best items for a person with this history, best first: (item, score) pairs.
 
         The score is what the list is sorted by; `scorer.ranked_by` says what that is. Beside it a place has
-        `expected_stars`, the rating that the person is expected to give, where the model knows one.
+        `expected_stars`, the rating that the person is expected to give, where the model knows one, and
+        `item`, `score` and `title` by name.
 
         `history` is a list, read oldest first: of item ids, of (item, rating) pairs, or of rows such as
         `{"item": 7, "rating": 4, "time": 964982703}`, whose times decide if they are there. A mapping from
@@ -119,7 +120,8 @@ class FittedModel:
         )
         ids, scores = self.catalog.id_at(best.items).tolist(), best.scores.tolist()
         stars = [None] * len(ids) if best.stars is None else best.stars.tolist()
-        return Listing(ListedItem(*one) for one in zip(ids, scores, stars, strict=True))
+        entries = zip(ids, scores, stars, titles_in_order(self, ids), strict=True)
+        return Listing(ListedItem(*one) for one in entries)
 
     def recommend_all(
         self,
@@ -266,6 +268,9 @@ class FittedModel:
         """Describe the model in one line; the label says the rest."""
         promise = self.guarantee
         level = f"epsilon={promise.epsilon:g}" if promise.is_private else "not private"
+        if promise.is_private and promise.conditions:
+            be = "is" if len(promise.conditions) == 1 else "are"
+            level += f" if {' and '.join(promise.conditions)} of the data {be} public"
         return f"FittedModel({self.name}, {level}, {len(self.catalog):,} items)"
 
     def _repr_html_(self) -> str:

@@ -42,7 +42,8 @@ def person_row(
     if unknown and not ignore_unknown:
         raise DataError(
             f"{unknown} of the history's {len(own.items)} items {'is' if unknown == 1 else 'are'} not in the "
-            f"model's catalog; {_DO}."
+            f"model's catalog ({_named([own.items[place] for place in np.flatnonzero(~known)[:_FEW]])}"
+            f"{', ...' * (unknown > _FEW)}); {_DO}."
         )
     items = [item for item, fits in zip(own.items, known.tolist(), strict=True) if fits]
     if model.scorer.needs_ratings:
@@ -60,6 +61,15 @@ def person_row(
         name="history",
         duplicates="last",
     )
+
+
+# So many unknown items are named, and so many letters of each; they are the person's own.
+_FEW, _LONGEST = 3, 36
+
+
+def _named(items: list[ItemId]) -> str:
+    texts = (str(item) for item in items)
+    return ", ".join(repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..." for text in texts)
 
 
 def variants(person: Interactions) -> Interactions:

@@ -30,7 +30,6 @@ from discreet.service.questions import (
     examples,
     parsed,
     question,
-    titles_of,
 )
 from discreet.service.running import log
 from discreet.service.web_app import add_metrics, new_app, over_http
@@ -197,9 +196,8 @@ def _add_similar(
         def work() -> list[Neighbor]:
             model = newest().model
             found = model.similar_items(item, k)
-            titles = titles_of(model, [one[0] for one in found])
             return [
-                Neighbor(item=one[0], score=one[1], confidence=one.confidence, title=titles.get(one[0]))
+                Neighbor(item=one.item, score=one.similarity, confidence=one.confidence, title=one.title)
                 for one in found
             ]
 

@@ -7,7 +7,6 @@ it. What was sent is never quoted.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -167,17 +166,11 @@ def answer(model: FittedModel, asked: Question) -> Answer:
         ignore_unknown=asked.ignore_unknown,
         user=asked.user,
     )
-    titles = titles_of(model, [one[0] for one in found])
     listed = [
-        Listed(item=one[0], score=one[1], expected_stars=one.stars, title=titles.get(one[0])) for one in found
+        Listed(item=one.item, score=one.score, expected_stars=one.expected_stars, title=one.title)
+        for one in found
     ]
     return Answer(items=listed, ranked_by=model.scorer.ranked_by)
-
-
-def titles_of(model: FittedModel, items: Sequence[ItemId]) -> dict[ItemId, str]:
-    """Return the titles that a model holds of these items: the first of its public columns."""
-    texts = {item: next(iter(columns.values()), "") for item, columns in model.titles(items).items()}
-    return {item: text for item, text in texts.items() if text}
 
 
 def examples(model: FittedModel | None) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import html
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.core.checks import DiscreetError
+from discreet.service.docs_page import STYLE, docs_page
 from discreet.service.limits import RefusedError
 from discreet.service.pages import HEADERS
 
@@ -29,7 +29,11 @@ def new_app(title: str, description: str) -> FastAPI:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(_docs(app.openapi()))
+        return HTMLResponse(docs_page(app.openapi()))
+
+    @app.get("/docs.css", include_in_schema=False)
+    async def style() -> PlainTextResponse:
+        return PlainTextResponse(STYLE, media_type="text/css")
 
     _answer_in_sentences(app)
     return app
@@ -119,18 +123,3 @@ def add_metrics(app: FastAPI, text: Callable[[], str], token: str | None) -> Non
         if not token or not hmac.compare_digest(shown, expected):
             raise RefusedError(401, _NO_TOKEN)
         return PlainTextResponse(text())
-
-
-def _docs(schema: dict[str, Any]) -> str:
-    rows = [
-        f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{html.escape(about['summary'])}. "
-        f"{html.escape(about.get('description', ''))}</dd>"
-        for path, methods in schema["paths"].items()
-        for method, about in methods.items()
-    ]
-    title = html.escape(schema["info"]["title"])
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
-        f"<p>{html.escape(schema['info']['description'])}</p><dl>{''.join(rows)}</dl>"
-        '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p></html>'
-    )

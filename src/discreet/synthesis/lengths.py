@@ -29,6 +29,8 @@ class LengthSource:
     counts: Floats
     mean: int
     longest: int
+    #: Whether somebody declared the mean; else it is only assumed.
+    is_declared: bool = True
 
     @classmethod
     def of(cls, released: ReleasedHistories | None, declared: int | None, longest: int) -> LengthSource:
@@ -37,7 +39,8 @@ class LengthSource:
             integer("length", declared, least=1, most=longest)
         use = released is not None and declared is None
         counts = released.lengths if released is not None and use else np.zeros(0)
-        return cls(counts=counts, mean=min(declared or DEFAULT_LENGTH, longest), longest=longest)
+        mean = min(declared or DEFAULT_LENGTH, longest)
+        return cls(counts=counts, mean=mean, longest=longest, is_declared=declared is not None)
 
     @property
     def is_released(self) -> bool:
@@ -48,6 +51,8 @@ class LengthSource:
         """Say where lengths come from."""
         if self.is_released:
             return "lengths of histories are drawn from noisy counts of the release"
+        if not self.is_declared:
+            return f"lengths of histories are assumed (mean {self.mean}; --length declares another)"
         return f"lengths of histories are declared (mean {self.mean}), not learned from the data"
 
     def draw(self, users: int, random: np.random.Generator) -> Indices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, final
@@ -59,6 +60,20 @@ class Measuring:
         """Return the options given here that private scores do not use: these hold out one item of each."""
         given = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{name.replace('_', '-')}" for name in given if name != "metric"]
+
+    def hints(self, shown: Iterable[str]) -> list[str]:
+        """Return what to know about these metrics under this split: lists of a random part ask little."""
+        from discreet.data.splits import parse_split
+        from discreet.evaluation.metric_kinds import ListMetric
+        from discreet.evaluation.metrics import Metric
+
+        lists = any(isinstance(Metric.parse(name).definition, ListMetric) for name in shown)
+        if not lists or parse_split(self.split).kind not in ("random", "kfold"):
+            return []
+        return [
+            "Lists are scored by a random part of the histories. --split leave-one-out or time asks what "
+            "people choose next, as in use."
+        ]
 
     def files(self, folder: Path | None) -> list[Path]:
         """Return the possible files of a given split; other splits have none."""

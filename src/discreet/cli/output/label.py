@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,8 @@ def _basic(label: Mapping[str, Any]) -> dict[str, Any]:
         "data_product_type": "Machine learning model",
         "data_product_region": _OPEN,
         "data_product_sector": _OPEN,
-        "publication_date": "1900-01-01",
+        # The day of the draft; the schema wants a date.
+        "publication_date": datetime.now(UTC).date().isoformat(),
     }
 
 

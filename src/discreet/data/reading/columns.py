@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.core.checks import DataError, ParameterError, one_of
 from discreet.core.exports import Later
@@ -165,17 +165,88 @@ def recognizes(names: Sequence[str], choice: Choice | None) -> bool:
     return bool(given & set(names)) or USER in usual or ITEM in usual
 
 
+_PLACE = re.compile(r"column_[1-9][0-9]*")
+
+
+def are_places(choice: Choice | None) -> bool:
+    """Tell whether all names that the caller gives are places, column_1 and so on: those of no header."""
+    given = [name for name in (without_order(choice) or {}).values() if name is not None]
+    return bool(given) and all(map(_PLACE.fullmatch, given))
+
+
+def looks_like_time(field: str) -> bool:
+    """Tell whether a field is written as a date, or as epoch seconds or milliseconds."""
+    return _LOOKS_LIKE_TIME.fullmatch(field) is not None
+
+
+class UnclearHeader(DataError):
+    """A first line may be names or a record. It is not quoted; `first` is for whose own record it is."""
+
+    def __init__(self, message: str, first: Sequence[str]) -> None:
+        """Hold the sentence and the fields of the line."""
+        super().__init__(message)
+        self.first = tuple(first)
+
+
+def how_to_name(count: int, choice: Choice | None, name: str) -> str:
+    """Say how the columns of a table are named, with a header and without one."""
+    given = [one for one in (without_order(choice) or {}).values() if one is not None]
+    found = f"{name} does not say which column is which"
+    if given:
+        found = f"No column of {name} is called {' or '.join(given)}, and no other name is a usual one"
+    return (
+        f"{found}. If its first line is a header, give the names in it: --columns "
+        f"user=NAME,item=NAME,rating=NAME. Without a header columns have numbers, here column_1 to "
+        f"column_{count}: --columns user=column_1,item=column_2 and so on (in Python "
+        'columns={"user": "column_1", ...}).'
+    )
+
+
 def simplify(name: str) -> str:
     """Drop a type suffix such as `:token`, case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.split(":")[0].lower())
 
 
-def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str]) -> None:
+class NoColumn(DataError):
+    """A column that the caller names for `role` is not there; `spare` if some have no role."""
+
+    def __init__(self, message: str, role: str, spare: bool) -> None:
+        """Hold the sentence, the role and whether another column may be meant."""
+        super().__init__(message)
+        self.role, self.spare = role, spare
+
+
+# A history can do without them, so the columns of a fit may be named for it.
+_NOT_NEEDED = (USER, TIME, WEIGHT)
+Found = TypeVar("Found")
+
+
+def as_history(attempt: Callable[[Choice | None], Found], choice: Choice | None) -> Found:
+    """Read a history; columns that it does not need and does not have are left out of the choice."""
+    while True:
+        try:
+            return attempt(choice)
+        except NoColumn as absent:
+            # Several people must not be read as one because their column has another name.
+            if absent.role not in _NOT_NEEDED or (absent.role == USER and absent.spare):
+                raise
+            if absent.role == TIME:
+                logger.warning("The history has no column for the time, so it is read without an order.")
+            choice = {**(choice or {}), absent.role: None}
+
+
+def listed(names: Sequence[str]) -> str:
+    """List the columns of a table, of a wide one the first."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    there = f"the columns are {', '.join(names[:_MOST_NAMED])}{more}"
+    return f"the columns are {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _check(found: Mapping[str, str], names: Sequence[str], missing: Sequence[str]) -> None:
+    there = listed(names)
     for role, name in found.items():
         if name not in names:
-            raise DataError(f"There is no column {name!r} to take the {role} from; {there}.")
+            spare = bool(set(names) - set(found.values()))
+            raise NoColumn(f"There is no column {name!r} to take the {role} from; {there}.", role, spare)
     if missing:
         hint = " or, if every row just says that something was chosen, fit and evaluate with --implicit" * (
             RATING in missing
@@ -196,12 +267,14 @@ def from_table(
     roles: Mapping[str, str],
     rating: type[pl.DataType],
     order: str | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> Columns:
     """Return the chosen columns with their types settled; refuse text where numbers belong.
 
     Ratings that are text become `rating`: what the same ratings would be if none of them were text. `order`
-    is that of the parts of dates whose year is last.
+    is that of the parts of dates whose year is last; `called` are the columns' names in the file.
     """
+    called = roles if called is None else called
     number = WEIGHT if WEIGHT in roles else RATING
     values, times = (table[roles[role]] if role in roles else None for role in (number, TIME))
     items = table[roles[ITEM]]
@@ -214,15 +287,24 @@ def from_table(
     return Columns(
         users=table[roles[USER]] if USER in roles else pl.zeros(len(items), pl.Int64, eager=True),
         items=items,
-        values=None if values is None else to_numbers(values, f"{number}s", rating),
+        values=None if values is None else to_numbers(values, number, called[number], rating),
         times=None if read is None else read.moments,
         weighted=WEIGHT in roles,
-        names=dict(roles),
+        names=dict(called),
         times_are=() if read is None else read.forms,
     )
 
 
-def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Series:
+class NoNumbers(DataError):
+    """Ratings that are text; `first` is the row of the first of them."""
+
+    def __init__(self, message: str, first: int) -> None:
+        """Hold the sentence and the row, counted from 0."""
+        super().__init__(message)
+        self.first = first
+
+
+def to_numbers(series: pl.Series, role: str, name: str, dtype: type[pl.DataType]) -> pl.Series:
     """Return a numeric series; text that holds numbers becomes `dtype`, other text is counted and refused."""
     if series.dtype.is_numeric() or series.dtype == pl.Null:
         return series
@@ -230,15 +312,16 @@ def to_numbers(series: pl.Series, what: str, dtype: type[pl.DataType]) -> pl.Ser
         return series.cast(pl.Float32)
     if series.dtype != pl.String:
         raise DataError(
-            f"The {what} must be numbers, not {series.dtype}; choose another column or convert it."
+            f"The {role}s must be numbers, not {series.dtype}; choose another column or convert it."
         )
     text = series.str.strip_chars().str.replace(DECIMAL_COMMA, "${1}.${2}")
     numbers = text.cast(dtype, strict=False)
-    bad = numbers.null_count() - series.null_count()
-    if bad:
-        raise DataError(
-            f"{bad:,} of {len(series):,} {what} are text where a number belongs; "
-            "choose another column or remove such rows."
+    bad = numbers.is_null() & series.is_not_null()
+    if bad.any():
+        raise NoNumbers(
+            f"{bad.sum():,} of {len(series):,} {role}s are text where a number belongs (column {name}); "
+            f"choose another column (--columns {role}=NAME) or remove such rows.",
+            int(bad.arg_max() or 0),
         )
     return numbers
 

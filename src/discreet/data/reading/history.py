@@ -12,7 +12,18 @@ import numpy as np
 from discreet.core.checks import DataError, DiscreetError
 from discreet.data.inputs import UserHistory, of_row
 from discreet.data.interactions import Interactions
-from discreet.data.reading.columns import ITEM, RATING, TIME, USER, Choice, choose
+from discreet.data.reading.columns import (
+    ITEM,
+    RATING,
+    TIME,
+    USER,
+    Choice,
+    NoColumn,
+    UnclearHeader,
+    as_history,
+    choose,
+    listed,
+)
 from discreet.data.reading.layouts import Layout, sniff
 from discreet.data.reading.readers import read
 
@@ -28,8 +39,23 @@ def read_history(
     """Return one person's history; with several people in the file, `user` says whose.
 
     A table is in order if it has times. Of an item that comes twice the last row counts. With `implicit`
-    ratings are not read, and a file of one column is a list of items, oldest first.
+    ratings are not read, and a file of one column is a list of items, oldest first. Columns of a fit that a
+    history does not need may be named and absent.
     """
+    if user is not None:
+        return _read(path, user, columns, implicit=implicit)
+    try:
+        return as_history(lambda choice: _read(path, None, choice, implicit=implicit), columns)
+    except UnclearHeader as error:
+        # One person's own file: what may be their record may be shown to them.
+        names = "item=NAME" if implicit else "item=NAME,rating=NAME"
+        raise DataError(
+            f"The first line of {path.name} names no column in a usual way; {listed(error.first)}. Say which "
+            f"with --columns {names}, or, if it is no header, with column_1 and so on for NAME."
+        ) from None
+
+
+def _read(path: Path, user: str | None, columns: Choice | None, *, implicit: bool) -> UserHistory:
     listed = _listed_items(path, columns) if user is None else None
     if implicit and listed is not None:
         return UserHistory.of(listed, None, range(len(listed)))
@@ -56,6 +82,8 @@ def _read_people(path: Path, columns: Choice | None, *, implicit: bool, alone: b
     """Read a history; one without a column for the person is one person's."""
     try:
         return read(path, columns=columns, implicit=implicit, duplicates="last")
+    except (NoColumn, UnclearHeader):
+        raise
     except DataError:
         if not alone:
             raise
@@ -85,10 +113,14 @@ def _lacks_ratings(path: Path, columns: Choice | None, *, alone: bool) -> bool:
     choice = {**(columns or {}), **({USER: None} if alone else {})}
     try:
         sniff(path, choice, implicit=True)
+    except (NoColumn, UnclearHeader):
+        raise
     except DiscreetError:
         return False
     try:
         sniff(path, choice, implicit=False)
+    except NoColumn as absent:
+        return absent.role == RATING
     except DataError:
         return True
     return False

@@ -57,8 +57,8 @@ def read_json_lines(file: Path, choice: Choice | None, *, implicit: bool, dialec
     ids = [role for role in (USER, ITEM) if role in roles]
     text = [role for role in ids if any(part[role].dtype == pl.String for part in parts)]
     table = pl.concat([part.cast(dict.fromkeys(text, pl.String)) for part in parts])
-    found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice))
-    return replace(found, names=roles, unread_times=unread_times(keys, roles, choice))
+    found = from_table(table, {role: role for role in roles}, pl.Float32, date_order(choice), roles)
+    return replace(found, unread_times=unread_times(keys, roles, choice))
 
 
 def _part(block: LineBlock, fields: list[pl.Expr], fitting: Fitting) -> pl.DataFrame:

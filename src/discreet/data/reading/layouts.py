@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import re
+import zipfile
 import zlib
 from dataclasses import dataclass, fields
 from functools import partial
@@ -18,8 +19,12 @@ from discreet.data.reading.columns import (
     ROLES,
     WEIGHT,
     Choice,
+    UnclearHeader,
+    are_places,
     choose,
     date_order,
+    how_to_name,
+    looks_like_time,
     recognizes,
     unread_times,
 )
@@ -27,6 +32,7 @@ from discreet.data.reading.columns import (
 _HEAD = 1 << 16
 _SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 GZIP, _ZIP, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+_LABEL_OF_MODELS = "label.json"
 # Where the first line begins with it, lines that do are remarks.
 _COMMENT = "#"
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -199,7 +205,7 @@ def _is_marked_header(line: str) -> bool:
 def _head(path: Path) -> bytes:
     start = magic(path)
     if start == _ZIP:
-        raise FileError(f"{path.name} is a zip archive; unpack it and name the file inside.")
+        raise FileError(f"{path.name} {_what_is_packed(path)}.")
     try:
         with gzip.open(path, "rb") if start.startswith(GZIP) else path.open("rb") as file:
             head: bytes = file.read(_HEAD)
@@ -212,25 +218,37 @@ def _head(path: Path) -> bytes:
     return head
 
 
+def _what_is_packed(path: Path) -> str:
+    """Say what a zip archive is: a model has a label among its members."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            is_model = _LABEL_OF_MODELS in archive.namelist()
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        is_model = False
+    if is_model:
+        return "is a model of discreet, not ratings; `discreet label` shows what it promises"
+    return "is a zip archive; unpack it and name the file inside"
+
+
 def _has_header(fields: list[list[str]], choice: Choice | None, name: str) -> bool:
     """Tell a header from a rating, and refuse to guess: an error that lists columns must not show a rating.
 
-    Names that are known make a header; a number where the rating stands makes a rating; otherwise a column
-    that turns to numbers below the first line shows that the first one is different.
+    Names that are known make a header, and columns that are named by their places make none; a number where
+    the rating stands makes a rating; otherwise a column that turns to numbers or dates below the first line
+    shows that the first one is different.
     """
     first, others = fields[0], fields[1:]
     if recognizes(first, choice):
         return True
+    if are_places(choice):
+        return False
     if is_number(first[2]) if len(first) > 2 else any(map(is_number, first)):
         return False
     for place, field in enumerate(first):
         below = [row[place] for row in others if len(row) > place]
-        if below and not is_number(field) and all(map(is_number, below)):
+        if below and not is_moment(field) and all(map(is_moment, below)):
             return True
-    raise DataError(
-        f"{name} does not say which column is which; name its columns with columns (--columns), as in "
-        "user=NAME,item=NAME,rating=NAME, or put a first line such as user,item,rating into it."
-    )
+    raise UnclearHeader(how_to_name(len(first), choice, name), first)
 
 
 def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
@@ -238,7 +256,7 @@ def _by_position(names: tuple[str, ...], choice: Choice | None) -> Choice:
     chosen = dict(choice or {})
     roles = [role for role in ROLES if chosen.get(role, "") is not None]
     usual = dict(zip(roles, names, strict=False)) if len(names) <= len(roles) else {}
-    return {**usual, **chosen}
+    return {**{role: name for role, name in usual.items() if name not in chosen.values()}, **chosen}
 
 
 def _whole(sample: list[list[str]], names: tuple[str, ...], roles: dict[str, str]) -> frozenset[str]:
@@ -258,6 +276,11 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_moment(text: str) -> bool:
+    """Tell whether a field is written as a number or a date."""
+    return is_number(text) or looks_like_time(text.strip())
 
 
 _UTF8 = "utf-8"

@@ -50,6 +50,17 @@ def why_unreadable(file: Path, layout: Layout) -> str:
     return f"{file.name} cannot be read as a table: it is damaged, or a quote in it is not closed."
 
 
+def first_is_in_line(file: Path, layout: Layout, row: int, rows: int) -> str:
+    """Say in which line a row of a table of `rows` rows stands; lines that do not fit are named first."""
+    lines = _records(file, layout)
+    fits = _fits(lines, layout)
+    if not fits.all() and not layout.dialect.skip_bad_lines:
+        return _complaint(file, lines.filter(~fits), layout)
+    kept = lines.filter(fits)
+    # A quoted field may hold the end of a line; then lines are not rows.
+    return f"The first is in line {int(kept['number'][row]):,}." if len(kept) == rows else ""
+
+
 def _records(file: Path, layout: Layout) -> pl.DataFrame:
     """Return the lines with their numbers, without header, blank lines and comments."""
     types = {"line": pl.String}

@@ -18,6 +18,7 @@ from discreet.data.reading.columns import (
     WEIGHT,
     Choice,
     Columns,
+    NoNumbers,
     choose,
     from_table,
     how_to_read,
@@ -26,7 +27,7 @@ from discreet.data.reading.columns import (
 from discreet.data.reading.json_lines import read_json_lines
 from discreet.data.reading.layouts import PARQUET, Dialect, Layout, is_json_lines, magic, sniff
 from discreet.data.reading.limits import bounded, or_sentence, refuse_bomb, refuse_irregular, scanned
-from discreet.data.reading.lines import fitting_lines, why_unreadable
+from discreet.data.reading.lines import first_is_in_line, fitting_lines, why_unreadable
 from discreet.data.reading.named import has_own_form, read_named, refuse_other_table
 from discreet.data.vocabulary import Vocabulary
 
@@ -183,11 +184,15 @@ def _read_text(file: Path, layout: Layout) -> Columns:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         # Perhaps a rating is written in a way that only the reading of text forgives.
         table = _collect_as_text(file, source, layout)
-    if not layout.is_careful and any(table[role].null_count() for role in layout.roles if role != TIME):
+    if not layout.is_careful and any(table[role].null_count() for role in layout.roles):
         # Lines that are blank or too short leave gaps; the latter are named.
         table = _collect_as_text(file, _Below(fitting_lines(file, layout)), layout)
-    found = from_table(table, {role: role for role in layout.roles}, pl.Float32, layout.date_order)
-    return replace(found, names=layout.roles, unread_times=layout.unread_times)
+    roles = {role: role for role in layout.roles}
+    try:
+        found = from_table(table, roles, pl.Float32, layout.date_order, layout.roles)
+    except NoNumbers as refused:
+        raise DataError(f"{refused} {first_is_in_line(file, layout, refused.first, len(table))}") from None
+    return replace(found, unread_times=layout.unread_times)
 
 
 def _collect_as_text(file: Path, source: _Below, layout: Layout) -> pl.DataFrame:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.core.checks import ParameterError
+from discreet.core.checks import ParameterError, PrivacyError
 from discreet.core.plotting import axes_for
+from discreet.privacy.ledger.accounts import Account
+from discreet.privacy.ledger.balance import balance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from discreet.privacy.ledger.book import Entry, Ledger
+    from discreet.privacy.ledger.records import Budget
 
 
 # The colors of sums, one for each privacy definition.
@@ -23,10 +26,10 @@ _COLORS = ("#d55e00", "#00855f", "#b0488a", "#8a6500")
 
 
 def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
-    """Draw the epsilon of each release, their sum over time, and the budget's epsilon.
+    """Draw the epsilon of each release, what they cost together over time, and the budget's epsilon.
 
-    The sum adds epsilons, apart for each privacy definition, because they do not add across definitions. A
-    budget with another account counts less; the title says what it counts.
+    Under a budget that is what its account counts. Epsilons of other releases are added up, apart for each
+    privacy definition, because they do not add across definitions.
     """
     name = _only(ledger, dataset)
     entries = ledger.entries(name)
@@ -34,14 +37,14 @@ def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
     drawn = axes_for(ax)
     if paid:
         drawn.stem(_times(paid), [one.guarantee.epsilon for one in paid], basefmt=" ", label="each release")
+    budget = ledger.budget(name)
     definitions = list(dict.fromkeys(one.guarantee.definition for one in paid))
     for number, definition in enumerate(definitions):
         mine = [one for one in paid if one.guarantee.definition == definition]
-        label = "added up" + (f", {'/'.join(definition)}" if len(definitions) > 1 else "")
-        sums = list(accumulate(one.guarantee.epsilon for one in mine))
+        label, sums = _sums(mine, budget)
+        label += f", {'/'.join(definition)}" if len(definitions) > 1 else ""
         color = _COLORS[number % len(_COLORS)]
         drawn.step(_times(mine), sums, where="post", marker="o", color=color, label=label)
-    budget = ledger.budget(name)
     if budget is not None:
         drawn.axhline(budget.guarantee.epsilon, color="#69757a", linestyle="--", label="budget")
     drawn.set(xlabel="time (UTC)", ylabel="epsilon", title=_title(ledger, name, len(entries) - len(paid)))
@@ -49,6 +52,19 @@ def plot_ledger(ledger: Ledger, dataset: str | None, ax: Axes | None) -> Axes:
     if paid or budget is not None:
         drawn.legend(fontsize="small")
     return drawn
+
+
+def _sums(entries: Sequence[Entry], budget: Budget | None) -> tuple[str, list[float]]:
+    """Return what entries of one definition cost together, after each of them, and how that is counted."""
+    own = budget is not None and entries[0].guarantee.definition == budget.guarantee.definition
+    if budget is None or not own or budget.account is Account.ADDING:
+        return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
+    try:
+        counted = [balance(budget, entries[: end + 1]).spent.epsilon for end in range(len(entries))]
+    except PrivacyError:
+        # Made before the budget, by a release that its account cannot count.
+        return "added up", list(accumulate(one.guarantee.epsilon for one in entries))
+    return f"together ({budget.account.value} account)", counted
 
 
 def _times(entries: Sequence[Entry]) -> np.ndarray:
@@ -60,7 +76,9 @@ def _title(ledger: Ledger, name: str, without_privacy: int) -> str:
     budget, counted = ledger.budget(name), ledger.balance(name)
     title = f"Spent on {name}"
     if budget is not None and counted is not None:
-        title += f": {100 * counted.share:.3g} % of the budget ({budget.account.value} account)"
+        adds = budget.account is Account.ADDING
+        allowed = "the budget" if adds else f"what its {budget.account.value} account allows"
+        title += f": {100 * counted.share:.3g} % of {allowed}"
     return title + (f"; {without_privacy} releases are NOT PRIVATE" if without_privacy else "")
 
 
