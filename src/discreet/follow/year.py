@@ -32,7 +32,8 @@ class OpenYear:
 
     `declared` holds items' ids by the release before which they were declared. `shares` says how many
     parties' noise hides a release: 1 where a release hides itself. `run` names the one federation that a
-    party's state answers.
+    party's state answers. `recorded` says whether a ledger paid, None if an earlier version did not write it;
+    `kept` is what was said of files once, for all later releases.
     """
 
     name: str
@@ -46,6 +47,8 @@ class OpenYear:
     releases: list[Release]
     shares: int
     run: str
+    recorded: bool | None
+    kept: dict[str, str]
 
     @property
     def end(self) -> str:
@@ -127,6 +130,7 @@ def begin(
                 "promise": promise.to_json(),
                 "shares": shares,
                 "run": run,
+                "recorded": ledger is not None,
             }
         )
         state.declare(0, items.ids.tolist())
@@ -155,6 +159,8 @@ def read_year(state: State) -> OpenYear:
         releases=state.releases(len(catalog)),
         shares=int(content.get("shares", 1)),
         run=str(content.get("run", "")),
+        recorded=content.get("recorded"),
+        kept={str(key): str(value) for key, value in content.get("kept", {}).items()},
     )
 
 
