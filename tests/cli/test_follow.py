@@ -241,3 +241,16 @@ def test_implicit_says_that_there_is_no_scale(discreet, tmp_path):
     one_sentence(*discreet("follow", "start", tmp_path / "a.follow", *asked, "--scale", "1,5"))
     code, _, error = discreet("follow", "start", tmp_path / "a.follow", *asked)
     assert code == 0, error
+
+
+def test_a_year_paid_from_a_budget_that_renews_says_where_it_counts(discreet, tmp_path):
+    ledger, page = tmp_path / "shop.ledger", tmp_path / "ledger.html"
+    year = ("budget", ledger, "--name", "shop", "--epsilon", "4", "--delta", "1e-5")
+    assert discreet(*year, "--renews", "yearly")[0] == 0
+    assert "followed year" not in discreet("budget", ledger)[1]
+    said = "All releases of a followed year are counted in the budget's period in which it was paid"
+    _, out = start(discreet, tmp_path)
+    assert said[1:] in " ".join(out.split())
+    code, out, _ = discreet("budget", ledger, "--html", page)
+    assert code == 0 and "followed year are" in " ".join(out.split())
+    assert "period in which it was paid, also those" in " ".join(page.read_text().split())

@@ -23,6 +23,7 @@ from discreet.follow.settings import FollowSettings
 from discreet.follow.state import Release, State, created, summed
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.records import PAID_AT_ONCE
 
 
 @final
@@ -118,6 +119,9 @@ def begin(
         raise FileError(f"{path} cannot be written: its folder does not exist.")
     promise = settings.promise(facts)
     of_ledger = () if ledger is None else ledger.assumptions(name)
+    budget = None if ledger is None else ledger.budget(name)
+    if budget is not None and budget.renews is not None:
+        of_ledger += (PAID_AT_ONCE,)
     promise = replace(promise, assumes=(*promise.assumes, *assumes, *of_ledger))
     book = ledger or Ledger.nowhere()
     with book.spend(name, promise, what="follow", events=settings.events()), created(path) as state:
